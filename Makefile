@@ -1,0 +1,71 @@
+# A fresh machine needs Python >= 3.11 (with its venv module) and make; everything else goes into $(VENV).
+# Stamp files in $(VENV) remember what is done, so that a repeated call starts at once.
+
+PYTHON ?= python3
+VENV ?= .venv
+PYTEST_ARGS ?=
+LOCK_ARGS ?=
+
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
+MODEL_FILES := $(wildcard deploy/servers/local-model.txt)
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check bench lock clean
+.NOTPARALLEL:
+
+help: ## this list
+	@sed -nE 's/^([a-z]+):.*## (.*)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | awk -F'|' '{ printf "%-14s%s\n", $$1, $$2 }'
+	@echo "Variables: PYTHON=$(PYTHON) VENV=$(VENV) PYTEST_ARGS LOCK_ARGS"
+
+demo: $(VENV)/.model ## run a small sweep on a real local model, print its leaderboard, write an HTML report
+	$(BIN)/evalcube run examples/quickstart.yaml
+	$(BIN)/evalcube leaderboard results/quickstart.zarr
+	$(BIN)/evalcube report results/quickstart.zarr -o results/quickstart.html
+
+test: $(VENV)/.model ## run every test, slow ones included (PYTEST_ARGS="-k name" for some)
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+check: $(VENV)/.installed ## lint, format, types, layers: what "clean" means
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(VENV)/.model ## measure speed and memory end to end
+	$(BIN)/python benchmarks/end_to_end.py
+
+# Kept versions stay as they are; LOCK_ARGS=--upgrade takes newer ones, LOCK_ARGS="--upgrade-package dask" one.
+# --fork-strategy fewest: one version of each package on every Python, so that all machines compute alike.
+lock: $(VENV)/.packages ## compile constraints.txt anew after a change of pyproject.toml
+	$(BIN)/uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --fork-strategy fewest \
+		--generate-hashes --custom-compile-command "make lock" --quiet $(LOCK_ARGS) --output-file constraints.txt
+
+clean: ## remove the environment, caches and build outputs; results/ stays, its answers were paid for
+	rm -rf .venv dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(VENV)/.created:
+	@command -v "$(PYTHON)" >/dev/null || { \
+		echo "evalcube needs Python 3.11 or newer, and '$(PYTHON)' is not on this machine." >&2; \
+		echo "Install it (Debian, Ubuntu: apt install python3 python3-venv) or name one: make PYTHON=/path/to/python3" >&2; exit 1; }
+	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "evalcube needs Python 3.11 or newer; '$(PYTHON)' is $$("$(PYTHON)" -V 2>&1)." >&2; \
+		echo "Name a newer one: make PYTHON=/path/to/python3.11" >&2; exit 1; }
+	@"$(PYTHON)" -c 'import ensurepip, venv' 2>/dev/null || { \
+		echo "'$(PYTHON)' cannot make virtual environments: its venv module is missing." >&2; \
+		echo "Install it (Debian, Ubuntu: apt install python3-venv), then call make again." >&2; exit 1; }
+	"$(PYTHON)" -m venv "$(VENV)"
+	@touch $@
+
+$(VENV)/.packages: constraints.txt $(VENV)/.created
+	$(PIP) install --require-hashes -r constraints.txt
+	@touch $@
+
+$(VENV)/.installed: pyproject.toml $(VENV)/.packages
+	$(PIP) install --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(VENV)/.model: $(MODEL_FILES) $(VENV)/.installed
+	$(BIN)/evalcube local setup
+	@touch $@
