@@ -1,0 +1,44 @@
+"""A task and its params -> trials (prompt and reference answer), by random access."""
+
+from __future__ import annotations
+
+from importlib.metadata import entry_points
+
+from stages.generate.arithmetic import Arithmetic
+from stages.generate.base import Cell, Task, TaskParams, Trial
+from stages.generate.boolean import Boolean
+from stages.generate.errors import TaskError
+from stages.generate.letters import Letters
+from stages.generate.manifold import Entry, Point, expand, find_problems
+from stages.generate.plugins import GROUP, with_plugins
+from stages.generate.shuffle import Shuffle
+
+__all__ = [
+    "TASKS",
+    "Cell",
+    "Entry",
+    "Point",
+    "Task",
+    "TaskError",
+    "TaskParams",
+    "Trial",
+    "all_tasks",
+    "expand",
+    "find_problems",
+]
+
+TASKS: dict[str, Task] = {
+    task.name: task
+    for task in (
+        Arithmetic(),
+        Boolean(),
+        Letters(),
+        Shuffle(),
+    )
+}
+"""The bundled tasks by name."""
+
+
+def all_tasks() -> dict[str, Task]:
+    """The bundled tasks and those of installed plugins, by name; `TaskError` names a broken plugin."""
+    return with_plugins(TASKS, entry_points(group=GROUP))

@@ -1,0 +1,53 @@
+"""What is wrong with a task, its params or a plugin -> one exception that says where."""
+
+from __future__ import annotations
+
+
+class TaskError(ValueError):
+    """A user's mistake about a task: an unknown or impossible param, an empty grid, a broken plugin.
+
+    Parameters
+    ----------
+    message
+        Rule, offending value and remedy, without the location.
+    field
+        The param concerned, or None when the mistake is not about one param.
+    value
+        The offending value as the user wrote it.
+    entry
+        Index of the manifold entry, from 0, or None.
+    where
+        Path inside that entry, such as ``("grid", "length", 2)``.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        field: str | None = None,
+        value: object = None,
+        entry: int | None = None,
+        where: tuple[str | int, ...] = (),
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.field = field
+        self.value = value
+        self.entry = entry
+        self.where = where
+
+    def __str__(self) -> str:
+        path = "" if self.entry is None else f"manifold[{self.entry}]"
+        for step in self.where:
+            path += f"[{step}]" if isinstance(step, int) else f".{step}"
+        return f"{path}: {self.message}" if path else self.message
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # exceptions with keyword-only arguments do not survive pickling by themselves
+        return (_rebuild, (self.message, self.field, self.value, self.entry, self.where))
+
+
+def _rebuild(
+    message: str, field: str | None, value: object, entry: int | None, where: tuple[str | int, ...]
+) -> TaskError:
+    return TaskError(message, field=field, value=value, entry=entry, where=where)

@@ -1,0 +1,63 @@
+"""Built-in tasks and entry points in, one dict of tasks by name out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from importlib.metadata import EntryPoint
+
+from stages.generate.base import Task, TaskParams
+from stages.generate.errors import TaskError
+
+GROUP = "evalcube.tasks"
+"""Entry point group; a plugin's object is a `Task` subclass or an instance of one."""
+
+_DECLARED = ("name", "version", "summary", "guess_rule", "Params")
+
+
+def with_plugins(builtin: Mapping[str, Task], entry_points: Iterable[EntryPoint]) -> dict[str, Task]:
+    """The built-in tasks and those of `entry_points`.
+
+    Raises
+    ------
+    TaskError
+        A plugin cannot be loaded, is not a complete task, or takes a name that is in use.
+    """
+    tasks = dict(builtin)
+    for point in sorted(entry_points, key=lambda point: (point.name, point.value)):
+        task = _load(point)
+        if task.name in tasks:
+            taken = type(tasks[task.name])
+            raise TaskError(
+                f"{_label(point)} declares the name '{task.name}', which "
+                f"{taken.__module__}.{taken.__qualname__} already has; "
+                "rename the task or uninstall one of the two",
+                value=task.name,
+            )
+        tasks[task.name] = task
+    return tasks
+
+
+def _load(point: EntryPoint) -> Task:
+    try:
+        loaded = point.load()
+        task = loaded() if isinstance(loaded, type) and issubclass(loaded, Task) else loaded
+    except Exception as error:
+        raise TaskError(
+            f"{_label(point)} cannot be loaded ({type(error).__name__}: {error}); repair or uninstall it",
+            value=point.value,
+        ) from error
+    if not isinstance(task, Task):
+        raise TaskError(
+            f"{_label(point)} gives a {type(task).__name__}, not a Task; point it at a subclass of Task",
+            value=point.value,
+        )
+    missing = [name for name in _DECLARED if not hasattr(task, name)]
+    if missing or not issubclass(task.Params, TaskParams):
+        lack = f"does not declare {', '.join(missing)}" if missing else "has Params that are no TaskParams"
+        raise TaskError(f"{_label(point)} {lack}; complete its class", value=point.value)
+    return task
+
+
+def _label(point: EntryPoint) -> str:
+    package = point.dist.name if point.dist is not None else None
+    return f"task plugin '{point.name}' ({point.value}{f', package {package}' if package else ''})"

@@ -1,0 +1,29 @@
+"""The outcome of one trial as a small integer: what `process` writes and `score` counts."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class Status(IntEnum):
+    """Outcome codes of a trial, as stored in the cube's ``status`` array.
+
+    A *completed* trial is 0, 1, 3 or 4; a *finished* trial is completed or truncated.
+    """
+
+    INCORRECT = 0
+    CORRECT = 1
+    TRUNCATED = 2
+    """Cut by the token limit, or the prompt did not fit the model's context."""
+    INVALID = 3
+    """Completed, but no answer could be parsed; counts as incorrect."""
+    REFUSED = 4
+    """Completed, but refused or filtered; counts as incorrect."""
+    TRANSPORT = 254
+    """No reply after the last retry: not a trial, retried by the next run."""
+    MISSING = 255
+    """Never run: the fill value."""
+
+
+COMPLETED = (Status.INCORRECT, Status.CORRECT, Status.INVALID, Status.REFUSED)
+"""Outcomes of trials that came to an end of their own; with truncated ones they are the finished trials."""

@@ -1,0 +1,84 @@
+"""Shared hypothesis strategies and seeded draws over the params of any task."""
+
+from __future__ import annotations
+
+import random
+from typing import Any, Literal, get_args, get_origin
+
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from stages.generate import Task, TaskParams
+
+
+def bounds(task: Task, field: str) -> tuple[Any, Any]:
+    """Lowest and highest value that a numeric field declares."""
+    limits: dict[str, Any] = {}
+    for rule in task.Params.model_fields[field].metadata:
+        limits |= {name: getattr(rule, name) for name in ("ge", "le") if hasattr(rule, name)}
+    return limits["ge"], limits["le"]
+
+
+def choices(task: Task, field: str) -> tuple[Any, ...]:
+    """Values of a field that has a finite list of them; empty for a number."""
+    annotation = task.Params.model_fields[field].annotation
+    return get_args(annotation) if get_origin(annotation) is Literal else ()
+
+
+def numeric_fields(task: Task) -> list[str]:
+    return [field for field in task.Params.model_fields if not choices(task, field)]
+
+
+def random_params(task: Task, rng: random.Random) -> TaskParams:
+    """Valid params, each field anywhere in its range, small values and limits often."""
+    while True:
+        values: dict[str, Any] = {}
+        for field, info in task.Params.model_fields.items():
+            if options := choices(task, field):
+                values[field] = rng.choice(options)
+                continue
+            low, high = bounds(task, field)
+            if info.annotation is int:
+                near = min(high, low + 6)
+                values[field] = rng.choice([low, high, rng.randint(low, near), rng.randint(low, high)])
+            else:
+                values[field] = rng.choice([low, high, rng.uniform(low, high)])
+        try:
+            return task.Params(**values)
+        except ValidationError:  # two fields that do not go together
+            continue
+
+
+def params_of(task: Task) -> st.SearchStrategy[TaskParams]:
+    """Any valid params of a task."""
+    return st.randoms(use_true_random=False).map(lambda rng: random_params(task, rng))
+
+
+def hostile_text() -> st.SearchStrategy[str]:
+    """Text and decoded bytes as a broken or malicious model may send them."""
+    pieces = st.sampled_from(
+        [
+            "answer",
+            "Answer:",
+            "is",
+            "**",
+            "\\boxed{",
+            "}",
+            "\\text{",
+            "(",
+            "-",
+            "1",
+            ",",
+            "true",
+            "or",
+            "\n",
+            " ",
+            "not",
+        ]
+    )
+    return st.one_of(
+        st.text(),
+        st.binary().map(lambda raw: raw.decode("utf-8", "surrogateescape")),
+        st.binary().map(lambda raw: raw.decode("latin-1")),
+        st.lists(pieces, max_size=40).map("".join),
+    )
