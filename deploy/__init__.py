@@ -1,0 +1,1 @@
+"""Where a sweep runs: Dask clusters, and the model servers that evalcube starts itself."""

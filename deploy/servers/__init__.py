@@ -1,0 +1,1 @@
+"""Model servers that evalcube starts and stops itself."""

@@ -1,0 +1,56 @@
+"""Command line in, llama.cpp's own HTTP server out: runs in the child process of `deploy.servers.llama`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+from deploy.servers.lifeline import when_parent_dies
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Serve until SIGTERM or the end of standard input."""
+    options = _parser().parse_args(arguments)
+    when_parent_dies(_leave)
+
+    import xllamacpp  # the lifeline comes first: loading a model takes seconds
+
+    settings = xllamacpp.CommonParams()
+    settings.model.path = options.model
+    settings.hostnames = ["127.0.0.1"]
+    settings.port = 0
+    settings.offline = True
+    settings.ui = False
+    settings.model_alias = {Path(options.model).stem}
+    settings.n_parallel = options.slots
+    settings.n_ctx = options.context * options.slots
+    settings.cpuparams.n_threads = options.threads
+    settings.cpuparams_batch.n_threads = options.threads
+    server = xllamacpp.Server(settings)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: _leave())
+    sys.stdout.write(f"listening on {server.listening_address}\n")
+    sys.stdout.flush()
+    threading.Event().wait()
+
+
+def _leave() -> None:
+    os._exit(0)  # the C++ server's threads would keep the interpreter from finishing
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m deploy.servers.llama_child", description=__doc__)
+    parser.add_argument("--model", required=True, help="path of a GGUF file")
+    parser.add_argument("--context", type=int, required=True, help="tokens of prompt and reply, per slot")
+    parser.add_argument("--slots", type=int, required=True, help="requests served at the same time")
+    parser.add_argument("--threads", type=int, required=True, help="threads that compute")
+    return parser
+
+
+if __name__ == "__main__":
+    main()

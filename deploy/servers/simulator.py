@@ -1,0 +1,47 @@
+"""Settings of the simulator in, a managed simulator out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from deploy.servers.managed import ManagedServer, module_path, python_module
+
+
+class Simulator(ManagedServer):
+    """The simulated model's server; one serves any number of models, as their profiles are in their names.
+
+    Parameters
+    ----------
+    faults
+        JSON list of fault rules to begin with; see `deploy.simulator.faults`.
+    key_env
+        Environment variable with the API key that clients must bring.
+    requests_log
+        File that gets one line for each finished request.
+    log
+        File that gets the server's output.
+    start_timeout
+        Seconds until the server must be ready.
+    """
+
+    def __init__(
+        self,
+        *,
+        faults: str = "[]",
+        key_env: str | None = None,
+        requests_log: Path | None = None,
+        log: Path | None = None,
+        start_timeout: float = 30.0,
+    ) -> None:
+        arguments = ["--port", "0", "--follow-parent", "--faults", faults]
+        if key_env is not None:
+            arguments += ["--key-env", key_env]
+        if requests_log is not None:
+            arguments += ["--log", str(requests_log)]
+        super().__init__(
+            python_module("deploy.simulator", *arguments),
+            name="the simulated model",
+            env=module_path(),
+            log=log,
+            start_timeout=start_timeout,
+        )

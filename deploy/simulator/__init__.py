@@ -1,0 +1,1 @@
+"""The project's own simulated model: an HTTP server that answers with a known ability."""

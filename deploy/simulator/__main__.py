@@ -1,0 +1,89 @@
+"""Command line in, a running simulator out: `python -m deploy.simulator --port 0`."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import gc
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from deploy.errors import DeployError
+from deploy.servers.lifeline import when_parent_dies
+from deploy.simulator.app import Application
+from deploy.simulator.counts import Log
+from deploy.simulator.faults import Injector, parse_rules
+from deploy.simulator.server import serve
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Serve until SIGTERM, SIGINT or (with ``--follow-parent``) the end of standard input."""
+    options = _parser().parse_args(arguments)
+    try:
+        log = None if options.log is None else Log(options.log)
+        injector = Injector(parse_rules(options.faults))
+        application = Application(_key(options.key_env), injector, log)
+        asyncio.run(_run(application, options.port, follow_parent=options.follow_parent))
+    except DeployError as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
+    except OSError as error:
+        sys.stderr.write(
+            f"cannot listen on port {options.port}: {error.strerror}. Use --port 0 for a free port.\n"
+        )
+        return 2
+    if log is not None:
+        log.close()
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m deploy.simulator",
+        description="A simulated model behind OpenAI's chat completions API, on the loopback address.",
+    )
+    parser.add_argument("--port", type=int, default=0, help="port to listen on; 0 (default) takes a free one")
+    parser.add_argument("--key-env", metavar="NAME", help="require the API key in this environment variable")
+    parser.add_argument("--faults", metavar="JSON", default="[]", help="list of fault rules to begin with")
+    parser.add_argument("--log", metavar="FILE", type=Path, help="append one line for each finished request")
+    parser.add_argument("--follow-parent", action="store_true", help="stop when standard input ends")
+    return parser
+
+
+def _key(name: str | None) -> str | None:
+    if name is None:
+        return None
+    key = os.environ.get(name)
+    if not key:
+        raise DeployError(
+            f"the environment variable {name} is not set", remedy="Set it, or leave --key-env out."
+        )
+    return key
+
+
+async def _run(application: Application, port: int, *, follow_parent: bool) -> None:
+    loop = asyncio.get_running_loop()
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    server = await serve(application, port)
+    if follow_parent:
+        when_parent_dies(lambda: _tell(loop, stop))
+    sys.stdout.write(f"listening on http://127.0.0.1:{server.sockets[0].getsockname()[1]}\n")
+    sys.stdout.flush()
+    gc.freeze()
+    await stop.wait()
+    server.close()
+
+
+def _tell(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
+    with suppress(RuntimeError):  # the loop may be closed already
+        loop.call_soon_threadsafe(stop.set)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,171 @@
+"""A request, a profile and a trial's truth in, the body of a chat completion out (as a mapping)."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from deploy.simulator.ability import Draws, completion_tokens, probability
+from deploy.simulator.profile import Profile
+from deploy.simulator.truth import Truth
+
+CHARS_PER_TOKEN = 4
+REFUSAL = "I am sorry, but I cannot help with this request."
+IGNORANCE = "I do not know the answer to this."
+CREATED = 1_700_000_000
+"""The `created` of every reply: a clock would make equal requests have different replies."""
+
+_WORDS = (
+    "so now then first next we see that this part holds because the rule applies to each step and let us "
+    "check it again carefully wait maybe not exactly since another case remains open here which means going "
+    "back over what was given before moving on with a smaller piece of it until nothing is unclear about "
+    "order count value inside outside total both still only"
+).split()
+
+
+def _filler_text(length: int) -> str:
+    """Sentences without digits, at least `length` characters, the same in every process."""
+    bits = random.Random(20).getrandbits
+    sentences: list[str] = []
+    size = 0
+    while size < length:
+        words = [_WORDS[(bits(32) * len(_WORDS)) >> 32] for _ in range(5 + (bits(32) * 11 >> 32))]
+        sentence = " ".join(words).capitalize() + (".\n" if bits(2) == 0 else ". ")
+        sentences.append(sentence)
+        size += len(sentence)
+    return "".join(sentences)
+
+
+_FILLER_LENGTH = 65_536
+_FILLER = _filler_text(_FILLER_LENGTH)
+
+
+class Text(NamedTuple):
+    """What the model says: its content, its reasoning if that has a field of its own, and how it ended."""
+
+    content: str
+    reasoning: str | None
+    tokens: int
+    reasoning_tokens: int
+    finish_reason: str
+
+
+def speak(profile: Profile, truth: Truth | None, draw: Draws, limit: int | None) -> Text:
+    """Decide on an answer and write it down after filler reasoning, cut at `limit` tokens.
+
+    A right answer is the truth's, a wrong one is `wrong_answer`; without truth the model says that it does
+    not know. The text is about `CHARS_PER_TOKEN` characters a token.
+    """
+    if draw.refusal < profile.refusal:
+        return Text(REFUSAL, None, len(REFUSAL) // CHARS_PER_TOKEN, 0, "content_filter")
+    conclusion = _conclusion(profile, truth, draw)
+    difficulty = 1.0 if truth is None else truth.difficulty
+    least = -(-(len(conclusion) + _OVERHEAD[profile.reasoning]) // CHARS_PER_TOKEN)
+    tokens = max(completion_tokens(profile, difficulty, draw.length), least)
+    spoken = tokens if limit is None else min(tokens, limit)
+    filler = filler_slice(
+        draw.choice, tokens * CHARS_PER_TOKEN - len(conclusion) - _OVERHEAD[profile.reasoning]
+    )
+    finish = "length" if spoken < tokens else "stop"
+    return _written(profile.reasoning, filler, conclusion, spoken, finish)
+
+
+_OPEN, _CLOSE = "<think>\n", "\n</think>\n\n"
+_OVERHEAD = {"none": 1, "think": len(_OPEN + _CLOSE), "field": 0}
+
+
+def _written(style: str, filler: str, conclusion: str, tokens: int, finish: str) -> Text:
+    size = tokens * CHARS_PER_TOKEN
+    if style == "none":
+        return Text(f"{filler}\n{conclusion}"[:size], None, tokens, 0, finish)
+    thought = min(tokens, len(filler) // CHARS_PER_TOKEN)
+    if style == "think":
+        return Text(f"{_OPEN}{filler}{_CLOSE}{conclusion}"[:size], None, tokens, thought, finish)
+    content = conclusion[: max(0, size - len(filler))]
+    return Text(content, filler[:size], tokens, thought, finish)
+
+
+def _conclusion(profile: Profile, truth: Truth | None, draw: Draws) -> str:
+    if truth is None:
+        return IGNORANCE
+    right = draw.correct < probability(profile, truth.difficulty, truth.guess)
+    return f"Answer: {truth.answer if right else wrong_answer(truth.answer, truth.options, draw.choice)}"
+
+
+def filler_slice(draw: float, length: int) -> str:
+    """Cut `length` characters of reasoning text, starting at a place given by `draw` in [0, 1)."""
+    if length <= 0:
+        return ""
+    start = int(draw * _FILLER_LENGTH)
+    text = _FILLER[start : start + length]
+    if len(text) == length:
+        return text
+    return (text + _FILLER * (length // _FILLER_LENGTH + 1))[:length]
+
+
+def wrong_answer(answer: str, options: Sequence[str], draw: float) -> str:
+    """Make up a plausible answer that is not `answer`.
+
+    Another one of the options; for a whole number a close one; else the same text with its letters and digits
+    shifted, so that lists and decimals keep their form.
+
+    Examples
+    --------
+    >>> wrong_answer("yes", ["yes", "no"], 0.3)
+    'no'
+    >>> wrong_answer("41", [], 0.9), wrong_answer("[1, 2]", [], 0.0)
+    ('43', '[2, 3]')
+    """
+    others = [option for option in options if option.strip().casefold() != answer.strip().casefold()]
+    if others:
+        return others[int(draw * len(others))]
+    digits = answer.strip().removeprefix("-")
+    if digits.isascii() and digits.isdecimal() and len(digits) <= 1000:
+        return str(int(answer) + (-3, -2, -1, 1, 2)[int(draw * 5)])
+    shifted = answer.translate(_SHIFTS[int(draw * len(_SHIFTS))])
+    return shifted if shifted != answer else "none of these"
+
+
+def _shift(by: int) -> dict[int, int]:
+    table = {}
+    for first, size in ((ord("0"), 10), (ord("a"), 26), (ord("A"), 26)):
+        table.update({first + i: first + (i + by) % size for i in range(size)})
+    return table
+
+
+_SHIFTS = tuple(_shift(by) for by in range(1, 10))
+
+
+def completion(model: str, digest: bytes, text: Text, prompt_tokens: int) -> dict[str, object]:
+    """Build the body of a chat completion, as OpenAI's API has it, from what the model says."""
+    message: dict[str, object] = {"role": "assistant", "content": text.content}
+    usage: dict[str, object] = {
+        "prompt_tokens": prompt_tokens,
+        "completion_tokens": text.tokens,
+        "total_tokens": prompt_tokens + text.tokens,
+    }
+    if text.reasoning is not None:
+        message["reasoning_content"] = text.reasoning
+    if text.reasoning_tokens:
+        usage["completion_tokens_details"] = {"reasoning_tokens": text.reasoning_tokens}
+    return {
+        "id": f"chatcmpl-{digest[:12].hex()}",
+        "object": "chat.completion",
+        "created": CREATED,
+        "model": model,
+        "choices": [{"index": 0, "message": message, "logprobs": None, "finish_reason": text.finish_reason}],
+        "usage": usage,
+    }
+
+
+def prompt_tokens(messages: Sequence[Mapping[str, object]]) -> int:
+    """Count the tokens of a prompt: a few for each message, and its text at `CHARS_PER_TOKEN`."""
+    size = 0
+    for message in messages:
+        content = message.get("content")
+        if isinstance(content, str):
+            size += len(content)
+        elif isinstance(content, list):
+            size += sum(len(str(part.get("text", ""))) for part in content if isinstance(part, dict))
+    return 4 * len(messages) + -(-size // CHARS_PER_TOKEN)

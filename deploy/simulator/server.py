@@ -1,0 +1,281 @@
+"""Connections in, responses of the application out: HTTP/1.1 with keep-alive and pipelining on asyncio."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import struct
+from collections import deque
+from typing import cast
+
+import httptools
+
+from deploy.simulator.app import Application, Request
+from deploy.simulator.counts import Ticket
+from deploy.simulator.truth import HEADER
+from deploy.simulator.wire import Ending, Response, encode, error_response
+
+MAX_BODY = 16 << 20
+MAX_HEAD = 64 << 10
+MAX_PIPELINED = 64
+LINGER = 1.0
+"""Seconds in which the rest of a refused request is read and dropped, so that the client sees the refusal."""
+
+_TRUTH = HEADER.encode()
+_CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+
+
+class Slot:
+    """One response in the order of its connection; `ready` once its delay is over."""
+
+    __slots__ = ("body", "ending", "head", "ready", "response", "ticket", "timer")
+
+    def __init__(self, head: bytes, body: bytes, ending: Ending) -> None:
+        self.head = head
+        self.body = body
+        self.ending = ending
+        self.ready = True
+        self.ticket: Ticket | None = None
+        self.timer: asyncio.TimerHandle | None = None
+        self.response: Response | None = None
+
+
+class Connection(asyncio.Protocol):
+    """One client connection.
+
+    Requests may come in pieces or several at once; responses leave in the order of the requests.
+    """
+
+    def __init__(self, application: Application) -> None:
+        self._application = application
+        self._loop = asyncio.get_running_loop()
+        self._parser = httptools.HttpRequestParser(self)
+        self._slots: deque[Slot] = deque()
+        self._transport: asyncio.Transport = cast(asyncio.Transport, None)
+        self._deaf = False
+        """Whether all further requests are ignored."""
+        self._busy = False
+        """Whether no response may leave, because one is dripping or the connection is about to end."""
+        self._full = False
+        """Whether the client reads too slowly."""
+        self._head = 0
+        """Number of the request whose head is being read, 0 between a head's end and the next beginning."""
+        self._head_size = 0
+        self._heads = 0
+        self._clear()
+
+    def _clear(self) -> None:
+        self._url = b""
+        self._truth = b""
+        self._authorization = b""
+        self._expect = False
+        self._size = 0
+        self._pieces: list[bytes] = []
+
+    # what the transport tells
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin."""
+        self._transport = cast(asyncio.Transport, transport)
+
+    def data_received(self, data: bytes) -> None:
+        """Read requests, and write the responses that are due."""
+        if self._deaf:
+            return
+        head = self._head
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade:
+            self._refuse(error_response(400, "upgrades are not supported", "invalid_upgrade"))
+        except httptools.HttpParserError:
+            self._refuse(error_response(400, "this is no HTTP request", "invalid_http"))
+        if head and head == self._head:
+            self._head_size += len(data)
+            if self._head_size > MAX_HEAD:
+                self._refuse(error_response(431, "the request's head is too large", "head_too_large"))
+        self._flush()
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
+        """Give up all that was not delivered."""
+        self._deaf = True
+        for slot in self._slots:
+            self._drop(slot)
+        self._slots.clear()
+
+    def pause_writing(self) -> None:
+        """Take no more requests from a client that does not read."""
+        self._full = True
+        self._throttle()
+
+    def resume_writing(self) -> None:
+        """Go on."""
+        self._full = False
+        self._flush()
+
+    # what the parser tells
+
+    def on_message_begin(self) -> None:
+        """Begin a request."""
+        self._heads += 1
+        self._head = self._heads
+        self._head_size = 0
+        self._clear()
+
+    def on_url(self, url: bytes) -> None:
+        """Gather the request's target."""
+        self._url += url
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Keep the few headers that matter."""
+        name = name.lower()
+        if name == _TRUTH:
+            self._truth = value
+        elif name == b"authorization":
+            self._authorization = value
+        elif name == b"expect":
+            self._expect = value.lower() == b"100-continue"
+        elif name == b"content-length" and value.isdigit() and (len(value) > 18 or int(value) > MAX_BODY):
+            self._size = MAX_BODY + 1
+
+    def on_headers_complete(self) -> None:
+        """Check what can be checked before the body."""
+        self._head = 0
+        if self._size > MAX_BODY:
+            self._refuse_size()
+        elif self._expect and not self._deaf:
+            self._slots.append(Slot(_CONTINUE, b"", Ending.KEEP))
+            self._flush()
+
+    def on_body(self, piece: bytes) -> None:
+        """Gather the body."""
+        if self._deaf:
+            return
+        self._size += len(piece)
+        if self._size > MAX_BODY:
+            self._pieces.clear()
+            self._refuse_size()
+        else:
+            self._pieces.append(piece)
+
+    def on_message_complete(self) -> None:
+        """Have the request answered."""
+        if self._deaf:
+            return
+        body = self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
+        method = self._parser.get_method().decode("latin-1")
+        request = Request(method, self._url.decode("latin-1"), body, self._truth, self._authorization)
+        response, ticket = self._application.handle(request)
+        keep = self._parser.should_keep_alive()
+        self._enqueue(response, ticket, keep_alive=keep, head_only=method == "HEAD")
+
+    # how responses leave
+
+    def _enqueue(
+        self, response: Response, ticket: Ticket | None, *, keep_alive: bool, head_only: bool = False
+    ) -> None:
+        keep = keep_alive and response.ending is Ending.KEEP
+        old = self._parser.get_http_version() == "1.0"
+        head, body = encode(response, keep_alive=keep, head_only=head_only, old=old)
+        ending = response.ending if keep or response.ending is not Ending.KEEP else Ending.CLOSE
+        slot = Slot(head, body, ending)
+        slot.ticket = ticket
+        slot.response = response
+        if response.delay > 0.0:
+            slot.ready = False
+            slot.timer = self._loop.call_later(response.delay, self._due, slot)
+        if not keep_alive:
+            self._deaf = True
+        self._slots.append(slot)
+
+    def _due(self, slot: Slot) -> None:
+        slot.ready = True
+        self._flush()
+
+    def _flush(self) -> None:
+        out: list[bytes] = []
+        while self._slots and self._slots[0].ready and not self._busy and not self._full:
+            slot = self._slots.popleft()
+            out.append(slot.head)
+            if slot.response is not None and slot.response.drip > 0.0:
+                self._busy = True
+                self._loop.call_soon(self._drip, slot, 0)
+            else:
+                out.append(slot.body)
+                self._leave(slot)
+        if out:
+            self._transport.write(b"".join(out))
+        self._throttle()
+
+    def _leave(self, slot: Slot) -> None:
+        if slot.ending is Ending.HANG:
+            self._slots.appendleft(slot)  # stays in flight until the client has had enough
+        elif slot.ticket is not None:
+            self._application.left(slot.ticket, delivered=slot.ending is not Ending.RESET)
+        if slot.ending is not Ending.KEEP:
+            self._busy = self._deaf = True
+            self._loop.call_soon(self._end, slot.ending)
+
+    def _throttle(self) -> None:
+        if self._full or len(self._slots) > MAX_PIPELINED:
+            self._transport.pause_reading()
+        else:
+            self._transport.resume_reading()
+
+    def _drip(self, slot: Slot, sent: int) -> None:
+        whole = len(slot.body)
+        if not self._transport.is_closing() and sent < whole:
+            self._transport.write(slot.body[sent : sent + 1])
+            sent += 1
+            if sent < whole:
+                seconds = 0.0 if slot.response is None else slot.response.drip
+                self._loop.call_later(seconds, self._drip, slot, sent)
+                return
+        self._busy = False
+        if slot.ticket is not None:
+            self._application.left(slot.ticket, delivered=sent >= whole)
+        if slot.ending is not Ending.KEEP:
+            self._transport.close()
+        self._flush()
+
+    def _end(self, ending: Ending) -> None:
+        if ending is Ending.CLOSE:
+            self._transport.close()
+        elif ending is Ending.RESET:
+            # the pause lets what was written leave the kernel's buffer before the reset throws it away
+            self._loop.call_later(0.01, self._reset)
+
+    def _reset(self) -> None:
+        peer = self._transport.get_extra_info("socket")
+        if peer is not None and not self._transport.is_closing():
+            peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self._transport.abort()
+
+    def _drop(self, slot: Slot) -> None:
+        if slot.timer is not None:
+            slot.timer.cancel()
+        if slot.ticket is not None:
+            self._application.left(slot.ticket, delivered=False)
+
+    def _refuse_size(self) -> None:
+        self._refuse(error_response(413, f"the body is larger than {MAX_BODY} bytes", "body_too_large"))
+
+    def _refuse(self, response: Response) -> None:
+        """Answer, then drop what still comes for a while: closing at once would reset the connection."""
+        if self._deaf:
+            return
+        head, body = encode(response, keep_alive=False)
+        self._slots.append(Slot(head, body, Ending.HANG))
+        self._deaf = True
+        self._loop.call_later(LINGER, self._transport.close)
+
+
+async def serve(application: Application, port: int = 0) -> asyncio.Server:
+    """Start to listen on the loopback address; port 0 takes a free one.
+
+    Raises
+    ------
+    OSError
+        The port is taken or not allowed.
+    """
+    loop = asyncio.get_running_loop()
+    return await loop.create_server(lambda: Connection(application), "127.0.0.1", port, backlog=2048)

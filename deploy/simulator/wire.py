@@ -1,0 +1,97 @@
+"""A response as a value in, HTTP/1.1 bytes out; also says how the connection is to end."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from enum import Enum
+from http import HTTPStatus
+from typing import NamedTuple
+
+JSON = "application/json"
+
+
+class Ending(Enum):
+    """What becomes of the connection after a response."""
+
+    KEEP = "keep"
+    """It serves the next request, if the client wants that."""
+    CLOSE = "close"
+    """It is closed in an orderly way."""
+    RESET = "reset"
+    """It is reset, as by a crashed server or a firewall."""
+    HANG = "hang"
+    """Nothing more ever comes."""
+
+
+class Response(NamedTuple):
+    """One response, and the manner of its delivery."""
+
+    body: bytes
+    status: int = 200
+    content_type: str = JSON
+    headers: tuple[tuple[str, str], ...] = ()
+    delay: float = 0.0
+    """Seconds to wait before the first byte."""
+    ending: Ending = Ending.KEEP
+    head_share: float = 1.0
+    """Share of the head that is sent; the rest and the body are not, when it is under 1."""
+    body_share: float = 1.0
+    """Share of the body that is sent, while content-length tells the whole."""
+    drip: float = 0.0
+    """Seconds between single bytes of the body; 0 sends it at once."""
+
+
+def json_response(value: object, status: int = 200, headers: tuple[tuple[str, str], ...] = ()) -> Response:
+    """Wrap a JSON value."""
+    return Response(json.dumps(value, separators=(",", ":")).encode(), status, JSON, headers)
+
+
+def error_response(
+    status: int, message: str, code: str, headers: tuple[tuple[str, str], ...] = ()
+) -> Response:
+    """Wrap an error as OpenAI's API does."""
+    kind = "invalid_request_error" if status < 500 else "server_error"
+    error: Mapping[str, object] = {"message": message, "type": kind, "param": None, "code": code}
+    return json_response({"error": error}, status, headers)
+
+
+def encode(
+    response: Response, *, keep_alive: bool = True, head_only: bool = False, old: bool = False
+) -> tuple[bytes, bytes]:
+    """Write head and body, each as far as the response's shares say.
+
+    Parameters
+    ----------
+    response
+        What to write.
+    keep_alive
+        Whether the connection stays open; if not, the head says so.
+    head_only
+        Whether to leave the body out, as for HEAD.
+    old
+        Whether the client speaks HTTP/1.0, which must be told that the connection stays open.
+    """
+    body = response.body
+    lines = (
+        f"HTTP/1.1 {response.status} {_reason(response.status)}\r\ncontent-type: {response.content_type}\r\n"
+    )
+    for name, value in response.headers:
+        lines += f"{name}: {value}\r\n"
+    if not keep_alive:
+        lines += "connection: close\r\n"
+    elif old:
+        lines += "connection: keep-alive\r\n"
+    head = f"{lines}content-length: {len(body)}\r\n\r\n".encode("latin-1", errors="replace")
+    if response.head_share < 1.0:
+        return head[: int(len(head) * response.head_share)], b""
+    if response.body_share < 1.0:
+        body = body[: int(len(body) * response.body_share)]
+    return head, b"" if head_only else body
+
+
+_REASONS = {int(status): status.phrase for status in HTTPStatus}
+
+
+def _reason(status: int) -> str:
+    return _REASONS.get(status, "Unknown")

@@ -1,0 +1,99 @@
+import http.client
+import json
+import socket
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from deploy.servers.simulator import Simulator
+from deploy.simulator.profile import Profile
+from deploy.simulator.truth import HEADER, Truth, encode
+
+
+class Client:
+    """Talks to a running simulator, one connection a request."""
+
+    def __init__(self, server: Simulator) -> None:
+        self.server = server
+        self.host, _, port = server.address.removeprefix("http://").partition(":")
+        self.port = int(port)
+
+    def send(self, method: str, path: str, body: bytes | None = None, headers: dict[str, str] | None = None):
+        connection = http.client.HTTPConnection(self.host, self.port, timeout=10)
+        try:
+            connection.request(method, path, body, headers or {})
+            response = connection.getresponse()
+            return response.status, dict(response.getheaders()), response.read()
+        finally:
+            connection.close()
+
+    def chat(
+        self, body: bytes | None = None, truth: Truth | None = None, headers: dict[str, str] | None = None
+    ):
+        extra = {} if truth is None else {HEADER: encode(truth)}
+        return self.send(
+            "POST",
+            "/v1/chat/completions",
+            chat_body() if body is None else body,
+            {**extra, **(headers or {})},
+        )
+
+    def faults(self, *rules: dict[str, Any]) -> None:
+        status, _, body = self.send("POST", "/control/faults", json.dumps(rules).encode())
+        assert status == 200, body
+
+    def stats(self) -> dict[str, Any]:
+        return json.loads(self.send("GET", "/control/stats")[2])
+
+    def connect(self) -> socket.socket:
+        return socket.create_connection((self.host, self.port), timeout=10)
+
+    def raw(self, *pieces: bytes) -> bytes:
+        """Send pieces, then read until the server closes or nothing came for a moment."""
+        with self.connect() as peer:
+            for piece in pieces:
+                peer.sendall(piece)
+            peer.settimeout(0.4)
+            return read_all(peer)
+
+
+def read_all(peer: socket.socket) -> bytes:
+    parts = []
+    try:
+        while part := peer.recv(1 << 16):
+            parts.append(part)
+    except TimeoutError:
+        pass
+    return b"".join(parts)
+
+
+def chat_body(text: str = "What is 20 + 21?", profile: Profile | None = None, **fields: object) -> bytes:
+    model = (profile or Profile()).model_name("m")
+    messages = [{"role": "user", "content": text}]
+    return json.dumps({"model": model, "messages": messages, **fields}).encode()
+
+
+@pytest.fixture(name="chat_body")
+def _chat_body() -> Callable[..., bytes]:
+    return chat_body
+
+
+@pytest.fixture(scope="session")
+def running() -> Iterator[Simulator]:
+    with Simulator() as server:
+        yield server
+
+
+@pytest.fixture
+def client(running: Simulator) -> Iterator[Client]:
+    client = Client(running)
+    client.faults()
+    client.send("POST", "/control/reset")
+    yield client
+    client.faults()
+
+
+@pytest.fixture
+def connect_to() -> Callable[[Simulator], Client]:
+    return Client
