@@ -1,0 +1,1 @@
+"""A request -> a cached record of the reply, whatever the endpoint does."""

@@ -1,0 +1,89 @@
+"""An endpoint as the client needs it: address, name of the key's variable, limits. Never the key itself."""
+
+from __future__ import annotations
+
+import os
+import ssl
+import urllib.request
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+
+class InferenceError(Exception):
+    """The inference stage cannot work as configured; the message is meant for the user."""
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """Where one model's requests go, and how many at once."""
+
+    name: str
+    """Label of the model in the config."""
+    base_url: str
+    """Base URL that ends before ``/chat/completions``."""
+    key_env: str | None = None
+    """Environment variable that holds the key; read on the worker, when the first request is made."""
+    connections: int = 64
+    """Requests in flight at once, for the whole cluster."""
+    timeout: float = 600.0
+    """Seconds for one attempt, first byte sent to last byte read."""
+    retries: int = 5
+    """Further attempts after the first."""
+    response_bytes: int = 4_000_000
+    """Bound on one response body, decompressed."""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """Further plain headers."""
+
+    @property
+    def url(self) -> str:
+        """The address of chat completions."""
+        return self.base_url.rstrip("/") + "/chat/completions"
+
+    def key(self) -> str | None:
+        """Read the key from this process's environment.
+
+        Raises
+        ------
+        InferenceError
+            If the variable is not set, or holds what no header may hold. The value is never shown.
+        """
+        if self.key_env is None:
+            return None
+        value = os.environ.get(self.key_env, "").strip()
+        if not value:
+            raise InferenceError(missing_key_message(self.name, self.key_env))
+        if not value.isascii() or not value.isprintable():
+            raise InferenceError(
+                f"models[{self.name}].key_env: the variable {self.key_env} holds characters that no HTTP header may "
+                f"hold. Set it to the bare key."
+            )
+        return value
+
+    def share(self, workers: int, rank: int) -> int:
+        """Connections of one worker out of `workers`: an equal part, at least one.
+
+        Where there are fewer connections than workers, the driver bounds the blocks in flight instead.
+        """
+        whole, rest = divmod(self.connections, max(workers, 1))
+        return max(1, whole + (1 if 0 <= rank < rest else 0))
+
+    def proxy(self) -> str | None:
+        """The proxy that the environment names for this address, if any."""
+        parts = urlsplit(self.base_url)
+        host = parts.hostname or ""
+        if urllib.request.proxy_bypass(host):
+            return None
+        return urllib.request.getproxies().get(parts.scheme)
+
+    def tls(self) -> ssl.SSLContext | bool:
+        """TLS settings: verification on, with the system's authorities or those of ``SSL_CERT_FILE``."""
+        return ssl.create_default_context() if self.base_url.startswith("https:") else True
+
+
+def missing_key_message(model: str, variable: str) -> str:
+    """The one message for a key that is not there."""
+    return (
+        f"models[{model}].key_env: the environment variable {variable} is not set on the worker. "
+        f"Export it where the workers start (for a local run: in this shell), then run the same command again."
+    )

@@ -1,0 +1,84 @@
+"""Values that go into and come out of the inference client."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from stages.infer.reply import Reply
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One request to send."""
+
+    digest: str
+    """See `stages.infer.request.Request`."""
+    body: bytes
+    headers: Mapping[str, str] | None = None
+    """Headers of this request alone; no part of the digest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What became of one job."""
+
+    kind: str
+    """``stored``, ``failed`` or ``skipped`` (never sent, because the run stops)."""
+    cause: str = ""
+    detail: str = ""
+    attempts: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+
+    @classmethod
+    def stored(cls, reply: Reply, attempts: int) -> Result:
+        """The reply counts and is in the store."""
+        return cls("stored", reply.cause, "", attempts, reply.prompt_tokens, reply.completion_tokens)
+
+    @classmethod
+    def failed(cls, reply: Reply, attempts: int) -> Result:
+        """No reply that counts after the last attempt."""
+        return cls("failed", reply.cause, reply.detail, attempts)
+
+    @classmethod
+    def skipped(cls) -> Result:
+        """The run stops before the request was sent."""
+        return cls("skipped")
+
+
+@dataclass
+class Stats:
+    """Running totals of one engine; written by its loop, read by anyone."""
+
+    sent: int = 0
+    """Attempts, retries included."""
+    replies: int = 0
+    """Replies that count."""
+    in_flight: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    retries: Counter[str] = field(default_factory=Counter)
+    """Retried attempts by cause."""
+    failures: Counter[str] = field(default_factory=Counter)
+    """Requests given up, by cause."""
+
+    def count(self, reply: Reply) -> None:
+        """Add a reply that counts."""
+        self.replies += 1
+        self.prompt_tokens += reply.prompt_tokens
+        self.completion_tokens += reply.completion_tokens
+
+    def snapshot(self) -> dict[str, Any]:
+        """The totals as plain values."""
+        return {
+            "sent": self.sent,
+            "replies": self.replies,
+            "in_flight": self.in_flight,
+            "prompt_tokens": self.prompt_tokens,
+            "completion_tokens": self.completion_tokens,
+            "retries": dict(self.retries),
+            "failures": dict(self.failures),
+        }

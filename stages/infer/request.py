@@ -1,0 +1,59 @@
+"""Model, messages and sampler in; the request's bytes and its digest, the cache key, out."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One request in its only form: sent as it stands, and digested as it stands."""
+
+    body: bytes
+    """Canonical JSON: keys sorted, no spaces, ASCII."""
+    digest: str
+    """SHA-256 over the body and the repeat index, 64 hex digits.
+
+    Neither the endpoint's address nor any secret enters, so that a moved server or a new key keeps its cache.
+    """
+
+
+def build_request(
+    model: str, messages: Sequence[Mapping[str, object]], sampler: Mapping[str, object], repeat: int = 0
+) -> Request:
+    """The request for one trial's repeat.
+
+    Parameters
+    ----------
+    model
+        Name that the endpoint knows the model by.
+    messages
+        Chat messages, each with ``role`` and ``content``.
+    sampler
+        Further request parameters; a ``seed`` among them is the seed of repeat 0, and every later repeat gets
+        one of its own derived from it, since equal seeds would give equal answers.
+    repeat
+        Index of the repeat; part of the digest, not of the body.
+
+    Examples
+    --------
+    >>> build_request("m", [{"role": "user", "content": "hi"}], {"temperature": 0}).body
+    b'{"messages":[{"content":"hi","role":"user"}],"model":"m","temperature":0}'
+    """
+    fields: dict[str, object] = {**sampler, "messages": messages, "model": model}
+    if repeat and isinstance(sampler.get("seed"), int):
+        fields["seed"] = repeat_seed(int(str(sampler["seed"])), repeat)
+    body = json.dumps(fields, sort_keys=True, separators=(",", ":")).encode()
+    # Canonical JSON of {"repeat": ..., "request": ...}, without encoding the request twice.
+    digest = hashlib.sha256(b'{"repeat":%d,"request":' % repeat + body + b"}").hexdigest()
+    return Request(body, digest)
+
+
+def repeat_seed(seed: int, repeat: int) -> int:
+    """A 31-bit seed of its own for each repeat; repeat 0 keeps the declared one."""
+    if repeat == 0:
+        return seed
+    return int.from_bytes(hashlib.sha256(f"{seed}/{repeat}".encode()).digest()[:4], "big") >> 1

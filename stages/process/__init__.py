@@ -1,0 +1,1 @@
+"""A record of a reply -> one trial's outcome and sizes."""

@@ -1,0 +1,93 @@
+"""One trial's reading and its truth in; its row of the trial arrays out."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from stages.outcome import Status
+from stages.process.reading import Reading
+
+GZIP_LEVEL = 6
+"""Fixed, because compressed sizes are compared between models and years."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What is stored of one trial."""
+
+    status: Status
+    tokens: int = -1
+    """Completion tokens."""
+    prompt_tokens: int = -1
+    reasoning_bytes: int = -1
+    """Length of the reasoning trace in UTF-8."""
+    compressed_bytes: int = -1
+    """Its length after gzip."""
+    latency: float = float("nan")
+    """Seconds."""
+    guess_chance: float = float("nan")
+    parsed: str | None = None
+    """The answer as parsed; not stored in the cube."""
+
+
+def judge_trial(
+    reading: Reading,
+    guess_chance: float,
+    reference: str,
+    parse: Callable[[str], str | None],
+    grade: Callable[[str, str], bool],
+) -> Outcome:
+    """Grade one reading.
+
+    Parameters
+    ----------
+    reading
+        What the reply says.
+    guess_chance, reference
+        Of the trial.
+    parse, grade
+        Of the task.
+    """
+    status, parsed = _status(reading, reference, parse, grade)
+    trace = reading.reasoning.encode("utf-8", "surrogatepass")
+    return Outcome(
+        status,
+        reading.completion_tokens,
+        reading.prompt_tokens,
+        len(trace),
+        compressed_size(trace),
+        reading.latency,
+        guess_chance,
+        parsed,
+    )
+
+
+def _status(
+    reading: Reading,
+    reference: str,
+    parse: Callable[[str], str | None],
+    grade: Callable[[str, str], bool],
+) -> tuple[Status, str | None]:
+    if reading.finish in {"length", "context"}:
+        return Status.TRUNCATED, None
+    if reading.finish == "refused":
+        return Status.REFUSED, None
+    parsed = parse(reading.answer)
+    if parsed is None:
+        return Status.INVALID, None
+    return (Status.CORRECT if grade(parsed, reference) else Status.INCORRECT), parsed
+
+
+def compressed_size(data: bytes) -> int:
+    """Bytes of `data` after gzip at the fixed level with no time stamp; 0 for no data.
+
+    Examples
+    --------
+    >>> compressed_size(b"")
+    0
+    >>> compressed_size(b"a" * 1000)
+    29
+    """
+    return len(gzip.compress(data, GZIP_LEVEL, mtime=0)) if data else 0

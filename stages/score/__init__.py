@@ -1,0 +1,1 @@
+"""Trial arrays -> counters that add."""
