@@ -20,7 +20,6 @@ help: ## this list
 
 demo: $(VENV)/.model ## run a small sweep on a real local model, print its leaderboard, write an HTML report
 	$(BIN)/evalcube run examples/quickstart.yaml
-	$(BIN)/evalcube leaderboard results/quickstart.zarr
 	$(BIN)/evalcube report results/quickstart.zarr -o results/quickstart.html
 
 test: $(VENV)/.model ## run every test, slow ones included (PYTEST_ARGS="-k name" for some)

@@ -1,0 +1,1 @@
+"""Wiring only: a sweep from its config to its report, and the command line."""

@@ -1,0 +1,234 @@
+"""Pydantic's errors about a mapping -> findings: path, rule, safe value and remedy, one per mistake."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from flows.config import models
+from flows.config.secrecy import looks_secret, mask, show
+
+Path = tuple[str | int, ...]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One broken rule at one place of a mapping."""
+
+    path: Path
+    """Keys and indices that lead to the offending part."""
+    rule: str
+    value: str = ""
+    """Safe text of the value; empty to leave it out."""
+    remedy: str = ""
+    at_key: bool = False
+    """The key is wrong, not its value."""
+    hide_key: bool = False
+    """The last key may be a secret: it only serves to find the line."""
+    text_line: int | None = None
+    """Line inside the text at `path`, from 1."""
+
+
+_SECTIONS: dict[tuple[str, ...], type[BaseModel]] = {
+    (): models.SweepConfig,
+    ("models", "*"): models.ModelConfig,
+    ("models", "*", "limits"): models.Limits,
+    ("models", "*", "prices"): models.Prices,
+    ("models", "*", "simulate"): models.SimulatedModel,
+    ("evaluations", "*"): models.EvaluationRule,
+    ("tasks", "*"): models.TaskConfig,
+    ("tasks", "*", "manifold", "*"): models.ManifoldEntry,
+}
+_OTHER_NAMES = {
+    "api_key": "key_env",
+    "apikey": "key_env",
+    "key": "key_env",
+    "token": "key_env",
+    "url": "endpoint",
+    "base_url": "endpoint",
+    "api_base": "endpoint",
+    "concurrency": "connections",
+    "max_connections": "connections",
+    "sampling": "samplers",
+    "task": "tasks",
+    "repetitions": "repeats",
+    "samples": "trials",
+    "output": "cube",
+    "input": "prompt",
+}
+_RULES: dict[str, tuple[str, str]] = {
+    "missing": ("is missing", ""),
+    "string_type": ("must be a text", "Put quotes round it"),
+    "int_type": ("must be a whole number", ""),
+    "float_type": ("must be a number", ""),
+    "bool_type": ("must be true or false", ""),
+    "finite_number": ("must be a finite number", ""),
+    "string_unicode": ("must not contain half a surrogate pair", "Write the character itself"),
+    "tuple_type": ("must be a list", "Start each item with - or write [a, b]"),
+    "list_type": ("must be a list", "Start each item with - or write [a, b]"),
+    "dict_type": ("must be a mapping", "Write key: value lines or {key: value}"),
+    "model_type": ("must be a mapping", "Write key: value lines or {key: value}"),
+    "too_short": ("must not be empty", "Give at least one"),
+    "literal_error": ("must be one of {expected}", ""),
+    "greater_than": ("must be more than {gt}", ""),
+    "greater_than_equal": ("must be at least {ge}", ""),
+    "less_than": ("must be less than {lt}", ""),
+    "less_than_equal": ("must be at most {le}", ""),
+}
+
+
+def findings(error: ValidationError) -> list[Finding]:
+    """Turn pydantic's errors into findings.
+
+    A misspelt required field is one finding, not an unknown field and a missing one.
+    """
+    details = error.errors(include_url=False)
+    present = [detail for detail in details if detail["type"] == "extra_forbidden"]
+    meant = {(*detail["loc"][:-1], suggestion(detail["loc"])) for detail in present}
+    return [
+        _finding(detail)
+        for detail in details
+        if not (detail["type"] == "missing" and detail["loc"] in meant) and not _is_echo(detail)
+    ]
+
+
+def _is_echo(detail: Mapping[str, Any]) -> bool:
+    """Tell whether an error only follows from others: a default not made, a list left by its wrong items."""
+    emptied = detail["type"] == "too_short" and len(detail["input"]) > 0
+    return emptied or detail["type"] == "default_factory_not_called"
+
+
+def _finding(detail: Mapping[str, Any]) -> Finding:
+    loc: Path = detail["loc"]
+    kind: str = detail["type"]
+    context = detail.get("ctx", {})
+    at_key = bool(loc) and loc[-1] == "[key]"
+    path = loc[:-1] if at_key else loc
+    if kind == "extra_forbidden":
+        return _unknown(path)
+    if kind == "rule":
+        return _broken_rule(path, context, detail["input"], at_key=at_key)
+    rule, remedy = _RULES.get(kind, (mask(detail["msg"]), ""))
+    if kind == "missing":
+        return Finding(path, rule, remedy=_meaning(path))
+    limits = {name: _number(value) for name, value in context.items()}
+    told = kind == "too_short" or _sensitive(path)
+    value = "" if told else show(detail["input"])
+    return Finding(
+        path,
+        rule.format(**limits),
+        value,
+        remedy,
+        at_key=at_key,
+        hide_key=at_key and looks_secret(str(path[-1])),
+    )
+
+
+def _broken_rule(path: Path, context: Mapping[str, Any], value: object, *, at_key: bool) -> Finding:
+    where = tuple(context["where"])
+    if where[:1] == ("\0key",):
+        where, at_key = where[1:], True
+    secret = context["secret"] or _sensitive(path)
+    shown = "" if secret or context["told"] else show(_inside(value, where))
+    return Finding(
+        path + where,
+        context["rule"],
+        shown,
+        context["remedy"],
+        at_key=at_key,
+        hide_key=at_key and (secret or looks_secret(str((path + where)[-1]))),
+        text_line=context["text_line"],
+    )
+
+
+def _inside(value: object, where: Path) -> object:
+    for step in where:
+        if isinstance(value, Mapping):
+            value = value.get(step)
+        elif isinstance(value, (list, tuple)) and isinstance(step, int):
+            value = value[step]
+    return value
+
+
+def _sensitive(path: Path) -> bool:
+    """Tell whether a value at this path is never shown, whatever it looks like."""
+    return path[:1] == ("models",) and len(path) >= 3 and path[2] in ("key_env", "headers")
+
+
+def _number(value: object) -> str:
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def section_at(path: Path) -> type[BaseModel] | None:
+    """Find the model of the section at `path`; None where there is none."""
+    for pattern, section in _SECTIONS.items():
+        if len(pattern) == len(path) and all(
+            part in ("*", step) for part, step in zip(pattern, path, strict=True)
+        ):
+            return section
+    return None
+
+
+def suggestion(path: Path) -> str | None:
+    """Find the allowed field that an unknown field at `path` was meant to be."""
+    section = section_at(path[:-1])
+    return None if section is None else close_name(str(path[-1]), list(section.model_fields))
+
+
+def close_name(name: str, known: list[str]) -> str | None:
+    """Find the known name that `name` was meant to be; None if none is near."""
+    other = _OTHER_NAMES.get(name.lower())
+    if other in known:
+        return other
+    lower = {candidate.lower(): candidate for candidate in reversed(known)}
+    close = difflib.get_close_matches(name.lower()[:200], list(lower), n=1, cutoff=0.6)
+    return lower[close[0]] if close else None
+
+
+def did_you_mean(name: str, known: list[str], what: str) -> str:
+    """Write the remedy of an unknown name."""
+    close = close_name(name, known)
+    if close is not None:
+        return f"Did you mean {show(close)}?"
+    listed = ", ".join(mask(candidate) for candidate in known[:20])
+    return f"{what}: {listed}" + (", ..." if len(known) > 20 else "")
+
+
+def _unknown(path: Path) -> Finding:
+    name = str(path[-1])
+    section = section_at(path[:-1])
+    remedy = did_you_mean(name, list(section.model_fields), "Fields") if section else ""
+    hide = looks_secret(name)
+    return Finding(path, f"unknown field {show(name)}", remedy=remedy, at_key=True, hide_key=hide)
+
+
+def _meaning(path: Path) -> str:
+    section = section_at(path[:-1])
+    field = section.model_fields.get(str(path[-1])) if section else None
+    return f"Add it: {field.description}".rstrip(".") if field and field.description else "Add it"
+
+
+def dotted(path: Path) -> str:
+    """Write a path as in ``models[0].limits.connections``; odd keys are quoted, secrets masked.
+
+    Examples
+    --------
+    >>> dotted(("models", 0, "facets", "a.b"))
+    "models[0].facets['a.b']"
+    """
+    text = ""
+    for step in path:
+        if isinstance(step, int):
+            text += f"[{step}]"
+        elif re.fullmatch(r"[\w-]+", step) and not looks_secret(step):
+            text += f".{step}" if text else step
+        else:
+            text += f"[{show(step)}]"
+    return text

@@ -1,0 +1,160 @@
+"""A YAML file, a text or a mapping -> a valid `SweepConfig`, or a `ConfigError` with every problem."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from pathlib import Path
+
+from pydantic import BaseModel, ValidationError
+
+from flows.config import yamltext
+from flows.config.checks import check
+from flows.config.findings import Finding, dotted, findings
+from flows.config.models import SweepConfig
+from flows.config.secrecy import show
+from flows.config.yamltext import YamlProblem, YamlText
+from flows.errors import ConfigError, Problem
+
+LARGEST_FILE = 10_000_000
+"""Bytes."""
+_START = "Write a first config with: evalcube init"
+
+
+def load_config(path: str | Path) -> SweepConfig:
+    """Read a config file.
+
+    Raises
+    ------
+    ConfigError
+        If the file cannot be read, or with all problems of its content.
+    """
+    source = _printable(str(path))
+    data = _read(Path(path), source)
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        rule = f"not UTF-8 text: byte 0x{data[error.start]:02x} at position {error.start}"
+        raise _failure(source, rule, "Save the file as UTF-8", line) from None
+    return parse_config(text, source)
+
+
+def parse_config(text: str, source: str = "config") -> SweepConfig:
+    """Read a config from YAML text.
+
+    Parameters
+    ----------
+    text
+        YAML 1.2.
+    source
+        Where the text is from: the start of each problem; its stem is the default name.
+
+    Raises
+    ------
+    ConfigError
+        With all problems of the text.
+    """
+    source = _printable(source)
+    try:
+        parsed = YamlText(text)
+    except YamlProblem as error:
+        raise _failure(source, error.rule, error.remedy, error.line) from None
+    if parsed.value is None:
+        raise _failure(source, "the config is empty", _START, 1)
+    if not isinstance(parsed.value, dict):
+        rule = f"the config must be a mapping, got {show(parsed.value)}"
+        raise _failure(source, rule, "Begin with lines such as models:, samplers:, tasks:", 1)
+    stem = Path(source).stem[:128].strip()
+    return _validate({"name": stem or "sweep", **parsed.value}, source, parsed)
+
+
+def from_mapping(mapping: Mapping[str, object]) -> SweepConfig:
+    """Make a config from plain values, as `SweepConfig.model_dump` gives them.
+
+    Raises
+    ------
+    ConfigError
+        With all problems of the mapping.
+    """
+    if not isinstance(mapping, Mapping):
+        raise _failure("config", f"the config must be a mapping, got {show(mapping)}", "Give a dict", None)
+    plain = _plain(mapping, yamltext.DEEPEST)
+    return _validate(plain if isinstance(plain, dict) else {}, "config", None)
+
+
+def _plain(value: object, levels: int) -> object:
+    """Copy; pydantic models (which Python users may put in) become mappings, keys texts, as in YAML."""
+    if levels == 0:
+        raise _failure("config", f"nested deeper than {yamltext.DEEPEST} levels", "Flatten it", None)
+    if isinstance(value, BaseModel):
+        return value.model_dump()
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item, levels - 1) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item, levels - 1) for item in value]
+    return value
+
+
+def _validate(raw: dict[str, object], source: str, text: YamlText | None) -> SweepConfig:
+    config: SweepConfig | None = None
+    found: list[Finding] = []
+    try:
+        config = SweepConfig.model_validate(raw)
+    except ValidationError as error:
+        found = findings(error)
+    told = {finding.path for finding in found}
+    found += [finding for finding in check(raw) if finding.path not in told]
+    if config is None or found:
+        problems = [_problem(finding, source, text) for finding in found]
+        raise ConfigError(sorted(problems, key=lambda problem: (problem.line or 0, problem.field)))
+    return config
+
+
+def _problem(finding: Finding, source: str, text: YamlText | None) -> Problem:
+    path = finding.path
+    line = None
+    if text is not None and finding.text_line is not None:
+        line = text.text_line(path, finding.text_line)
+    elif text is not None:
+        line = text.line(path, key=finding.at_key)
+    shown = path[:-1] if finding.hide_key else path
+    return Problem(source, line, dotted(shown), finding.value, finding.rule, finding.remedy)
+
+
+def _printable(source: str) -> str:
+    return source if source.isprintable() else ascii(source)
+
+
+def _failure(source: str, rule: str, remedy: str, line: int | None) -> ConfigError:
+    return ConfigError([Problem(source, line, "", "", rule, remedy)])
+
+
+def _read(path: Path, source: str) -> bytes:
+    try:
+        with path.open("rb") as file:
+            data = file.read(LARGEST_FILE + 1)
+    except FileNotFoundError:
+        raise _failure(source, "no such file", _nearby(path), None) from None
+    except IsADirectoryError:
+        raise _failure(source, "is a directory, not a config file", "Give a .yaml file in it", None) from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise _failure(
+            source, f"cannot be read: {reason}", "Check the path and its permissions", None
+        ) from None
+    if len(data) > LARGEST_FILE:
+        raise _failure(source, f"larger than {LARGEST_FILE:,} bytes", "Split it into several configs", None)
+    return data
+
+
+def _nearby(path: Path) -> str:
+    try:
+        names = [entry.name for entry in path.parent.iterdir() if entry.suffix in (".yaml", ".yml")]
+    except OSError:
+        return f"There is no folder {path.parent}, either. {_START}"
+    close = difflib.get_close_matches(path.name, names, n=3)
+    if not close:
+        return _START
+    meant = " or ".join(repr(str(path.with_name(name))) for name in close)
+    return f"Did you mean {meant}? If not: {_START[0].lower()}{_START[1:]}"

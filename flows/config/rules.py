@@ -1,0 +1,286 @@
+"""One value of a config -> the value, or the rule that it breaks with a remedy. No file, no network."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from urllib.parse import SplitResult, urlsplit
+
+from pydantic_core import PydanticCustomError
+
+from flows.config.secrecy import looks_secret, secret_word
+from flows.config.templates import Template
+from flows.errors import TemplateError
+
+LONGEST_NAME = 128
+LONGEST_PATH = 1024
+KEY_REMEDY = (
+    "Put the key in an environment variable and give the variable's name as key_env, such as OPENAI_API_KEY"
+)
+
+_RESERVED_PARAMS = {
+    "model": "it comes from the model's own entry",
+    "messages": "they come from the template",
+    "stream": "answers are read whole",
+    "n": "repeats are requests of their own, so that each is cached",
+    "repeat": "evalcube counts repeats itself",
+}
+_RESERVED_HEADERS = {
+    "host",
+    "content-length",
+    "content-type",
+    "transfer-encoding",
+    "connection",
+    "accept-encoding",
+}
+_HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}")
+_DEEPEST_JSON = 20
+
+
+def refusal(
+    rule: str,
+    remedy: str = "",
+    *,
+    secret: bool = False,
+    where: tuple[str | int, ...] = (),
+    text_line: int | None = None,
+    told: bool = False,
+) -> PydanticCustomError:
+    """Build the error of a broken rule.
+
+    Parameters
+    ----------
+    secret
+        The value must not be shown.
+    where
+        Path from the checked value to the offending part.
+    text_line
+        Line inside the text at `where`, from 1.
+    told
+        The rule says the value already.
+    """
+    return PydanticCustomError(
+        "rule",
+        "{rule}",
+        {
+            "rule": rule,
+            "remedy": remedy,
+            "secret": secret,
+            "where": list(where),
+            "text_line": text_line,
+            "told": told,
+        },
+    )
+
+
+def name(value: str) -> str:
+    """Check a label: 1 to 128 printable characters, no space at the ends."""
+    return _label(value, LONGEST_NAME)
+
+
+def path(value: str) -> str:
+    """Check a path or URL of a store."""
+    if re.search(r"://[^/@]*@", value):
+        raise refusal(
+            "a URL must not hold a user or password", "Use the store's own credentials", secret=True
+        )
+    return _label(value, LONGEST_PATH)
+
+
+def _label(value: str, longest: int) -> str:
+    if not value.strip():
+        raise refusal("must not be blank", "Give it a name")
+    if len(value) > longest:
+        raise refusal(f"must have at most {longest} characters, has {len(value)}", "Shorten it")
+    if value != value.strip():
+        raise refusal("must not begin or end with a space", "Remove the space")
+    if any(ord(c) < 32 or 0x7F <= ord(c) < 0xA0 or c in "\u2028\u2029" for c in value):
+        raise refusal("must not contain line breaks or other control characters", "Use one line of text")
+    return unicode(value)
+
+
+def unicode(value: str) -> str:
+    """Check that a text can be written as UTF-8."""
+    if any("\ud800" <= c <= "\udfff" for c in value):
+        raise refusal("must not contain half a surrogate pair", "Write the character itself, not \\u escapes")
+    return value
+
+
+def endpoint(value: str) -> str:
+    """Check where a model is: an HTTP base URL (returned without a last slash), ``local:...`` or ``sim:...``."""
+    if value in ("sim", "sim:"):
+        return "sim:"
+    if value.startswith("sim:"):
+        return _running_simulator(value)
+    if value == "local" or value.startswith("local:"):
+        return _local(value.removeprefix("local").removeprefix(":"))
+    return _url(value)
+
+
+def _running_simulator(value: str) -> str:
+    """Check the address of a simulator that the user started; the trial's truth goes there, so it must be here."""
+    url = value.removeprefix("sim:")
+    if not url.startswith(("http://127.0.0.1:", "http://localhost:")):
+        raise refusal(
+            "a simulated endpoint is sim: or sim:http://127.0.0.1:PORT/v1",
+            "Give its abilities as simulate: {...}, and the address that `evalcube simulate` prints",
+        )
+    return f"sim:{_url(url)}"
+
+
+def _local(rest: str) -> str:
+    if rest in ("", "smollm2"):
+        return f"local:{rest}"
+    if rest.endswith(".gguf"):
+        return f"local:{path(rest)}"
+    raise refusal(
+        "a local endpoint is local:, local:smollm2 or local:/path/model.gguf",
+        "Give a file that ends in .gguf",
+    )
+
+
+def _url(value: str) -> str:
+    parts = _split(value)
+    if parts is None or parts.scheme not in ("http", "https") or not parts.hostname:
+        remedy = f"Did you mean 'http://{value}'?" if re.match(r"[\w.-]+:\d+(/|$)", value) else ""
+        raise refusal(
+            "must be http(s)://host/v1, local:smollm2, local:/path/model.gguf or sim:",
+            remedy,
+            secret="@" in value,
+        )
+    if "@" in parts.netloc:
+        raise refusal("a URL must not hold a user or password", KEY_REMEDY, secret=True)
+    if parts.query or parts.fragment or "?" in value or "#" in value:
+        raise refusal(
+            "a URL must end before ? and #", "Give the base URL, such as http://host/v1", secret=True
+        )
+    if any(c.isspace() or ord(c) < 32 for c in value) or len(value) > LONGEST_PATH:
+        raise refusal("a URL must have no spaces and at most 1024 characters", "Encode a space as %20")
+    trimmed = value.rstrip("/")
+    for suffix in ("/chat/completions", "/completions", "/chat"):
+        if parts.path.rstrip("/").endswith(suffix):
+            base = trimmed.removesuffix(suffix)
+            raise refusal(f"must be the base URL, without {suffix}", f"Write {base}")
+    return unicode(trimmed)
+
+
+def _split(value: str) -> SplitResult | None:
+    try:
+        parts = urlsplit(value)
+        port = parts.port
+    except ValueError:  # a wrong port or a broken [IPv6] address
+        return None
+    return None if port == 0 else parts
+
+
+def key_env(value: object) -> str:
+    """Check the name of an environment variable; a key given in its place is never shown."""
+    if not isinstance(value, str):
+        raise refusal("must be the name of an environment variable", KEY_REMEDY, secret=True)
+    if looks_secret(value):
+        raise refusal(
+            "looks like a key, not like the name of an environment variable", KEY_REMEDY, secret=True
+        )
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,127}", value):
+        raise refusal("must be the name of an environment variable", KEY_REMEDY, secret=True)
+    return value
+
+
+def headers(value: object) -> dict[str, str]:
+    """Check extra headers: plain ones only; their values are never shown."""
+    if not isinstance(value, Mapping):
+        raise refusal("must be a mapping of header names to texts", "Write {X-Team: reasoning}", secret=True)
+    for header, text in value.items():
+        _header(header, text)
+    return dict(value)
+
+
+def _header(header: object, text: object) -> None:
+    word = secret_word(str(header))
+    if word is None and looks_secret(str(header)):
+        word = "a key"
+    if word is not None:
+        raise refusal(
+            f"a header with {word!r} in its name carries a secret",
+            KEY_REMEDY,
+            secret=True,
+            where=("\0key", str(header)),
+        )
+    if not isinstance(header, str) or not _HEADER_NAME.fullmatch(header):
+        raise refusal("a header's name must be letters, digits and dashes", "Write X-Team", secret=True)
+    where = (header,)
+    lower = header.lower()
+    if lower in _RESERVED_HEADERS or lower.startswith("x-evalcube-"):
+        raise refusal("evalcube sets this header itself", "Remove it", secret=True, where=where)
+    if not isinstance(text, str) or not text.isprintable() or not text.isascii() or len(text) > 4096:
+        raise refusal(
+            "a header must be one line of plain ASCII text", "Put quotes round it", secret=True, where=where
+        )
+    if looks_secret(text):
+        raise refusal("this header's value looks like a key", KEY_REMEDY, secret=True, where=where)
+
+
+def sampler_param(value: str) -> str:
+    """Check the name of a request parameter."""
+    _label(value, LONGEST_NAME)
+    if value in _RESERVED_PARAMS:
+        raise refusal(
+            f"{value!r} cannot be a sampler's parameter: {_RESERVED_PARAMS[value]}", "Remove it", told=True
+        )
+    if (word := secret_word(value)) is not None:
+        raise refusal(f"a parameter with {word!r} in its name carries a secret", KEY_REMEDY, secret=True)
+    return value
+
+
+def facet(value: object) -> str | int | float | bool:
+    """Check a facet's value: a text, a number, true or false."""
+    if isinstance(value, str):
+        return unicode(value)
+    if isinstance(value, (bool, int)) or (isinstance(value, float) and math.isfinite(value)):
+        return value
+    raise refusal("must be a text, a finite number, true or false", "Give one plain value")
+
+
+def json_value(value: object) -> object:
+    """Check and copy anything that JSON can hold: no inf, no NaN, keys are texts, at most 20 levels."""
+    return _json(value, _DEEPEST_JSON)
+
+
+def _json(value: object, levels: int) -> object:
+    if levels == 0:
+        raise refusal(f"must not be nested deeper than {_DEEPEST_JSON} levels", "Flatten it")
+    if isinstance(value, str):
+        return unicode(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        raise refusal("must be a finite number", "JSON has no inf and no NaN")
+    if value is None or isinstance(value, (bool, int, float)):
+        return value
+    if isinstance(value, (list, tuple)):
+        return [_json(item, levels - 1) for item in value]
+    if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
+        return {unicode(key): _json(item, levels - 1) for key, item in value.items()}
+    raise refusal(
+        "must be a value that JSON can hold", "Use texts, numbers, true, false, null, lists, mappings"
+    )
+
+
+def axis(value: object) -> list[object]:
+    """Check one axis of a grid; a single value is an axis of one."""
+    values = list(value) if isinstance(value, (list, tuple)) else [value]
+    if not values:
+        raise refusal("must not be empty", "Give at least one value", told=True)
+    return [json_value(item) for item in values]
+
+
+def template(value: object) -> str | list[dict[str, str]]:
+    """Check a template by compiling it; return its source with plain lists and dicts."""
+    try:
+        Template(value)  # type: ignore[arg-type]  # a wrong type is one of its errors
+    except TemplateError as error:
+        raise refusal(
+            error.message, error.remedy, where=error.where, text_line=error.line, told=True
+        ) from None
+    if isinstance(value, str):
+        return value
+    return [dict(message) for message in value]  # type: ignore[attr-defined]

@@ -1,0 +1,262 @@
+"""YAML text -> plain values (dict, list, str, int, float, bool, None) and the line of any of them.
+
+Works on YAML 1.2 nodes, so that every line is known, ``on`` stays a word, and no tag runs code. Keys are
+always text. Duplicate keys, unknown tags, and aliases that contain themselves or multiply are refused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from ruamel.yaml import YAML
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+from ruamel.yaml.reader import ReaderError
+
+from flows.config.secrecy import mask, show
+
+Path = tuple[str | int, ...]
+
+LONGEST_TEXT = 10_000_000
+"""Characters."""
+MOST_VALUES = 1_000_000
+"""Values after aliases are replaced by what they stand for."""
+DEEPEST = 50
+"""Levels of nesting."""
+
+_CORE = "tag:yaml.org,2002:"
+_WORDS: dict[str, object] = {"": None, "~": None, "null": None, "true": True, "false": False}
+_INTEGER = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
+_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_SPECIAL_FLOAT = re.compile(r"([-+]?)\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
+
+
+class YamlProblem(Exception):  # noqa: N818 - becomes a ConfigError
+    """A text that is not usable YAML.
+
+    Parameters
+    ----------
+    rule, remedy
+        What is wrong and what to do.
+    line
+        From 1.
+    """
+
+    def __init__(self, rule: str, line: int, remedy: str = "") -> None:
+        super().__init__(rule, line, remedy)
+        self.rule = rule
+        self.line = line
+        self.remedy = remedy
+
+
+class YamlText:
+    """A parsed text: its value, and the line of each part.
+
+    Raises
+    ------
+    YamlProblem
+        If the text is no YAML, or uses what is refused.
+    """
+
+    def __init__(self, text: str) -> None:
+        self._root = _compose(text)
+        self.value: object = None if self._root is None else _Builder().build(self._root)
+
+    def line(self, path: Path, *, key: bool = False) -> int | None:
+        """Find the line, from 1, of the value at `path`, or of its nearest parent that exists.
+
+        A list or mapping is where its key is. With `key`, a scalar is where its key is, too.
+        """
+        node, line = self._root, 1 if self._root is None else _line(self._root)
+        for step in path:
+            found = None if node is None else _step(node, step)
+            if found is None:
+                break
+            key_node, node = found
+            at_key = key_node is not None and (key or not isinstance(node, ScalarNode))
+            line = _line(key_node if at_key and key_node is not None else node)
+        return line
+
+    def text_line(self, path: Path, offset: int) -> int | None:
+        """Find the file's line of line `offset` (from 1) of the text at `path`."""
+        node: Node | None = self._root
+        for step in path:
+            found = None if node is None else _step(node, step)
+            node = found[1] if found else None
+        if not isinstance(node, ScalarNode):
+            return self.line(path)
+        if node.style == "|":
+            return _line(node) + offset
+        return _line(node)
+
+
+def _line(node: Node) -> int:
+    return int(node.start_mark.line) + 1
+
+
+def _step(node: Node, step: str | int) -> tuple[Node | None, Node] | None:
+    if isinstance(node, SequenceNode) and isinstance(step, int):
+        return (None, node.value[step]) if 0 <= step < len(node.value) else None
+    if isinstance(node, MappingNode):
+        merged = None
+        for key, value in node.value:
+            if key.tag == f"{_CORE}merge":
+                merged = merged or _step_merged(value, step)
+            elif key.value == step:
+                return key, value
+        return merged
+    return None
+
+
+def _step_merged(node: Node, step: str | int) -> tuple[Node | None, Node] | None:
+    for part in node.value if isinstance(node, SequenceNode) else [node]:
+        found = _step(part, step)
+        if found is not None:
+            return found
+    return None
+
+
+def _compose(text: str) -> Node | None:
+    if len(text) > LONGEST_TEXT:
+        raise YamlProblem(f"longer than {LONGEST_TEXT:,} characters", 1, "Split it into several configs")
+    try:
+        node: Node | None = YAML(typ="safe", pure=True).compose(text)
+    except MarkedYAMLError as error:
+        raise _syntax_problem(error) from None
+    except ReaderError as error:
+        line = text.count("\n", 0, int(error.position)) + 1
+        raise YamlProblem(
+            f"wrong YAML: control character {_character(error.character)} is not allowed", line, "Remove it"
+        ) from None
+    except RecursionError:
+        raise YamlProblem("nested too deeply", 1, f"Use at most {DEEPEST} levels") from None
+    except (YAMLError, ValueError, KeyError, IndexError, AttributeError, TypeError, AssertionError) as error:
+        # ruamel.yaml lets a few plain errors through on broken directives, tags and escapes
+        rule = mask(" ".join(str(error).split())[:120])
+        raise YamlProblem(f"wrong YAML: {rule}" if rule else "wrong YAML", 1) from None
+    return node
+
+
+def _character(character: object) -> str:
+    return ascii(chr(character) if isinstance(character, int) else character)
+
+
+def _syntax_problem(error: MarkedYAMLError) -> YamlProblem:
+    mark = error.problem_mark or error.context_mark
+    problem = mask(" ".join(str(error.problem or error.context).split()))
+    context = f" ({mask(' '.join(str(error.context).split()))})" if error.problem and error.context else ""
+    line, column = (int(mark.line) + 1, int(mark.column) + 1) if mark is not None else (1, 1)
+    return YamlProblem(f"wrong YAML at column {column}: {problem}{context}", line, _remedy(problem))
+
+
+def _remedy(problem: str) -> str:
+    if problem.startswith("mapping values are not allowed"):
+        return 'Indent the key like its siblings; put quotes round a text with a colon, such as "sim:"'
+    if "'\\t'" in problem:
+        return "Indent with spaces, not with tabs"
+    if "another document" in problem:
+        return "Keep one document in a file"
+    if "undefined alias" in problem:
+        return "Put quotes round a text that starts with *"
+    if "cannot start any token" in problem:
+        return "Put quotes round this text"
+    return ""
+
+
+class _Builder:
+    """Nodes -> plain values, within bounds."""
+
+    def __init__(self) -> None:
+        self._left = MOST_VALUES
+
+    def build(self, node: Node, depth: int = 0) -> object:
+        self._left -= 1
+        if self._left < 0:
+            raise YamlProblem(
+                f"stands for more than {MOST_VALUES:,} values", _line(node), "Use fewer aliases (*name)"
+            )
+        if depth > DEEPEST:
+            raise YamlProblem(
+                f"nested deeper than {DEEPEST} levels", _line(node), "An alias must not contain itself"
+            )
+        _check_tag(node)
+        if isinstance(node, MappingNode):
+            return self._mapping(node, depth)
+        if isinstance(node, SequenceNode):
+            return [self.build(item, depth + 1) for item in node.value]
+        return _scalar(node) if isinstance(node, ScalarNode) else None
+
+    def _mapping(self, node: MappingNode, depth: int) -> dict[str, object]:
+        values: dict[str, object] = {}
+        lines: dict[str, int] = {}
+        merged: dict[str, object] = {}
+        for key, value in node.value:
+            if key.tag == f"{_CORE}merge":
+                for part in self._parts(value, depth):
+                    merged = {**part, **merged}
+                continue
+            name = _key(key)
+            if name in lines:
+                raise YamlProblem(
+                    f"key {show(name)} is given twice, in lines {lines[name]} and {_line(key)}",
+                    _line(key),
+                    "Keep one of them",
+                )
+            lines[name] = _line(key)
+            values[name] = self.build(value, depth + 1)
+        return {**merged, **values}
+
+    def _parts(self, node: Node, depth: int) -> Iterator[dict[str, object]]:
+        for part in node.value if isinstance(node, SequenceNode) else [node]:
+            value = self.build(part, depth + 1)
+            if not isinstance(value, dict):
+                raise YamlProblem("<< merges mappings only", _line(part), "Give it an alias of a mapping")
+            yield value
+
+
+def _key(node: Node) -> str:
+    if not isinstance(node, ScalarNode):
+        raise YamlProblem("a key must be a single word or text", _line(node), "Put quotes round it")
+    _check_tag(node)
+    return str(node.value)
+
+
+def _check_tag(node: Node) -> None:
+    tag = str(node.tag)
+    allowed = {
+        ScalarNode: ("str", "int", "float", "bool", "null", "timestamp", "value", "merge"),
+        SequenceNode: ("seq",),
+        MappingNode: ("map",),
+    }.get(type(node), ())
+    if tag not in {_CORE + name for name in allowed}:
+        raise YamlProblem(
+            f"tag {show(tag.removeprefix(_CORE))} is not allowed", _line(node), "Remove what starts with !"
+        )
+
+
+def _scalar(node: ScalarNode) -> object:
+    """Resolve a plain word by YAML 1.2's core schema; a quoted or tagged text stays what it is."""
+    text = str(node.value)
+    if node.tag == f"{_CORE}str" or node.style is not None:
+        return text
+    if text.lower() in _WORDS and text in {text.lower(), text.upper(), text.capitalize()}:
+        return _WORDS[text.lower()]
+    if _INTEGER.fullmatch(text):
+        return _integer(text, node)
+    if _FLOAT.fullmatch(text):
+        return float(text)
+    special = _SPECIAL_FLOAT.fullmatch(text)
+    if special:
+        return float("nan") if special.group(3) else float(f"{special.group(1)}inf")
+    return text
+
+
+def _integer(text: str, node: Node) -> int:
+    if len(text) > 1000:
+        raise YamlProblem("a number of more than 1,000 digits", _line(node), "Use a smaller one")
+    if text.startswith("0o"):
+        return int(text[2:], 8)
+    if text.startswith("0x"):
+        return int(text[2:], 16)
+    return int(text)

@@ -1,0 +1,101 @@
+"""What a user did wrong -> one exception that says the rule, the offending value, where, and what to do.
+
+::
+
+    EvalcubeError             a mistake that the user can mend; shown without a traceback
+    ├── ConfigError           a config with problems, all of them at once
+    ├── TemplateError         a prompt template that does not compile or renders no messages
+    └── SweepError            a sweep that cannot run, or a cube that cannot be read, as asked
+
+Layers below know nothing of this module and have bases of their own: `storage.errors.StorageError`,
+`deploy.errors.DeployError`, `stages.generate.TaskError`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+class EvalcubeError(Exception):
+    """A mistake that the user can mend: one message and one remedy, both without line breaks."""
+
+    def __init__(self, message: str, remedy: str = "") -> None:
+        super().__init__(message, remedy)
+        self.message = message
+        self.remedy = remedy
+
+    def __str__(self) -> str:
+        return f"{self.message}. {self.remedy}" if self.remedy else self.message
+
+
+class TemplateError(EvalcubeError):
+    """A prompt template that does not compile or renders no message list."""
+
+    def __init__(
+        self, message: str, remedy: str = "", *, where: tuple[str | int, ...] = (), line: int | None = None
+    ) -> None:
+        super().__init__(message, remedy)
+        self.where = where
+        """Path inside the template, such as (1, "content") for the second message's content."""
+        self.line = line
+        """Line inside that text, from 1; None if unknown."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _template_error, (self.message, self.remedy, self.where, self.line)
+
+
+def _template_error(
+    message: str, remedy: str, where: tuple[str | int, ...], line: int | None
+) -> TemplateError:
+    return TemplateError(message, remedy, where=where, line=line)
+
+
+class SweepError(EvalcubeError):
+    """A sweep that cannot run as asked, or a cube that cannot be read as asked."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing wrong in a config."""
+
+    source: str
+    """The file's path, or "config" for a mapping."""
+    line: int | None
+    """Line in the file, from 1; None where there is no text."""
+    field: str
+    """Path of the field, such as ``models[0].limits.connections``; empty for the whole file."""
+    value: str
+    """The offending value, shortened; empty where the rule already says it and for anything secret."""
+    rule: str
+    """What must hold."""
+    remedy: str
+    """What to do; empty where the rule says it all."""
+
+    def __str__(self) -> str:
+        place = self.source if self.line is None else f"{self.source}:{self.line}"
+        subject = f"{place}: {self.field}" if self.field else place
+        got = f", got {self.value}" if self.value else ""
+        remedy = f". {self.remedy}" if self.remedy else ""
+        return f"{subject}: {self.rule}{got}{remedy}"
+
+
+class ConfigError(EvalcubeError):
+    """A config with one or more problems; its text has one line for each."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        super().__init__("\n".join(map(str, problems)))
+        self.problems = tuple(problems)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return ConfigError, (self.problems,)
+
+
+def user_errors() -> tuple[type[Exception], ...]:
+    """The bases of all errors that are shown to a user as a message, without a traceback."""
+    from deploy.errors import DeployError
+    from stages.generate import TaskError
+    from stages.infer.endpoint import InferenceError
+    from storage.errors import StorageError
+
+    return EvalcubeError, StorageError, DeployError, TaskError, InferenceError

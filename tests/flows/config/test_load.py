@@ -1,0 +1,229 @@
+"""Config files, texts and mappings -> a config with its defaults, or all problems together."""
+
+from __future__ import annotations
+
+import pytest
+
+from flows.config import SweepConfig, from_mapping, load_config, parse_config
+from flows.config.initial import initial_config
+from flows.config.models import ModelConfig, SimulatedModel
+from flows.config.yamltext import LONGEST_TEXT
+from flows.errors import ConfigError
+
+GOOD = {
+    "models": '- {name: a, endpoint: "sim:"}',
+    "samplers": "greedy: {temperature: 0}",
+    "tasks": "arithmetic: {manifold: [{points: [{length: 4}]}]}",
+}
+
+
+def text(**sections: str) -> str:
+    """Write a config with one line per section, in this order: models, samplers, tasks, the others."""
+    merged = {**GOOD, **sections}
+    return "".join(f"{name}:\n  {body}\n" if body else "" for name, body in merged.items())
+
+
+def problems(source: str) -> list[str]:
+    with pytest.raises(ConfigError) as caught:
+        parse_config(source, "c.yaml")
+    return str(caught.value).splitlines()
+
+
+def test_parse_config__tells_all_problems_sorted_by_line() -> None:
+    source = text(
+        models='- {name: a, endpoint: "sim:", limits: {connections: 0}}\n  - {name: a, endpoint: x}',
+        samplers="g: {n: 2}",
+        templates="t: [{role: user, content: hi}]",
+        evaluations="- {models: [c]}",
+        tasks="aritmetic: {}\n  arithmetic: {manifold: [{points: [{length: 1}, {length: 4}, {length: 2}]}]}",
+        trials="0",
+    )
+
+    told = problems(source)
+
+    assert [line.split(": ")[:2] for line in told] == [
+        ["c.yaml:2", "models[0].limits.connections"],
+        ["c.yaml:3", "models[1].endpoint"],
+        ["c.yaml:3", "models[1].name"],
+        ["c.yaml:5", "samplers.g.n"],
+        ["c.yaml:7", "tasks.aritmetic"],
+        ["c.yaml:7", "tasks.aritmetic.manifold"],
+        ["c.yaml:8", "tasks.arithmetic.manifold[0].points[0].length"],
+        ["c.yaml:8", "tasks.arithmetic.manifold[0].points[2].length"],
+        ["c.yaml:10", "templates.t"],
+        ["c.yaml:12", "evaluations[0].models[0]"],
+        ["c.yaml:14", "trials"],
+    ]
+
+
+def test_parse_config__bounds_aliases_that_multiply() -> None:
+    rows = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
+    rows += [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]" for i in range(1, 12)]
+
+    assert "stands for more than 1,000,000 values" in problems("\n".join(rows))[0]
+
+
+def test_parse_config__refuses_a_text_that_is_too_long() -> None:
+    assert problems("#" * (LONGEST_TEXT + 1)) == [
+        "c.yaml:1: longer than 10,000,000 characters. Split it into several configs"
+    ]
+
+
+def test_parse_config__finds_lines_through_aliases_and_merges() -> None:
+    source = """\
+models:
+  - &base
+    name: a
+    endpoint: "sim:"
+    limits: &limits
+      connections: 0
+  - <<: *base
+    name: b
+    facets: {x: [1]}
+samplers: {g: {}}
+tasks:
+  arithmetic: {manifold: [{points: [{length: 4}]}]}
+"""
+    told = problems(source)
+
+    assert [line.split(", got")[0] for line in told] == [
+        "c.yaml:6: models[0].limits.connections: must be at least 1",
+        "c.yaml:6: models[1].limits.connections: must be at least 1",
+        "c.yaml:9: models[1].facets.x: must be a text, a finite number, true or false",
+    ]
+
+
+def test_parse_config__fills_defaults() -> None:
+    config = parse_config(text(), "/some/where/my sweep.yaml")
+
+    assert (config.name, config.cube, config.cache) == (
+        "my sweep",
+        "results/my-sweep.zarr",
+        "results/cache",
+    )
+    assert (config.seed, config.trials, config.repeats) == (42, 32, 1)
+    assert config.models[0].model == "a"
+    assert config.models[0].simulate == SimulatedModel()
+    assert config.templates == {"plain": [{"role": "user", "content": "{{ prompt }}"}]}
+    assert config.tasks["arithmetic"].manifold[0].tiers == ("default",)
+
+
+def test_parse_config__reads_yaml_1_2() -> None:
+    config = parse_config(
+        text(samplers="g: {stop: on, a: 010, b: 1e3, c: ~, d: 2001-01-01, e: 0o10, f: yes}")
+    )
+
+    assert config.samplers["g"] == {
+        "stop": "on",
+        "a": 10,
+        "b": 1000.0,
+        "c": None,
+        "d": "2001-01-01",
+        "e": 8,
+        "f": "yes",
+    }
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        ("http://localhost:8000/v1/", "http://localhost:8000/v1"),
+        ("https://[::1]:8080", "https://[::1]:8080"),
+        ("local:", "local:"),
+        ("local", "local:"),
+        ("local:smollm2", "local:smollm2"),
+        ("local:models/m.gguf", "local:models/m.gguf"),
+        ("sim", "sim:"),
+    ],
+)
+def test_endpoint__accepts_each_form(given: str, kept: str) -> None:
+    config = parse_config(text(models=f"- {{name: a, endpoint: {given!r}}}"))
+
+    assert config.models[0].endpoint == kept
+    assert config.models[0].is_simulated == (kept == "sim:") == (config.models[0].simulate is not None)
+
+
+def test_combinations__default_is_all_and_rules_are_joined() -> None:
+    two = '- {name: a, endpoint: "sim:"}\n  - {name: b, endpoint: "sim:"}'
+    source = text(models=two, samplers="g: {}\n  h: {}")
+    ruled = source + "evaluations:\n  - {models: [b]}\n  - {samplers: [h]}\n"
+
+    def names(config: SweepConfig) -> list[tuple[str, str, str]]:
+        return [(model.name, template, sampler) for model, template, sampler in config.combinations()]
+
+    every = [(model, "plain", sampler) for model in "ab" for sampler in "gh"]
+    assert names(parse_config(source)) == every
+    assert names(parse_config(ruled)) == [("b", "plain", "g"), ("b", "plain", "h"), ("a", "plain", "h")]
+
+
+def test_from_mapping__round_trip() -> None:
+    config = parse_config(
+        text(
+            models="- {name: a, endpoint: http://h/v1, key_env: MY_KEY, headers: {X-Team: t}}\n"
+            '  - {name: b, endpoint: "sim:", simulate: {ability: 3}, facets: {x: true}}',
+            templates="""j: '[{"role": "user", "content": {{ prompt | tojson }}}]'""",
+            evaluations="- {models: [a]}",
+        )
+    )
+
+    assert from_mapping(config.model_dump()) == config
+    assert from_mapping(config.model_dump(mode="json")) == config
+
+
+def test_from_mapping__takes_models_of_the_python_api_and_names_no_line() -> None:
+    mapping = {
+        "models": [ModelConfig(name="a", endpoint="sim:")],
+        "samplers": {"g": {}},
+        "tasks": {"arithmetic": {"manifold": [{"grid": {"length": 4}}]}},
+    }
+
+    assert from_mapping(mapping).models[0].name == "a"
+    with pytest.raises(ConfigError, match=r"^config: trials: must be at least 1, got 0$"):
+        from_mapping({**mapping, "trials": 0})
+
+
+def test_from_mapping__takes_keys_that_are_no_texts() -> None:
+    with pytest.raises(ConfigError, match="unknown task '1'"):
+        from_mapping({"models": [], "samplers": {}, "tasks": {1: {}}})
+
+
+def test_load_config__reads_bundled_configs(tmp_path) -> None:
+    path = tmp_path / "evalcube.yaml"
+    path.write_bytes(b"\xef\xbb\xbf" + initial_config().encode())
+
+    assert load_config(path).name == "first-sweep"
+
+
+def test_load_config__missing_file_suggests_a_near_one(tmp_path) -> None:
+    (tmp_path / "quickstart.yaml").write_text("")
+    near, far, lost = (tmp_path / name for name in ("quikstart.yaml", "zzz.yaml", "none/x.yaml"))
+    init = "rite a first config with: evalcube init"
+
+    for path, expected in [
+        (
+            near,
+            f"Did you mean '{tmp_path / 'quickstart.yaml'}'? If not: w{init}",
+        ),
+        (far, f"W{init}"),
+        (lost, f"There is no folder {tmp_path / 'none'}, either. W{init}"),
+    ]:
+        with pytest.raises(ConfigError) as caught:
+            load_config(path)
+        assert str(caught.value) == f"{path}: no such file. {expected}"
+
+
+def test_load_config__unreadable_files(tmp_path) -> None:
+    latin = tmp_path / "latin.yaml"
+    latin.write_bytes(b"name: a\nseed: \xe9\n")
+    large = tmp_path / "large.yaml"
+    large.write_bytes(b"#" * 10_000_001)
+
+    for path, expected in [
+        (latin, f"{latin}:2: not UTF-8 text: byte 0xe9 at position 14. Save the file as UTF-8"),
+        (large, f"{large}: larger than 10,000,000 bytes. Split it into several configs"),
+        (tmp_path, f"{tmp_path}: is a directory, not a config file. Give a .yaml file in it"),
+        ("a\0b", "'a\\x00b': cannot be read: embedded null byte. Check the path and its permissions"),
+    ]:
+        with pytest.raises(ConfigError) as caught:
+            load_config(path)
+        assert str(caught.value) == expected

@@ -1,0 +1,148 @@
+"""Templates and prompts -> messages, or an error that says what is wrong."""
+
+from __future__ import annotations
+
+import pickle
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from flows.config.templates import LARGEST_OUTPUT, Template, render_messages
+from flows.errors import TemplateError
+
+texts = st.text(st.characters(exclude_categories=["Cs"]))
+
+
+def user(content: str) -> list[dict[str, str]]:
+    return [{"role": "user", "content": content}]
+
+
+@given(texts)
+def test_render__puts_any_prompt_in_unchanged(prompt: str) -> None:
+    plain = Template(user("{{ prompt }}"))
+    spaced = Template(user("{{prompt}}"))
+    as_json = Template('[{"role": "user", "content": {{ prompt | tojson }}}]')
+
+    for template in (plain, spaced, as_json):
+        assert template.render(prompt=prompt) == user(prompt)
+
+
+def test_render__task_params_and_loops() -> None:
+    template = Template(
+        [
+            {"role": "system", "content": "Solve {{ task }}.\n"},
+            {"role": "user", "content": "{% for i in range(params.n) %}{{ i }}{% endfor %}: {{ prompt }}"},
+        ]
+    )
+
+    messages = template.render(prompt="go", task="sums", params={"n": 3})
+
+    assert messages == [
+        {"role": "system", "content": "Solve sums.\n"},
+        {"role": "user", "content": "012: go"},
+    ]
+    assert template.uses >= {"prompt", "task", "params"}
+
+
+def test_render__prompt_is_data_not_code() -> None:
+    assert Template(user("{{ prompt }}!")).render(prompt="{{ 1 + 1 }}") == user("{{ 1 + 1 }}!")
+
+
+def test_render_messages__takes_a_mapping() -> None:
+    template = Template(user("{{ prompt }} {{ params.a }}"))
+
+    assert render_messages(template, {"prompt": "x", "params": {"a": 1}}) == user("x 1")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("{{ promtp }}", "wrong variable: 'promtp' is undefined"),
+        ("{{ params.none }}", "has no attribute 'none'"),
+        ("{{ prompt.__class__.__mro__ }}", "unsafe"),
+        ("{{ params.update({'a': 1}) }}", "not safely callable|unsafe"),
+        ("{{ ''.__class__ }}", "unsafe"),
+        ("{{ 1 / 0 }}", "fails: ZeroDivisionError"),
+        ("{% include 'x' %}", "fails: TypeError"),
+        ("{{ 'a' * 10 ** 9 }}", "too long|too large"),
+        ("{{ 10 ** 10 ** 10 }}", "too large"),
+        ("{% for i in range(99999) %}{{ prompt }}{{ prompt }}{% endfor %}", "renders more than 4,000,000"),
+        ("{% for i in range(10 ** 6) %}{% endfor %}", "fails: OverflowError"),
+    ],
+)
+def test_render__refuses(content: str, message: str) -> None:
+    with pytest.raises(TemplateError, match=message) as caught:
+        Template(user(content)).render(prompt="p" * 40, params={})
+
+    assert caught.value.where == (0, "content")
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ([], "is an empty list of messages"),
+        (5, "is 5, not a list of messages"),
+        ({"role": "user"}, "is a mapping, not a list of messages"),
+        (["hi"], "message 1 is 'hi', not a mapping"),
+        ([{"role": "user"}], "message 1 has no content"),
+        ([{"content": "x"}], "message 1 has no role"),
+        ([{"role": "boss", "content": "x"}], "message 1 has an unknown role 'boss'. Roles: system, user"),
+        ([{"role": "user", "content": ["x"]}], "the content of message 1 is a list, not a text"),
+        ([{"role": "user", "content": "x", "name": "y"}], "message 1 has an unknown field 'name'"),
+    ],
+)
+def test_template__refuses_what_is_no_message_list(source: object, message: str) -> None:
+    with pytest.raises(TemplateError) as caught:
+        Template(source)  # type: ignore[arg-type]
+
+    assert str(caught.value).startswith(message)
+
+
+@pytest.mark.parametrize("text", ["[]", "{}", "5", "[1]", '[{"role": "user"}]', "nope", "", "[" * 100_000])
+def test_render__refuses_json_that_is_no_message_list(text: str) -> None:
+    with pytest.raises(TemplateError, match="renders no message list"):
+        Template(text).render(prompt="x")
+
+
+def test_render__bounds_the_size_of_all_messages_together() -> None:
+    template = Template([{"role": "user", "content": "{{ prompt }}"}] * 3)
+
+    assert len(template.render(prompt="x" * 1000)) == 3
+    with pytest.raises(TemplateError, match="renders more than 4,000,000 bytes"):
+        template.render(prompt="é" * (LARGEST_OUTPUT // 5))
+
+
+def test_template__error_says_the_line() -> None:
+    with pytest.raises(TemplateError, match="wrong Jinja") as caught:
+        Template(user("one\ntwo {% if %}"))
+
+    assert caught.value.line == 2
+
+
+@settings(max_examples=150)
+@given(st.text("{}%# promt|()[]*.'\"\n1", max_size=40) | texts)
+def test_template__any_text_renders_or_is_refused(text: str) -> None:
+    for source in (text, user(text)):
+        try:
+            messages = Template(source).render(prompt="x")
+        except TemplateError:
+            continue
+        assert all(isinstance(message["content"], str) for message in messages)
+
+
+def test_template__survives_pickling() -> None:
+    template = pickle.loads(pickle.dumps(Template(user("{{ prompt }}!"))))  # noqa: S301
+
+    assert template.render(prompt="x") == user("x!")
+
+
+def test_render__plain_prompt_is_fast() -> None:
+    template = Template(user("{{ prompt }}"))
+    start = time.perf_counter()
+
+    for _ in range(10_000):
+        template.render(prompt="What is 1 + 1?")
+
+    assert time.perf_counter() - start < 1.0  # about 15 ms; room for a busy machine
