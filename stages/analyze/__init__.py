@@ -1,0 +1,1 @@
+"""Summed counters -> scores, intervals, rankings, tables and pages."""

@@ -1,0 +1,107 @@
+"""Foreign text and numbers -> text that is safe and short to show. Names of models come from anyone."""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+
+ABSENT = "–"
+"""Shown for a value that is undefined or was not measured."""
+
+_HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+_MARKDOWN = str.maketrans(
+    {char: f"\\{char}" for char in "\\`*_[]|~#"} | {"<": "&lt;", ">": "&gt;", "&": "&amp;"}
+)
+
+
+def plain(text: str) -> str:
+    r"""One line without control, direction-changing, unassigned or surrogate characters.
+
+    Examples
+    --------
+    >>> plain("a\x1b[31mb\nc")
+    'a[31mb c'
+    """
+    spaced = " ".join(text.split())
+    return "".join(char for char in spaced if unicodedata.category(char) not in _HIDDEN)
+
+
+def printable(text: str, limit: int) -> str:
+    r"""At most `limit` characters of a text, without control characters other than line ends and tabs.
+
+    Examples
+    --------
+    >>> printable("one\ntwo\x07three", 8)
+    'one\ntwo… (5 more characters)'
+    """
+    kept = text[:limit].replace("\r\n", "\n")
+    shown = "".join(char for char in kept if char in "\n\t" or unicodedata.category(char) not in _HIDDEN)
+    rest = len(text) - limit
+    return f"{shown}… ({rest:,} more characters)" if rest > 0 else shown
+
+
+def markdown(text: str) -> str:
+    r"""`plain` text with Markdown's and HTML's marks escaped, fit for a table's cell.
+
+    Examples
+    --------
+    >>> print(markdown("a|b <i>"))
+    a\|b &lt;i&gt;
+    """
+    return plain(text).translate(_MARKDOWN)
+
+
+def shorten(text: str, limit: int) -> str:
+    """`plain` text of at most `limit` characters, cut in the middle, where names differ least.
+
+    Examples
+    --------
+    >>> shorten("a-rather-long-model-name-v2", 16)
+    'a-rathe…-name-v2'
+    """
+    whole = plain(text)
+    if len(whole) <= limit:
+        return whole
+    head = (limit - 1) // 2
+    return f"{whole[:head]}…{whole[len(whole) - (limit - 1 - head) :]}"
+
+
+def number(value: float, digits: int = 0) -> str:
+    """Fixed number of decimals with thousands separated; `ABSENT` for NaN.
+
+    Examples
+    --------
+    >>> number(1234.5, 1), number(float("nan"))
+    ('1,234.5', '–')
+    """
+    return ABSENT if math.isnan(value) else f"{value:,.{digits}f}"
+
+
+def percent(share: float, digits: int = 1) -> str:
+    """A share as a percentage; one too small for its digits is not shown as nothing; `ABSENT` for NaN.
+
+    Examples
+    --------
+    >>> percent(0.1234), percent(1.0, 0), percent(0.0001)
+    ('12.3 %', '100 %', '<0.1 %')
+    """
+    if math.isnan(share):
+        return ABSENT
+    least = 10.0**-digits
+    return f"<{least:.{digits}f} %" if 0 < 100 * share < least / 2 else f"{100 * share:.{digits}f} %"
+
+
+def significant(value: float, digits: int = 3) -> str:
+    """About `digits` significant digits without an exponent; `ABSENT` for NaN.
+
+    Examples
+    --------
+    >>> significant(0.012345), significant(12345.0), significant(0.0)
+    ('0.0123', '12,345', '0')
+    """
+    if math.isnan(value):
+        return ABSENT
+    if value == 0:
+        return "0"
+    decimals = max(0, digits - 1 - math.floor(math.log10(abs(value))))
+    return f"{value:,.{min(decimals, 12)}f}"
