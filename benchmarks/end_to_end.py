@@ -1,0 +1,207 @@
+"""What a trial costs: CPU seconds per 1 000 trials of a whole sweep, beside a raw aiohttp loop, in one run.
+
+Both sides ask the same simulated endpoint, a process of its own that is not counted. CPU is user + system time of
+every process of a side: for a sweep the command line, the scheduler and all workers. A sweep has a fixed cost to
+start (imports, processes), so it is run at two sizes: the slope is the cost of a trial, the rest is the start.
+
+    python benchmarks/end_to_end.py [--trials N] [--latency 0 0.05] [--connections 64] [--json FILE]
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import datetime
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from deploy.servers.simulator import Simulator  # noqa: E402 - the checkout may not be installed
+from deploy.simulator.profile import Profile  # noqa: E402
+from deploy.simulator.truth import HEADER, Truth, encode  # noqa: E402
+
+
+@dataclass(frozen=True)
+class Cost:
+    """One side at one latency."""
+
+    side: str
+    latency: float
+    """Seconds that the endpoint waits before it answers."""
+    cpu_per_1000: float
+    """CPU seconds per 1 000 trials."""
+    per_second: float
+    """Trials per second of wall time, start-up left out."""
+    start_cpu: float = 0.0
+    """CPU seconds that do not depend on the number of trials."""
+
+
+def main() -> None:
+    """Measure, print a table, and append the figures to a history file if one is named."""
+    options = _options()
+    with Simulator() as simulator, tempfile.TemporaryDirectory() as scratch:
+        costs = []
+        for latency in options.latency:
+            print(f"latency {latency * 1000:g} ms ...", file=sys.stderr)
+            costs.append(measure_raw(simulator, latency, options))
+            costs.append(measure_sweep(simulator, latency, options, Path(scratch)))
+    print_table(costs)
+    if options.json is not None:
+        _append(options, costs)
+
+
+def measure_raw(simulator: Simulator, latency: float, options: argparse.Namespace) -> Cost:
+    """A bare aiohttp loop in a process of its own: the least that Python and aiohttp can do."""
+    model = _profile(latency).model_name("bench")
+    small, large = (
+        _timed(
+            [sys.executable, __file__, "--raw", simulator.base_url, model, str(n), str(options.connections)]
+        )
+        for n in (options.trials // 5, options.trials)
+    )
+    return _cost("raw aiohttp loop", latency, small, large, options)
+
+
+def measure_sweep(simulator: Simulator, latency: float, options: argparse.Namespace, scratch: Path) -> Cost:
+    """The command line's own `run`, as a user types it, with its default cluster."""
+    timings = []
+    for n in (options.trials // 5, options.trials):
+        folder = scratch / f"{latency}-{n}"
+        folder.mkdir()
+        config = folder / "sweep.json"
+        config.write_text(json.dumps(_config(simulator, latency, n, options, folder)))
+        command = [sys.executable, "-m", "flows", "run", str(config), "--quiet", "--json"]
+        timings.append(_timed(command))
+    return _cost("evalcube run", latency, *timings, options)
+
+
+def _config(
+    simulator: Simulator, latency: float, trials: int, options: argparse.Namespace, folder: Path
+) -> dict[str, object]:
+    points = [{"length": n} for n in (3, 4, 5, 6, 8)]
+    return {
+        "name": "bench",
+        "trials": trials // 10,
+        "cube": str(folder / "cube.zarr"),
+        "cache": str(folder / "cache"),
+        "models": [
+            {
+                "name": "bench",
+                "endpoint": f"sim:{simulator.base_url}",
+                "simulate": asdict(_profile(latency)),
+                "limits": {"connections": options.connections},
+            }
+        ],
+        "samplers": {"greedy": {"temperature": 0, "max_tokens": 512}},
+        "tasks": {
+            "arithmetic": {"manifold": [{"points": points, "tiers": ["easy"]}]},
+            "boolean": {"manifold": [{"points": points, "tiers": ["easy"]}]},
+        },
+    }
+
+
+def _profile(latency: float) -> Profile:
+    return Profile(ability=3.0, tokens=40, latency=latency)
+
+
+def _cost(
+    side: str,
+    latency: float,
+    small: tuple[float, float],
+    large: tuple[float, float],
+    options: argparse.Namespace,
+) -> Cost:
+    extra = options.trials - options.trials // 5
+    slope = (large[0] - small[0]) / extra
+    wall = (large[1] - small[1]) / extra
+    return Cost(
+        side, latency, slope * 1000, 1 / wall if wall > 0 else float("inf"), large[0] - slope * options.trials
+    )
+
+
+def _timed(command: list[str]) -> tuple[float, float]:
+    """(CPU seconds of the command and all its descendants, wall seconds)."""
+    begun = time.perf_counter()
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, cwd=ROOT)
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise SystemExit(f"benchmark: {' '.join(command[:5])} ... ended with {process.returncode}")
+    return usage.ru_utime + usage.ru_stime, time.perf_counter() - begun
+
+
+async def raw_loop(base_url: str, model: str, count: int, connections: int) -> None:
+    """Send `count` requests over `connections` connections and read the replies as JSON."""
+    import aiohttp
+
+    url, left = f"{base_url}/chat/completions", iter(range(count))
+
+    async def carry(session: aiohttp.ClientSession) -> None:
+        for index in left:
+            messages = [
+                {"role": "user", "content": f"What is {index} + 1? End with a last line Answer: <integer>"}
+            ]
+            body = json.dumps({"model": model, "messages": messages, "temperature": 0, "max_tokens": 512})
+            headers = {
+                "Content-Type": "application/json",
+                HEADER: encode(Truth(str(index + 1), difficulty=6.0)),
+            }
+            async with session.post(url, data=body, headers=headers) as reply:
+                document = await reply.json()
+                if "choices" not in document:
+                    raise SystemExit("the simulator gave no answer")
+
+    connector = aiohttp.TCPConnector(limit=connections)
+    async with aiohttp.ClientSession(connector=connector) as session:
+        await asyncio.gather(*(carry(session) for _ in range(connections)))
+
+
+def print_table(costs: list[Cost]) -> None:
+    """Print the figures, and the ratio of each sweep to the raw loop beside it."""
+    raw = {cost.latency: cost for cost in costs if cost.side.startswith("raw")}
+    print(f"{'':18}{'latency':>9}{'CPU s / 1 000':>15}{'ratio':>8}{'trials/s':>10}{'start CPU s':>13}")
+    for cost in costs:
+        ratio = cost.cpu_per_1000 / raw[cost.latency].cpu_per_1000
+        print(
+            f"{cost.side:18}{cost.latency * 1000:6.0f} ms{cost.cpu_per_1000:15.3f}{ratio:8.2f}"
+            f"{cost.per_second:10.0f}{cost.start_cpu:13.1f}"
+        )
+
+
+def _append(options: argparse.Namespace, costs: list[Cost]) -> None:
+    entry = {
+        "date": datetime.datetime.now(tz=datetime.UTC).isoformat(timespec="seconds"),
+        "python": platform.python_version(),
+        "cores": os.cpu_count(),
+        "trials": options.trials,
+        "connections": options.connections,
+        "costs": [asdict(cost) for cost in costs],
+    }
+    with options.json.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(entry) + "\n")
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--trials", type=int, default=10_000, help="of the larger of the two runs")
+    parser.add_argument("--latency", type=float, nargs="+", default=[0.0, 0.05], help="seconds")
+    parser.add_argument("--connections", type=int, default=64)
+    parser.add_argument("--json", type=Path, help="append the figures to this file, one JSON line a run")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--raw"]:
+        url, name, number, width = sys.argv[2:]
+        asyncio.run(raw_loop(url, name, int(number), int(width)))
+    else:
+        main()

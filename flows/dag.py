@@ -1,0 +1,264 @@
+"""The bodies of the sweep's Dask tasks. An edge carries an address, a small array or a receipt, never a prompt.
+
+::
+
+    generate ─ Order ─> infer ─ Delivery ─> process ─ BlockResult ─> process (region) ─ Receipt ─> score ─> analyze
+
+* ``generate``: a block's trials are made and looked up in the cache; out comes which of them must be asked.
+* ``infer``: those are asked; replies go to the cache, out comes what could not be delivered and why.
+* ``process``: the block's replies are read from the cache and graded, a few bytes per trial; one more task of this
+  stage gathers a region's blocks and writes whole chunks, the only writer of that region.
+* ``score``: counters of a region, counted from what the cube now holds, and sums of such counters.
+* ``analyze``: a model's counters into the cube, and its standing out.
+
+Any task may run again anywhere: it finds its inputs by address and writes the same bytes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from distributed import get_worker, secede
+
+from flows.blocks import Block, Window
+from flows.events import TALLY, BlockDone, as_message, topic
+from flows.worker import Prepared, Workspace, workspace
+from stages.outcome import COMPLETED, Status
+from stages.process.outcome import Outcome, judge_trial
+from stages.process.reading import read_reply
+from stages.record import Record
+from stages.score.counters import add_counters, count_trials
+from storage.cube import Region
+from storage.ledger import Receipt
+from storage.schema import VARIABLES
+
+Arrays = dict[str, npt.NDArray[np.generic]]
+
+
+@dataclass(frozen=True, eq=False)
+class Order:
+    """Which trials of a block must be asked."""
+
+    missing: npt.NDArray[np.int32]
+    """Indices within the block of trials that the cache does not answer."""
+
+
+@dataclass(frozen=True, eq=False)
+class Delivery:
+    """What became of an order."""
+
+    failed: dict[int, str] = field(default_factory=dict)
+    """Cause by index within the block."""
+    skipped: frozenset[int] = frozenset()
+    """Indices never sent, because the run stops."""
+    asked: int = 0
+    details: dict[str, str] = field(default_factory=dict)
+    """One thing that the endpoint said, by cause."""
+
+
+@dataclass(frozen=True, eq=False)
+class BlockResult:
+    """A graded block: one row per trial."""
+
+    positions: npt.NDArray[np.int64]
+    arrays: Arrays
+    """By variable, shape (trial of the block,)."""
+    causes: dict[str, int]
+    """Transport errors by cause."""
+
+
+def generate(run: str, block: Block) -> Order:
+    """Make a block's trials and find out which of them must be asked."""
+    work = workspace(run)
+    prepared = work.prepare(block)
+    asked = [i for i, item in enumerate(prepared) if work.cache.get(item.request.digest) is None]
+    return Order(np.array(asked, dtype=np.int32))
+
+
+def infer(run: str, block: Block, order: Order) -> Delivery:
+    """Ask what the cache does not answer; every reply is durable in the cache before this returns."""
+    if not len(order.missing):
+        return Delivery()
+    work = workspace(run)
+    prepared = work.prepare(block)
+    evaluation = work.plan.evaluations[block.window.region.model]
+    indices = order.missing.tolist()
+    jobs = [work.job(block, prepared[i], _difficulty(work, block, i)) for i in indices]
+    # Waiting is not work: give the thread back, so that this worker keeps many blocks in flight.
+    secede()
+    results = work.engine().run(evaluation.model, jobs)
+    failed = {i: r for i, r in zip(indices, results, strict=True) if r.kind == "failed"}
+    skipped = (i for i, r in zip(indices, results, strict=True) if r.kind == "skipped")
+    return Delivery(
+        {i: result.cause for i, result in failed.items()},
+        frozenset(skipped),
+        len(jobs),
+        {result.cause: result.detail for result in failed.values()},
+    )
+
+
+def _difficulty(work: Workspace, block: Block, index: int) -> float:
+    task, slot, _, _ = block.window.coordinates(block.positions[index : index + 1])
+    entry = work.plan.tasks[int(task[0])]
+    return entry.task.difficulty(entry.cells[int(slot[0])].cell.params)
+
+
+def process(run: str, block: Block, delivery: Delivery) -> BlockResult:
+    """Read a block's replies from the cache and grade them."""
+    work = workspace(run)
+    prepared = work.prepare(block)
+    tasks = block.window.coordinates(block.positions)[0].tolist()
+    outcomes, causes = [], Counter(delivery.failed.values())
+    for i, (item, task_index) in enumerate(zip(prepared, tasks, strict=True)):
+        if i in delivery.skipped:
+            outcomes.append(Outcome(Status.MISSING))
+        elif i in delivery.failed:
+            outcomes.append(Outcome(Status.TRANSPORT))
+        else:
+            outcome = grade(work, item, task_index)
+            if outcome is None:
+                # Lost or damaged between infer and here: not an answer, so the next run asks again.
+                causes["cache damaged"] += 1
+                outcome = Outcome(Status.TRANSPORT)
+            outcomes.append(outcome)
+    work.forget(block)
+    result = BlockResult(block.positions, _columns(outcomes), dict(causes))
+    _report(run, work, block, delivery, result)
+    return result
+
+
+def grade(work: Workspace, item: Prepared, task_index: int) -> Outcome | None:
+    """The outcome of one trial from its cached reply; None if the cache has none."""
+    data = work.cache.get(item.request.digest)
+    if data is None:
+        return None
+    task = work.plan.tasks[task_index].task
+    reading = read_reply(Record.decode(data))
+    return judge_trial(reading, item.trial.guess_chance, item.trial.answer, task.parse, task.grade)
+
+
+def _columns(outcomes: Sequence[Outcome]) -> Arrays:
+    return {
+        variable.name: np.array([getattr(row, variable.name) for row in outcomes], dtype=variable.dtype)
+        for variable in VARIABLES.values()
+    }
+
+
+def _report(run: str, work: Workspace, block: Block, delivery: Delivery, result: BlockResult) -> None:
+    """Tell subscribers what was graded; for display only, results travel along the graph."""
+    status = result.arrays["status"]
+    transport = int((status == Status.TRANSPORT).sum())
+    missing = int((status == Status.MISSING).sum())
+    event = BlockDone(
+        model=block.window.region.model,
+        trials=block.size - missing - transport,
+        cached=block.size - delivery.asked,
+        transport=transport,
+        missing=missing,
+        causes=result.causes,
+        details=delivery.details,
+        tally=_tally(work, block, result).tolist(),
+    )
+    get_worker().log_event(topic(run), as_message(event))
+
+
+def _tally(work: Workspace, block: Block, result: BlockResult) -> npt.NDArray[np.float64]:
+    """Running counts of a block, shape (tier, task, column of `TALLY`)."""
+    plan = work.plan
+    task, slot, _, _ = block.window.coordinates(block.positions)
+    status = result.arrays["status"]
+    truncated = status == Status.TRUNCATED
+    completed = np.isin(status, COMPLETED)
+    guess = np.nan_to_num(result.arrays["guess_chance"].astype(np.float64))
+    tokens = np.maximum(result.arrays["tokens"].astype(np.float64), 0)
+    finished = completed | truncated
+    rows = np.stack(
+        [finished, completed, status == Status.CORRECT, truncated, guess * completed, tokens * finished],
+        axis=-1,
+    ).astype(np.float64)
+    tally = np.zeros((len(plan.tiers), len(plan.tasks), len(TALLY)))
+    in_tier = plan.in_tier()
+    for tier in range(len(plan.tiers)):
+        member = in_tier[tier, task, slot]
+        np.add.at(tally[tier], task[member], rows[member])
+    return tally
+
+
+def write_region(
+    run: str, window: Window, generation: int, extend: bool, results: Sequence[BlockResult]
+) -> Receipt:
+    """Gather a region's blocks and write every array's whole chunk.
+
+    Parameters
+    ----------
+    generation
+        Number of this version of the region; the newest receipt counts.
+    extend
+        Whether the region as stored is kept where the blocks say nothing. Without it the rest is missing.
+    results
+        Blocks graded since the region was last written.
+    """
+    work = workspace(run)
+    arrays = _stored(work, window) if extend else _empty(window)
+    causes: Counter[str] = Counter()
+    for result in results:
+        causes.update(result.causes)
+        for name, column in result.arrays.items():
+            arrays[name].reshape(-1)[result.positions] = column
+    digest = work.cube.write_region(window.region, arrays)
+    valid = np.broadcast_to(work.plan.valid()[:, :, None, None], window.shape)
+    status = arrays["status"]
+    transport = int((valid & (status == Status.TRANSPORT)).sum())
+    missing = int((valid & (status == Status.MISSING)).sum())
+    return Receipt(
+        region=window.region,
+        generation=generation,
+        trials=window.shape[2],
+        repeats=window.shape[3],
+        complete=not transport and not missing,
+        transport=transport,
+        missing=missing,
+        counts={cause: float(count) for cause, count in sorted(causes.items())[:8]},
+        digest=digest,
+    )
+
+
+def _stored(work: Workspace, window: Window) -> Arrays:
+    """The region as stored, brought to the window's shape."""
+    stored = work.cube.read_region(window.region)
+    return {name: np.ascontiguousarray(values) for name, values in stored.items()}
+
+
+def _empty(window: Window) -> Arrays:
+    return {
+        variable.name: np.full(window.shape, variable.fill, dtype=variable.dtype)
+        for variable in VARIABLES.values()
+    }
+
+
+def score(run: str, region: Region) -> npt.NDArray[np.float64]:
+    """Counters of a region, shape (task, params, counter), from what the cube holds."""
+    work = workspace(run)
+    price_prompt, price_completion = work.context.prices[region.model]
+    counters = count_trials(
+        work.cube.read_region(region), price_prompt=price_prompt, price_completion=price_completion
+    )
+    # Padding is the additive identity: an absent slot is not a missing trial.
+    counters[~work.plan.valid()] = 0.0
+    return counters
+
+
+def score_sum(parts: Sequence[npt.NDArray[np.float64]]) -> npt.NDArray[np.float64]:
+    """The sum of counters, in the order given."""
+    return add_counters(parts)
+
+
+def analyze(run: str, models: Sequence[int], counters: Sequence[npt.NDArray[np.float64]]) -> dict[int, Any]:
+    """Put the counters of some models into the cube; one such task runs at a time. Returns trials by model."""
+    workspace(run).cube.write_counters(dict(zip(models, counters, strict=True)))
+    return {model: float(values[..., 0].sum()) for model, values in zip(models, counters, strict=True)}

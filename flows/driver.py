@@ -1,0 +1,328 @@
+"""Keeps a bounded window of blocks on the cluster until every region is in the cube. Only the driver records.
+
+The driver's memory does not grow with the sweep: it holds the blocks in flight, one small state per open region, and
+the ledger. Every decision is made in one thread, from finished futures that arrive in a queue.
+"""
+
+from __future__ import annotations
+
+import queue
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from distributed import Client
+from distributed import Future as DaskFuture
+
+from flows import dag
+from flows.blocks import Block, Window, cut_blocks
+from flows.events import Event, RegionWritten
+from flows.worker import RunContext, plugin_name
+from storage.cube import Region
+from storage.lease import Lease
+from storage.ledger import Ledger, Receipt
+
+Future = DaskFuture[Any]
+
+_SUM_WIDTH = 16
+_POLL_SECONDS = 0.25
+FLUSH_SECONDS = 120.0
+"""A region is written at least this often while its blocks come in, so that cubes can be read during a sweep."""
+
+
+@dataclass(frozen=True)
+class RegionTask:
+    """A region with something left to do."""
+
+    window: Window
+    positions: Any
+    """Flat positions to ask for; see `flows.blocks.pending_positions`."""
+    generation: int
+    """Of the newest receipt; 0 if there is none."""
+    extend: bool
+    """Whether what is stored is kept."""
+
+
+@dataclass(eq=False)
+class _OpenRegion:
+    """A region while its blocks are in flight."""
+
+    task: RegionTask
+    generation: int
+    extend: bool
+    open_blocks: int = 0
+    all_submitted: bool = False
+    graded: list[Future] = field(default_factory=list)
+    writing: Future | None = None
+    written_at: float = field(default_factory=time.monotonic)
+
+    @property
+    def finished(self) -> bool:
+        """Nothing in flight and nothing unwritten."""
+        return self.all_submitted and not self.open_blocks and not self.graded and self.writing is None
+
+
+class _Lane:
+    """The blocks of one evaluation still to submit, made as they are needed."""
+
+    def __init__(self, tasks: Iterator[RegionTask], block_size: int, depth: int) -> None:
+        self.depth = depth
+        self.in_flight = 0
+        self._tasks = tasks
+        self._block_size = block_size
+        self._blocks: Iterator[Block] = iter(())
+        self._next: Block | None = None
+        self._region: _OpenRegion | None = None
+        self.opened: list[_OpenRegion] = []
+
+    def take(self) -> tuple[_OpenRegion, Block] | None:
+        """The next block and its region; None when all are submitted."""
+        while True:
+            block = next(self._blocks, None)
+            if block is not None and self._region is not None:
+                return self._region, block
+            if self._region is not None:
+                self._region.all_submitted = True
+                self._region = None
+            task = next(self._tasks, None)
+            if task is None:
+                return None
+            self._region = _OpenRegion(task, task.generation, task.extend)
+            self.opened.append(self._region)
+            self._blocks = cut_blocks(task.window, task.positions, self._block_size)
+
+    def stop(self) -> None:
+        """Give out no further block."""
+        self._blocks, self._tasks = iter(()), iter(())
+        self.take()
+
+
+class Driver:
+    """Runs the tasks of a sweep.
+
+    Parameters
+    ----------
+    client
+        A connected client whose workers have the run's plugin.
+    tasks
+        For each evaluation, its regions with something to do.
+    depths
+        For each evaluation, how many blocks may be in flight.
+    stale
+        Evaluations whose counters in the cube are older than the ledger.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        context: RunContext,
+        ledger: Ledger,
+        lease: Lease,
+        *,
+        tasks: Sequence[Iterator[RegionTask]],
+        depths: Sequence[int],
+        block_size: int,
+        stale: Sequence[int] = (),
+        emit: Callable[[Event], None] = lambda _: None,
+        flush_seconds: float = FLUSH_SECONDS,
+    ) -> None:
+        self._client = client
+        self._context = context
+        self._ledger = ledger
+        self._lease = lease
+        self._emit = emit
+        self._flush_seconds = flush_seconds
+        self._lanes = [_Lane(iter(t), block_size, d) for t, d in zip(tasks, depths, strict=True)]
+        self._newest: dict[Region, Receipt] = ledger.newest()
+        self._arrived: queue.SimpleQueue[tuple[Callable[[Future], None], Future]] = queue.SimpleQueue()
+        self._scores: dict[Region, Future] = {}
+        self._changed: set[int] = set(stale)
+        self._analyzing: Future | None = None
+        self._analyzed_at = time.monotonic()
+        self._serial = 0
+        self.stopped = False
+        self.blocks = 0
+        """Blocks graded so far."""
+
+    def run(self) -> None:
+        """Work until everything is recorded, or until asked to stop and what came in is recorded.
+
+        Raises
+        ------
+        Exception
+            Whatever a task raised, storage errors above all. What is recorded by then stays recorded.
+        """
+        self._top_up()
+        while self._busy():
+            self._lease.check()
+            self._take_arrived()
+            self._write_due()
+            self._analyze_due(last=False)
+            self._top_up()
+        while self._changed or self._analyzing is not None:
+            self._analyze_due(last=True)
+            self._take_arrived()
+
+    def stop(self) -> None:
+        """Submit nothing more; requests in flight still end and count. May be called from a signal handler."""
+        self.stopped = True
+
+    def _halt(self) -> None:
+        for lane in self._lanes:
+            lane.stop()
+        self._client.run(_drain, plugin_name(self._context.run), on_error="ignore")
+
+    def _busy(self) -> bool:
+        if self.stopped and any(lane.depth for lane in self._lanes):
+            for lane in self._lanes:
+                lane.depth = 0
+            self._halt()
+        return any(not region.finished for lane in self._lanes for region in lane.opened)
+
+    def _take_arrived(self) -> None:
+        """Handle what has finished; wait a moment if nothing has."""
+        try:
+            handler, future = self._arrived.get(timeout=_POLL_SECONDS)
+            while True:
+                handler(future)
+                handler, future = self._arrived.get_nowait()
+        except queue.Empty:
+            return
+
+    def _submit(
+        self,
+        stage: str,
+        function: Callable[..., Any],
+        *args: Any,  # noqa: ANN401 - those of the function
+        priority: int = 0,
+    ) -> Future:
+        self._serial += 1
+        # A tuple key shows on the dashboard under its first element: the stage.
+        key = (stage, self._context.run, self._serial)
+        return self._client.submit(function, *args, key=key, priority=priority, pure=False)
+
+    def _when_done(self, future: Future, handler: Callable[[Future], None]) -> None:
+        future.add_done_callback(lambda done: self._arrived.put((handler, done)))
+
+    def _top_up(self) -> None:
+        """Submit blocks, one of each evaluation in turn, until every evaluation has its depth in flight."""
+        hungry = deque(lane for lane in self._lanes if lane.in_flight < lane.depth)
+        while hungry:
+            lane = hungry.popleft()
+            taken = lane.take()
+            if taken is None:
+                continue
+            self._submit_block(lane, *taken)
+            if lane.in_flight < lane.depth:
+                hungry.append(lane)
+
+    def _submit_block(self, lane: _Lane, region: _OpenRegion, block: Block) -> None:
+        run = self._context.run
+        order = self._submit("generate", dag.generate, run, block)
+        delivery = self._submit("infer", dag.infer, run, block, order)
+        graded = self._submit("process", dag.process, run, block, delivery, priority=10)
+        lane.in_flight += 1
+        region.open_blocks += 1
+
+        def done(future: Future) -> None:
+            lane.in_flight -= 1
+            region.open_blocks -= 1
+            _raise_if_failed(future)
+            self.blocks += 1
+            region.graded.append(future)
+
+        self._when_done(graded, done)
+
+    def _write_due(self) -> None:
+        now = time.monotonic()
+        for lane in self._lanes:
+            for region in lane.opened:
+                complete = region.all_submitted and not region.open_blocks
+                due = complete or now - region.written_at > self._flush_seconds
+                if due and region.graded and region.writing is None:
+                    self._write(region)
+            lane.opened = [region for region in lane.opened if not region.finished]
+
+    def _write(self, region: _OpenRegion) -> None:
+        region.generation += 1
+        graded, region.graded = region.graded, []
+        window = region.task.window
+        future = self._submit(
+            "process",
+            dag.write_region,
+            self._context.run,
+            window,
+            region.generation,
+            region.extend,
+            graded,
+            priority=20,
+        )
+        region.writing, region.extend, region.written_at = future, True, time.monotonic()
+
+        def done(future: Future) -> None:
+            _raise_if_failed(future)
+            region.writing = None
+            self._record(future.result())
+
+        self._when_done(future, done)
+
+    def _record(self, receipt: Receipt) -> None:
+        self._lease.check()
+        self._ledger.append(receipt)
+        self._newest[receipt.region] = receipt
+        self._scores[receipt.region] = self._score(receipt.region)
+        self._changed.add(receipt.region.model)
+        self._emit(RegionWritten(receipt.region.model, receipt.complete))
+
+    def _score(self, region: Region) -> Future:
+        return self._submit("score", dag.score, self._context.run, region, priority=20)
+
+    def _analyze_due(self, *, last: bool) -> None:
+        """Bring the counters of changed evaluations into the cube; one task at a time, the only writer."""
+        wait = 0.0 if last else self._flush_seconds
+        if self._analyzing is not None or not self._changed or time.monotonic() - self._analyzed_at < wait:
+            return
+        models = sorted(self._changed)[:25]
+        self._changed.difference_update(models)
+        sums = [self._model_sum(model) for model in models]
+        future = self._submit("analyze", dag.analyze, self._context.run, models, sums, priority=30)
+        self._analyzing, self._analyzed_at = future, time.monotonic()
+
+        def done(future: Future) -> None:
+            self._analyzing = None
+            _raise_if_failed(future)
+
+        self._when_done(future, done)
+
+    def _model_sum(self, model: int) -> Future:
+        """A tree of sums over a model's regions, in the order of the regions whatever finished first."""
+        level = []
+        for region in sorted(region for region in self._newest if region.model == model):
+            if region not in self._scores:
+                self._scores[region] = self._score(region)
+            level.append(self._scores[region])
+        while len(level) > 1:
+            level = [
+                self._submit("score", dag.score_sum, level[i : i + _SUM_WIDTH], priority=20)
+                for i in range(0, len(level), _SUM_WIDTH)
+            ]
+        return level[0]
+
+
+def _raise_if_failed(future: Future) -> None:
+    if future.status != "finished":
+        error = future.exception()
+        raise (
+            error
+            if isinstance(error, Exception)
+            else RuntimeError(f"a task of the sweep was {future.status}")
+        )
+
+
+def _drain(name: str, dask_worker: Any = None) -> None:  # noqa: ANN401 - Dask's own worker
+    """Runs on every worker: start no further request."""
+    plugin = dask_worker.plugins.get(name)
+    if plugin is not None and plugin.workspace is not None:
+        plugin.workspace.drain()

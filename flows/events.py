@@ -1,0 +1,108 @@
+"""What happens during a sweep, as values; whoever wants to know subscribes. The engine knows no display."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Started:
+    """The sweep is planned and its cube is open."""
+
+    run: str
+    cube: str
+    trials: int
+    """Trials of the whole sweep, repeats included."""
+    done: int
+    """Of these, finished by earlier runs."""
+    models: tuple[str, ...]
+    """Labels of the evaluations, in the cube's order."""
+    dashboard: str | None = None
+    """Address of Dask's dashboard."""
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """Totals of one worker's requests since it started."""
+
+    sent: int = 0
+    replies: int = 0
+    in_flight: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    retries: Mapping[str, int] = field(default_factory=dict)
+    """By cause."""
+    failures: Mapping[str, int] = field(default_factory=dict)
+    """By cause."""
+    worker: str = ""
+
+
+@dataclass(frozen=True)
+class BlockDone:
+    """A block is graded."""
+
+    model: int
+    """Index of the evaluation."""
+    trials: int
+    """Finished trials."""
+    cached: int
+    """Trials that the cache answered."""
+    transport: int
+    """Transport errors."""
+    missing: int
+    """Never sent, because the run stops."""
+    causes: Mapping[str, int] = field(default_factory=dict)
+    """Transport errors by cause."""
+    details: Mapping[str, str] = field(default_factory=dict)
+    """One thing that the endpoint said, by cause."""
+    tally: tuple[tuple[tuple[float, ...], ...], ...] = ()
+    """Running counts, shape (tier, task, column of `TALLY`)."""
+
+
+TALLY = ("trials", "completed", "correct", "truncated", "guess_sum", "tokens_sum")
+"""Columns of the running counts."""
+
+
+@dataclass(frozen=True)
+class RegionWritten:
+    """A region is in the cube and recorded."""
+
+    model: int
+    complete: bool
+
+
+@dataclass(frozen=True)
+class Noted:
+    """Something that a person should read."""
+
+    message: str
+
+
+@dataclass(frozen=True)
+class Finished:
+    """The run ended, in whatever way."""
+
+    reason: str
+    """``complete``, ``incomplete`` (transport errors are left), ``stopped`` or ``failed``."""
+
+
+Event = Started | Traffic | BlockDone | RegionWritten | Noted | Finished
+Subscriber = Callable[[Event], None]
+
+
+def topic(run: str) -> str:
+    """Dask topic on which a run's workers report."""
+    return f"evalcube-{run}"
+
+
+def as_message(event: Traffic | BlockDone) -> dict[str, Any]:
+    """An event as plain values that Dask can send."""
+    return {"event": type(event).__name__, "fields": asdict(event)}
+
+
+def from_message(message: Mapping[str, Any]) -> Event:
+    """Read what `as_message` wrote; Dask adds entries of its own around it."""
+    kind: type[BlockDone] | type[Traffic] = BlockDone if message["event"] == "BlockDone" else Traffic
+    return kind(**message["fields"])

@@ -1,0 +1,377 @@
+"""A config in; the sweep as plain data out: evaluations, cells and chunking, all that a worker needs but addresses.
+
+The *spec* is the identity of a sweep as JSON. It is stored in the cube's attributes, and a plan can be built from it
+alone, so that whoever opens a cube can regenerate every prompt and every cache key.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from flows.config.models import ModelConfig, SweepConfig
+from flows.config.templates import Template
+from flows.errors import SweepError
+from stages.generate import Cell, Task, all_tasks, expand
+from stages.generate.stream import canonical_json
+from stages.score.counters import COUNTERS
+from storage.cube import Coordinate
+
+SPEC_FORMAT = 1
+_TRIAL_CHUNK = 32
+_REPEAT_CHUNK = 8
+_REGION_CELLS = 4096
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """One place on the model axis: a model asked through a template with a sampler."""
+
+    model: str
+    """Label of the model."""
+    request_model: str
+    """Name that is sent."""
+    template_name: str
+    template_source: str | Sequence[Mapping[str, str]]
+    sampler_name: str
+    sampler: Mapping[str, Any]
+
+    @cached_property
+    def eval_id(self) -> str:
+        """Digest of what is sent besides the prompt; equal ids give equal requests."""
+        text = json.dumps([self.request_model, self.template_source, self.sampler], sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+    @cached_property
+    def template(self) -> Template:
+        """The compiled template."""
+        return Template(self.template_source)
+
+    @property
+    def label(self) -> str:
+        """A short name for people."""
+        return f"{self.model} / {self.template_name} / {self.sampler_name}"
+
+    def spec(self) -> dict[str, object]:
+        """The evaluation as JSON."""
+        return {
+            "eval_id": self.eval_id,
+            "model": self.model,
+            "request_model": self.request_model,
+            "template": {"name": self.template_name, "source": self.template_source},
+            "sampler": {"name": self.sampler_name, "params": self.sampler},
+        }
+
+    @classmethod
+    def from_spec(cls, spec: Mapping[str, Any]) -> Evaluation:
+        """Read what `spec` wrote."""
+        template, sampler = spec["template"], spec["sampler"]
+        return cls(
+            spec["model"],
+            spec["request_model"],
+            template["name"],
+            template["source"],
+            sampler["name"],
+            sampler["params"],
+        )
+
+
+@dataclass(frozen=True)
+class PlannedCell:
+    """A point of a task with the tiers that it belongs to."""
+
+    cell: Cell
+    tiers: tuple[str, ...]
+
+    def spec(self) -> dict[str, object]:
+        """The point as JSON."""
+        return {
+            "cell_id": self.cell.id,
+            "params": self.cell.params.canonical(),
+            "tiers": list(self.tiers),
+        }
+
+
+@dataclass(frozen=True)
+class TaskPlan:
+    """One place on the task axis."""
+
+    task: Task
+    cells: tuple[PlannedCell, ...]
+
+    def spec(self) -> dict[str, object]:
+        """The task's points as JSON."""
+        return {
+            "name": self.task.name,
+            "version": self.task.version,
+            "points": [cell.spec() for cell in self.cells],
+        }
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a sweep measures. Sizes may grow, everything else is the sweep's identity."""
+
+    seed: int
+    evaluations: tuple[Evaluation, ...]
+    tasks: tuple[TaskPlan, ...]
+    trials: int
+    repeats: int
+    prices: tuple[tuple[float, float], ...] = ()
+    """USD per million prompt and completion tokens, by evaluation."""
+    facets: tuple[Mapping[str, object], ...] = ()
+    """Free labels, by evaluation."""
+
+    @property
+    def slots(self) -> int:
+        """Length of the params axis: the longest manifold."""
+        return max(len(task.cells) for task in self.tasks)
+
+    @property
+    def cells(self) -> int:
+        """Number of cells of one evaluation, padding left out."""
+        return sum(len(task.cells) for task in self.tasks)
+
+    @property
+    def requests(self) -> int:
+        """Number of trials of the whole sweep, repeats included."""
+        return self.cells * self.trials * self.repeats * len(self.evaluations)
+
+    @property
+    def tiers(self) -> tuple[str, ...]:
+        """All tiers, in order of first mention."""
+        return tuple(dict.fromkeys(t for task in self.tasks for cell in task.cells for t in cell.tiers))
+
+    @cached_property
+    def labels(self) -> tuple[str, ...]:
+        """A name for each evaluation, no longer than it takes to tell them apart."""
+        rows = self.evaluations
+        parts = [[row.model for row in rows]]
+        for names in ([row.template_name for row in rows], [row.sampler_name for row in rows]):
+            if len(set(names)) > 1:
+                parts.append(names)
+        return tuple(" / ".join(columns) for columns in zip(*parts, strict=True))
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Lengths of the cube's dimensions."""
+        return {
+            "model": len(self.evaluations),
+            "task": len(self.tasks),
+            "params": self.slots,
+            "trial": self.trials,
+            "repeat": self.repeats,
+        }
+
+    @property
+    def chunks(self) -> dict[str, int]:
+        """Chunk lengths that make a region neither tiny nor larger than some megabytes."""
+        repeat = min(self.repeats, _REPEAT_CHUNK)
+        trial = _TRIAL_CHUNK
+        while len(self.tasks) * self.slots * repeat * trial < _REGION_CELLS:
+            trial *= 2
+        return {"trial": trial, "repeat": repeat}
+
+    def spec(self) -> dict[str, object]:
+        """The sweep's identity as JSON."""
+        return {
+            "format": SPEC_FORMAT,
+            "seed": self.seed,
+            "evaluations": [evaluation.spec() for evaluation in self.evaluations],
+            "tasks": [task.spec() for task in self.tasks],
+        }
+
+    @classmethod
+    def from_spec(cls, spec: Mapping[str, Any], trials: int, repeats: int) -> Plan:
+        """Build the plan of a cube from its attributes.
+
+        Raises
+        ------
+        SweepError
+            If the spec is of a newer format, or names a task or a generator version that is not installed.
+        """
+        if spec.get("format") != SPEC_FORMAT:
+            raise SweepError(
+                f"the cube's spec has format {spec.get('format')!r}; this version reads format {SPEC_FORMAT}. "
+                f"Update evalcube."
+            )
+        tasks = tuple(_task_from_spec(item, spec["seed"]) for item in spec["tasks"])
+        evaluations = tuple(Evaluation.from_spec(item) for item in spec["evaluations"])
+        return cls(spec["seed"], evaluations, tasks, trials, repeats)
+
+    def valid(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        """Which slots of the params axis exist, shape (task, params)."""
+        mask = np.zeros((len(self.tasks), self.slots), dtype=bool)
+        for row, task in zip(mask, self.tasks, strict=True):
+            row[: len(task.cells)] = True
+        return mask
+
+    def in_tier(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        """Membership of the points in the tiers, shape (tier, task, params)."""
+        tiers = self.tiers
+        member = np.zeros((len(tiers), len(self.tasks), self.slots), dtype=bool)
+        for i, task in enumerate(self.tasks):
+            for j, planned in enumerate(task.cells):
+                member[[tiers.index(tier) for tier in planned.tiers], i, j] = True
+        return member
+
+    def coordinates(self) -> list[Coordinate]:
+        """The cube's coordinates."""
+        return [*self._model_coordinates(), *self._point_coordinates(), *self._param_coordinates()]
+
+    def _model_coordinates(self) -> list[Coordinate]:
+        rows = self.evaluations
+        prices = self.prices or ((0.0, 0.0),) * len(rows)
+        facets = self.facets or ({},) * len(rows)
+
+        def text(name: str, values: Sequence[str], comment: str) -> Coordinate:
+            return Coordinate(name, ("model",), _texts(values), {"long_name": comment})
+
+        return [
+            text("model_name", [row.model for row in rows], "label of the model"),
+            text("template", [row.template_name for row in rows], "name of the prompt template"),
+            text("sampler", [row.sampler_name for row in rows], "name of the sampler"),
+            text("eval_id", [row.eval_id for row in rows], "digest of request model, template and sampler"),
+            text("facets", [json.dumps(dict(f), sort_keys=True) for f in facets], "free labels, JSON"),
+            *(
+                Coordinate(
+                    f"price_{kind}",
+                    ("model",),
+                    np.array([price[i] for price in prices], dtype=np.float64),
+                    {"long_name": f"price of {kind} tokens", "units": "USD per million tokens"},
+                )
+                for i, kind in enumerate(("prompt", "completion"))
+            ),
+        ]
+
+    def _point_coordinates(self) -> list[Coordinate]:
+        shape = (len(self.tasks), self.slots)
+        params = np.full(shape, "", dtype=object)
+        ids = np.full(shape, "", dtype=object)
+        difficulty = np.full(shape, np.nan)
+        tiers = self.tiers
+        in_tier = np.zeros((len(tiers), *shape), dtype=bool)
+        for i, task in enumerate(self.tasks):
+            for j, planned in enumerate(task.cells):
+                cell = planned.cell
+                params[i, j] = canonical_json(cell.params.canonical())
+                ids[i, j] = cell.id
+                difficulty[i, j] = task.task.difficulty(cell.params)
+                for tier in planned.tiers:
+                    in_tier[tiers.index(tier), i, j] = True
+        point = ("task", "params")
+        return [
+            Coordinate(
+                "task", ("task",), _texts([task.task.name for task in self.tasks]), {"long_name": "task"}
+            ),
+            Coordinate("tier", ("tier",), _texts(tiers), {"long_name": "difficulty tier"}),
+            Coordinate(
+                "params", ("params",), np.arange(self.slots), {"long_name": "slot in the task's manifold"}
+            ),
+            Coordinate("counter", ("counter",), _texts(COUNTERS), {"long_name": "counter"}),
+            Coordinate("params_json", point, params, {"long_name": "task parameters, JSON"}),
+            Coordinate(
+                "cell_id", point, ids, {"long_name": "digest of task, generator version, parameters, seed"}
+            ),
+            Coordinate(
+                "difficulty",
+                point,
+                difficulty,
+                {"long_name": "declared difficulty", "units": "elementary steps"},
+            ),
+            Coordinate(
+                "in_tier", ("tier", *point), in_tier, {"long_name": "membership of the point in the tier"}
+            ),
+        ]
+
+    def _param_coordinates(self) -> list[Coordinate]:
+        columns: dict[str, np.ndarray[Any, np.dtype[np.float64]]] = {}
+        for i, task in enumerate(self.tasks):
+            for j, planned in enumerate(task.cells):
+                for name, value in planned.cell.params.canonical().items():
+                    if isinstance(value, (int, float)):
+                        column = columns.setdefault(name, np.full((len(self.tasks), self.slots), np.nan))
+                        column[i, j] = float(value)
+        return [
+            Coordinate(f"param_{name}", ("task", "params"), column, {"long_name": f"task parameter {name}"})
+            for name, column in sorted(columns.items())
+        ]
+
+
+def build_plan(config: SweepConfig) -> Plan:
+    """The plan of a config.
+
+    Raises
+    ------
+    SweepError
+        If two evaluations would send the very same requests.
+    """
+    evaluations, prices, facets = [], [], []
+    for model, template, sampler in config.combinations():
+        source = config.templates[template]
+        evaluations.append(
+            Evaluation(
+                model.name,
+                request_model(model),
+                template,
+                source if isinstance(source, str) else [dict(message) for message in source],
+                sampler,
+                dict(config.samplers[sampler]),
+            )
+        )
+        prices.append((model.prices.prompt, model.prices.completion))
+        facets.append(dict(model.facets))
+    _refuse_twins(evaluations)
+    known = all_tasks()
+    tasks = tuple(_plan_task(known[name], config, name) for name in config.tasks)
+    return Plan(
+        config.seed, tuple(evaluations), tasks, config.trials, config.repeats, tuple(prices), tuple(facets)
+    )
+
+
+def request_model(model: ModelConfig) -> str:
+    """The name sent to the endpoint; a simulated model's profile is part of it, and so of every cache key."""
+    if model.simulate is not None:
+        return model.simulate.profile().model_name(model.name)
+    return model.model
+
+
+def _refuse_twins(evaluations: Sequence[Evaluation]) -> None:
+    seen: dict[str, Evaluation] = {}
+    for evaluation in evaluations:
+        twin = seen.setdefault(evaluation.eval_id, evaluation)
+        if twin is not evaluation:
+            raise SweepError(
+                f"evaluations '{twin.label}' and '{evaluation.label}' send the same requests, so that one would be "
+                f"answered from the other's cache. Give the models different `model` names, or remove one of them."
+            )
+
+
+def _plan_task(task: Task, config: SweepConfig, name: str) -> TaskPlan:
+    points = expand(task, config.tasks[name].entries())
+    return TaskPlan(task, tuple(PlannedCell(Cell(task, p.params, config.seed), p.tiers) for p in points))
+
+
+def _task_from_spec(spec: Mapping[str, Any], seed: int) -> TaskPlan:
+    task = all_tasks().get(spec["name"])
+    if task is None or task.version != spec["version"]:
+        found = "is not installed" if task is None else f"is installed in version {task.version}"
+        raise SweepError(
+            f"task '{spec['name']}' version {spec['version']} of this cube {found}; its prompts cannot be made again. "
+            f"Install the version of evalcube (or of the plugin) that wrote the cube."
+        )
+    cells = (
+        PlannedCell(Cell(task, task.Params.model_validate(point["params"]), seed), tuple(point["tiers"]))
+        for point in spec["points"]
+    )
+    return TaskPlan(task, tuple(cells))
+
+
+def _texts(values: Sequence[str]) -> np.ndarray[Any, Any]:
+    return np.array(list(values), dtype=object)

@@ -1,0 +1,265 @@
+"""An address of a cube in; what it holds, trial by trial or as a whole, out. Reads only; asks no endpoint."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from flows.errors import SweepError
+from flows.home import LEASE, LEDGER, NOTES
+from flows.plan import Plan
+from flows.worker import trial_request
+from stages.generate.stream import canonical_json, canonical_params
+from stages.outcome import Status
+from stages.process.outcome import judge_trial
+from stages.process.reading import read_reply
+from stages.record import Record
+from storage.cache import Cache, open_cache
+from storage.cube import Cube
+from storage.lease import read_holder
+from storage.ledger import Ledger
+from storage.regions import Region
+
+
+@dataclass(frozen=True)
+class TrialView:
+    """One trial as a person wants to see it. `response`, `reasoning` and `parsed` are a model's own text."""
+
+    model: str
+    task: str
+    params: Mapping[str, object]
+    trial: int
+    repeat: int
+    status: str
+    """As recorded in the cube."""
+    messages: Sequence[Mapping[str, str]]
+    """What was sent."""
+    response: str | None
+    """None if the cache does not hold the reply."""
+    reasoning: str
+    parsed: str | None
+    reference: str
+    tokens: int
+    latency: float
+    digest: str
+    """Digest of the request, which is the cache's key."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The view as JSON values."""
+        fields = asdict(self)
+        return {**fields, "latency": None if np.isnan(self.latency) else self.latency}
+
+
+class Reader:
+    """A cube with its plan and, where it can be found, its cache."""
+
+    def __init__(self, cube: str | Path, cache: str | Path | None = None) -> None:
+        self.cube = Cube.open(cube)
+        sizes = self.cube.sizes
+        self.plan = Plan.from_spec(self.cube.attrs.get("spec", {}), sizes["trial"], sizes["repeat"])
+        self.notes = _notes(self.cube)
+        self._cache_url = str(cache) if cache is not None else self.notes.get("cache")
+
+    def cache(self) -> Cache | None:
+        """The response cache, if it is where the sweep left it."""
+        if self._cache_url is None or not Path(self._cache_url).is_dir():
+            return None
+        return open_cache(self._cache_url)
+
+    def evaluation_index(self, name: str) -> int:
+        """The place of an evaluation, by its model's label, its full label or its number.
+
+        Raises
+        ------
+        SweepError
+            If none or several match.
+        """
+        rows = self.plan.evaluations
+        labels = self.plan.labels
+        found = [i for i, row in enumerate(rows) if name in {row.model, row.label, labels[i], str(i)}]
+        if len(found) == 1:
+            return found[0]
+        known = ", ".join(f"{i} = {label}" for i, label in enumerate(labels))
+        what = "no evaluation" if not found else "several evaluations"
+        raise SweepError(f"--model: {what} called '{name}' in this cube", f"Give one of: {known}")
+
+    def point(self, task: str, params: str | None) -> tuple[int, int]:
+        """Indices of a task and of one of its points.
+
+        Parameters
+        ----------
+        params
+            JSON, ``name=value,...`` (the values that tell points apart are enough), a slot number, or None if the
+            task has one point only.
+
+        Raises
+        ------
+        SweepError
+            If nothing or more than one point matches.
+        """
+        names = [item.task.name for item in self.plan.tasks]
+        if task not in names:
+            raise SweepError(f"--task: '{task}' is not in this cube", f"Give one of: {', '.join(names)}")
+        row = names.index(task)
+        points = [cell.cell.plain_params for cell in self.plan.tasks[row].cells]
+        slots = _matching(points, params)
+        if len(slots) != 1:
+            what = "no point" if not slots else f"{len(slots)} points"
+            listed = "; ".join(f"{i} = {canonical_json(point)}" for i, point in enumerate(points[:12]))
+            raise SweepError(f"--params: {what} of {task} match '{params or ''}'", f"Give one of: {listed}")
+        return row, slots[0]
+
+    def view(self, model: int, task: int, slot: int, trial: int, repeat: int = 0) -> TrialView:
+        """One trial; prompt and reference are made again, the reply comes from the cache.
+
+        Raises
+        ------
+        SweepError
+            If the trial or repeat is outside of the cube.
+        """
+        for name, value, size in (("trial", trial, self.plan.trials), ("repeat", repeat, self.plan.repeats)):
+            if not 0 <= value < size:
+                raise SweepError(
+                    f"--{name}: {value} is outside of the cube", f"Give a number from 0 to {size - 1}"
+                )
+        evaluation, entry = self.plan.evaluations[model], self.plan.tasks[task]
+        cell = entry.cells[slot].cell
+        truth = cell.trial(trial)
+        request = trial_request(evaluation, cell, truth, repeat)
+        stored = self._stored(model, task, slot, trial, repeat)
+        store = self.cache()
+        data = store.get(request.digest) if store is not None else None
+        response, reasoning, parsed = None, "", None
+        if data is not None:
+            reading = read_reply(Record.decode(data))
+            response, reasoning = reading.answer, reading.reasoning
+            parsed = judge_trial(
+                reading, truth.guess_chance, truth.answer, entry.task.parse, entry.task.grade
+            ).parsed
+        return TrialView(
+            self.plan.labels[model],
+            entry.task.name,
+            cell.plain_params,
+            trial,
+            repeat,
+            Status(int(stored["status"])).name.lower(),
+            json.loads(request.body)["messages"],
+            response,
+            reasoning,
+            parsed,
+            truth.answer,
+            int(stored["tokens"]),
+            float(stored["latency"]),
+            request.digest,
+        )
+
+    def _stored(self, model: int, task: int, slot: int, trial: int, repeat: int) -> dict[str, Any]:
+        chunks = self.cube.chunks
+        region = Region(model, trial // chunks["trial"], repeat // chunks["repeat"])
+        arrays = self.cube.read_region(region, ("status", "tokens", "latency"))
+        place = (task, slot, trial % chunks["trial"], repeat % chunks["repeat"])
+        return {name: values[place] for name, values in arrays.items()}
+
+
+def cube_status(url: str | Path) -> dict[str, Any]:
+    """How far a sweep is, from its ledger: JSON values, the same for a running and a finished sweep.
+
+    Raises
+    ------
+    StorageError
+        If there is no cube.
+    """
+    cube = Cube.open(url)
+    plan = Plan.from_spec(cube.attrs.get("spec", {}), cube.sizes["trial"], cube.sizes["repeat"])
+    receipts = Ledger(cube.side / LEDGER).newest()
+    each = plan.cells * plan.trials * plan.repeats
+    regions = sum(1 for region in cube.regions() if region.model == 0)
+    models = []
+    for i, label in enumerate(plan.labels):
+        mine = [receipt for region, receipt in receipts.items() if region.model == i]
+        recorded = sum(plan.cells * r.trials * r.repeats - r.transport - r.missing for r in mine)
+        causes: dict[str, float] = {}
+        for receipt in mine:
+            for cause, count in receipt.counts.items():
+                causes[cause] = causes.get(cause, 0) + count
+        transport = sum(receipt.transport for receipt in mine)
+        models.append(
+            {
+                "model": label,
+                "trials": each,
+                "done": recorded,
+                "transport": transport,
+                "missing": each - recorded - transport,
+                "regions": regions,
+                "regions_complete": sum(1 for receipt in mine if receipt.complete),
+                "causes": {cause: int(count) for cause, count in causes.items()} if transport else {},
+            }
+        )
+    total = each * len(models)
+    done = sum(int(str(model["done"])) for model in models)
+    return {
+        "cube": str(url),
+        "sizes": cube.sizes,
+        "trials": total,
+        "done": done,
+        "complete": done == total,
+        "models": models,
+        "running": _running(cube),
+        "notes": _notes(cube),
+    }
+
+
+def _running(cube: Cube) -> str | None:
+    """Who works on the cube at the moment, in words."""
+    found = read_holder(cube.side / LEASE)
+    if found is None or found[1] < time.time():
+        return None
+    process = found[0].process
+    return f"running as process {process.pid} on {process.host}"
+
+
+def _notes(cube: Cube) -> dict[str, Any]:
+    try:
+        notes = json.loads((cube.side / NOTES).read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return notes if isinstance(notes, dict) else {}
+
+
+def _matching(points: Sequence[Mapping[str, object]], params: str | None) -> list[int]:
+    if params is None or not params.strip():
+        return list(range(len(points)))
+    text = params.strip()
+    if text.isdigit():
+        return [int(text)] if int(text) < len(points) else []
+    wanted = _wanted(text)
+    return [
+        i
+        for i, point in enumerate(points)
+        if all(canonical_params({"v": point.get(key)}) == {"v": value} for key, value in wanted.items())
+    ]
+
+
+def _wanted(text: str) -> dict[str, object]:
+    if text.startswith("{"):
+        try:
+            return canonical_params(json.loads(text))
+        except (ValueError, AttributeError) as error:
+            raise SweepError(
+                f"--params: '{text}' is no JSON object", "Write it like length=4,max_depth=0"
+            ) from error
+    pairs = (part.partition("=") for part in text.split(","))
+    return canonical_params({key.strip(): _value(value.strip()) for key, _, value in pairs})
+
+
+def _value(text: str) -> object:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text

@@ -1,0 +1,143 @@
+"""A run's events in; its totals and its summary out."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from flows.events import TALLY, BlockDone, Event, Started, Traffic
+from stages.analyze.reasonscore import mean_score, tier_score
+
+FloatArray = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class ModelSummary:
+    """One evaluation after a run."""
+
+    model: str
+    trials: int
+    """Trials of the target."""
+    done: int
+    """Recorded as finished."""
+    transport: int
+    """Transport errors, which the next run asks again."""
+
+
+@dataclass(frozen=True)
+class RunSummary:
+    """What a run did, and what is left."""
+
+    reason: str
+    """``complete``, ``incomplete`` (transport errors are left) or ``stopped``."""
+    cube: str
+    cache: str
+    seconds: float
+    trials: int
+    """Trials of the target, repeats included."""
+    done: int
+    """Of these, finished; by this run or earlier ones."""
+    transport: int
+    cached: int
+    """Trials that the cache answered in this run."""
+    sent: int
+    """Requests sent, retries included."""
+    prompt_tokens: int
+    completion_tokens: int
+    retries: dict[str, int] = field(default_factory=dict)
+    """By cause."""
+    causes: dict[str, int] = field(default_factory=dict)
+    """Transport errors of this run, by cause."""
+    details: dict[str, str] = field(default_factory=dict)
+    """One thing that an endpoint said, by cause."""
+    models: tuple[ModelSummary, ...] = ()
+
+    @property
+    def left(self) -> int:
+        """Trials still to do."""
+        return self.trials - self.done
+
+    def to_dict(self) -> dict[str, Any]:
+        """The summary as JSON values."""
+        return {**asdict(self), "left": self.left}
+
+
+class Tracker:
+    """Adds up events; safe to read from any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._workers: dict[str, Traffic] = {}
+        self._tallies: dict[int, FloatArray] = {}
+        self._done: Counter[int] = Counter()
+        self.started: Started | None = None
+        self.begun = time.monotonic()
+        self.blocks = 0
+        self.cached = 0
+        self.transport = 0
+        self.causes: Counter[str] = Counter()
+        self.details: dict[str, str] = {}
+
+    def __call__(self, event: Event) -> None:
+        """Take an event in."""
+        with self._lock:
+            if isinstance(event, Started):
+                self.started, self.begun = event, time.monotonic()
+            elif isinstance(event, Traffic):
+                self._workers[event.worker] = event
+            elif isinstance(event, BlockDone):
+                self._add_block(event)
+
+    def _add_block(self, event: BlockDone) -> None:
+        self.blocks += 1
+        self.cached += event.cached
+        self.transport += event.transport
+        self.causes.update(event.causes)
+        self.details.update(event.details)
+        self._done[event.model] += event.trials
+        tally = np.array(event.tally, dtype=np.float64)
+        self._tallies[event.model] = tally + self._tallies.get(event.model, 0.0)
+
+    @property
+    def seconds(self) -> float:
+        """Since the sweep started."""
+        return time.monotonic() - self.begun
+
+    def traffic(self) -> Traffic:
+        """Totals over all workers, those that died included."""
+        with self._lock:
+            reports = list(self._workers.values())
+        retries: Counter[str] = Counter()
+        failures: Counter[str] = Counter()
+        for report in reports:
+            retries.update(report.retries)
+            failures.update(report.failures)
+        return Traffic(
+            sent=sum(report.sent for report in reports),
+            replies=sum(report.replies for report in reports),
+            in_flight=sum(report.in_flight for report in reports),
+            prompt_tokens=sum(report.prompt_tokens for report in reports),
+            completion_tokens=sum(report.completion_tokens for report in reports),
+            retries=dict(retries),
+            failures=dict(failures),
+        )
+
+    def done(self) -> dict[int, int]:
+        """Trials finished by this run, by evaluation."""
+        with self._lock:
+            return dict(self._done)
+
+    def scores(self) -> dict[int, float]:
+        """Provisional ReasonScore of what this run has graded so far, by evaluation."""
+        with self._lock:
+            tallies = dict(self._tallies)
+        return {
+            model: float(mean_score(tier_score(tally, labels=TALLY).score))
+            for model, tally in tallies.items()
+        }

@@ -1,0 +1,357 @@
+"""A config in, a measured cube out: `run` brings a sweep to its end, or as far as it gets, and can be called again."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from distributed import Client
+
+from deploy.clusters import Cluster, ExistingScheduler, LocalProcesses
+from flows.config import from_mapping, load_config
+from flows.config.models import ModelConfig, SweepConfig
+from flows.driver import FLUSH_SECONDS, Driver
+from flows.errors import SweepError
+from flows.events import Event, Finished, Noted, Started, Subscriber, Traffic, from_message, topic
+from flows.home import Home, open_home
+from flows.plan import build_plan
+from flows.serving import is_managed, serve_models
+from flows.summary import ModelSummary, RunSummary, Tracker
+from flows.worker import Route, RunContext, SweepPlugin, plugin_name
+from stages.infer.endpoint import missing_key_message
+from storage.cache import open_cache
+from storage.lease import Lease
+from storage.urls import directory_of
+
+_SMALLEST_BLOCK, _LARGEST_BLOCK = 16, 256
+
+
+def run(
+    config: SweepConfig | Mapping[str, Any] | str | Path,
+    *,
+    cube: str | Path | None = None,
+    cache: str | Path | None = None,
+    scheduler: str | None = None,
+    workers: int | None = None,
+    cluster: Cluster | None = None,
+    subscribers: Sequence[Subscriber] = (),
+    flush_seconds: float = FLUSH_SECONDS,
+) -> RunSummary:
+    """Run a sweep, or resume it.
+
+    What is recorded is not asked again: run the same config again after any interruption, or with more ``trials``
+    or ``repeats`` to extend it.
+
+    Parameters
+    ----------
+    config
+        A config, a mapping of the same form, or the path of a YAML file.
+    cube, cache
+        Address of the results and of the response cache; default: those of the config.
+    scheduler
+        Address of a running Dask scheduler; default: worker processes on this machine.
+    workers
+        Number of local worker processes; default: one per core, at most eight.
+    cluster
+        A cluster of any other kind; excludes `scheduler` and `workers`.
+    subscribers
+        Called with each event (see `flows.events`), always from one thread at a time.
+    flush_seconds
+        Regions under way are written at least this often.
+
+    Returns
+    -------
+    RunSummary
+        What was done, and what is left.
+
+    Raises
+    ------
+    ConfigError
+        If the config has problems.
+    SweepError
+        If the sweep cannot run as configured.
+    StorageError
+        If the cube belongs to another config or is being written by another run, or on a full or read-only disk.
+    DeployError
+        If the cluster or a managed server does not start.
+    """
+    settings = _settings(config, cube, cache)
+    plan = build_plan(settings)
+    if cluster is None:
+        cluster = ExistingScheduler(scheduler) if scheduler else LocalProcesses(workers)
+    if cluster.inherits_environment:
+        _check_keys(settings.models)
+    home = open_home(plan, settings.cube)
+    open_cache(settings.cache)  # told now, not by a worker later
+    with Lease.acquire(home.lease_path) as lease:
+        home.grow()
+        home.note({"cache": _absolute(settings.cache), "name": settings.name})
+        return _Run(home, settings, cluster, lease, subscribers, flush_seconds).run()
+
+
+def _settings(
+    config: SweepConfig | Mapping[str, Any] | str | Path, cube: str | Path | None, cache: str | Path | None
+) -> SweepConfig:
+    if isinstance(config, (str, Path)):
+        config = load_config(config)
+    elif not isinstance(config, SweepConfig):
+        config = from_mapping(config)
+    update = {name: str(value) for name, value in (("cube", cube), ("cache", cache)) if value is not None}
+    return config.model_copy(update=update)
+
+
+def _check_keys(models: Sequence[ModelConfig]) -> None:
+    for model in models:
+        if model.key_env is not None and not os.environ.get(model.key_env, "").strip():
+            raise SweepError(missing_key_message(model.name, model.key_env))
+
+
+def _absolute(url: str) -> str:
+    return str(directory_of(url))
+
+
+class _Run:
+    """One run of a sweep, from an open cube under a lease to a summary."""
+
+    def __init__(
+        self,
+        home: Home,
+        settings: SweepConfig,
+        cluster: Cluster,
+        lease: Lease,
+        subscribers: Sequence[Subscriber],
+        flush_seconds: float,
+    ) -> None:
+        self._home = home
+        self._settings = settings
+        self._cluster = cluster
+        self._lease = lease
+        self._flush_seconds = flush_seconds
+        self._id = uuid.uuid4().hex[:12]
+        self._tracker = Tracker()
+        self._subscribers: tuple[Subscriber, ...] = (self._tracker, *subscribers)
+        self._emitting = threading.Lock()
+
+    def run(self) -> RunSummary:
+        """Do what is left to do; a sweep with nothing left starts neither server nor cluster."""
+        plan = self._home.plan
+        left = [self._left(model) for model in range(len(plan.evaluations))]
+        stale = self._home.stale()
+        reason = "complete"
+        self._emit(self._started(sum(left)))
+        if any(left) or stale:
+            reason = self._work(left, stale)
+        summary = self._summary(reason)
+        self._emit(Finished(summary.reason))
+        return summary
+
+    def _left(self, model: int) -> int:
+        return sum(len(task.positions) for task in self._home.tasks(model))
+
+    def _work(self, left: Sequence[int], stale: Sequence[int]) -> str:
+        """Run the tasks; tells whether all was done or somebody stopped it."""
+        names = {self._home.plan.evaluations[i].model for i, count in enumerate(left) if count}
+        asked = [model for model in self._settings.models if model.name in names]
+        with ExitStack() as stack:
+            routes = stack.enter_context(serve_models(asked, self._note))
+            client = stack.enter_context(self._cluster.connect())
+            addresses = list(client.scheduler_info(n_workers=-1)["workers"])
+            self._check_workers(client, asked, addresses)
+            context = self._context(routes, len(addresses))
+            client.subscribe_topic(topic(self._id), self._receive)
+            stack.callback(_forget_run, client, self._id)
+            client.register_plugin(SweepPlugin(context))
+            self._note(f"{len(addresses)} workers, dashboard {client.dashboard_link}")
+            driver = self._driver(client, context, left, stale)
+            with stop_on_interrupt(driver.stop, self._note):
+                driver.run()
+            self._wait_for_reports(client, driver.blocks)
+        return "stopped" if driver.stopped else "complete"
+
+    def _driver(
+        self, client: Client, context: RunContext, left: Sequence[int], stale: Sequence[int]
+    ) -> Driver:
+        workers = context.workers
+        busy = max(1, sum(1 for count in left if count))
+        size = sum(left) // (busy * workers * 4)
+        size = max(_SMALLEST_BLOCK, min(size, _LARGEST_BLOCK))
+        models = range(len(self._home.plan.evaluations))
+        return Driver(
+            client,
+            context,
+            self._home.ledger,
+            self._lease,
+            tasks=[self._home.tasks(model) for model in models],
+            depths=[self._depth(context, model, size) for model in models],
+            block_size=size,
+            stale=stale,
+            emit=self._emit,
+            flush_seconds=self._flush_seconds,
+        )
+
+    def _depth(self, context: RunContext, model: int, block_size: int) -> int:
+        """Blocks of an evaluation in flight: enough that its connections never wait for the driver."""
+        route = context.routes.get(self._home.plan.evaluations[model].model)
+        if route is None:
+            return 0
+        connections, workers = route.endpoint.connections, context.workers
+        if connections < workers:
+            # Each worker has one connection then, so that the bound holds only over blocks.
+            return connections
+        return 2 * workers + 2 * -(-connections // block_size)
+
+    def _context(self, routes: Mapping[str, Route], workers: int) -> RunContext:
+        plan = self._home.plan
+        return RunContext(
+            run=self._id,
+            spec=plan.spec(),
+            trials=plan.trials,
+            repeats=plan.repeats,
+            prices=plan.prices,
+            cube=_absolute(self._settings.cube),
+            cache=_absolute(self._settings.cache),
+            routes=routes,
+            workers=workers,
+        )
+
+    def _check_workers(self, client: Client, models: Sequence[ModelConfig], addresses: Sequence[str]) -> None:
+        """Refuse what workers cannot do before anything is sent: unset keys, servers out of their reach."""
+        variables = sorted({model.key_env for model in models if model.key_env is not None})
+        if variables and not self._cluster.inherits_environment:
+            for address, unset in client.run(_unset, variables).items():
+                for model in models:
+                    if model.key_env is not None and model.key_env in unset:
+                        raise SweepError(
+                            f"worker {address}: {missing_key_message(model.name, model.key_env)}"
+                        )
+        far = [address for address in addresses if not _is_here(address)]
+        for model in models:
+            if far and is_managed(model):
+                raise SweepError(
+                    f"models[{model.name}].endpoint: '{model.endpoint}' is served on this machine only, and worker "
+                    f"{far[0]} is elsewhere",
+                    "Serve the model at an address that the workers reach and give that as the endpoint",
+                )
+
+    def _wait_for_reports(self, client: Client, blocks: int) -> None:
+        """Let the last reports arrive: results and reports travel apart."""
+        for report in client.run(_last_report, plugin_name(self._id), on_error="ignore").values():
+            if isinstance(report, Traffic):
+                self._emit(report)
+        deadline = time.monotonic() + 2.0
+        while self._tracker.blocks < blocks and time.monotonic() < deadline:
+            time.sleep(0.02)
+
+    def _receive(self, event: tuple[float, Mapping[str, Any]]) -> None:
+        self._emit(from_message(event[1]))
+
+    def _emit(self, event: Event) -> None:
+        with self._emitting:
+            for subscriber in self._subscribers:
+                subscriber(event)
+
+    def _note(self, message: str) -> None:
+        self._emit(Noted(message))
+
+    def _started(self, left: int) -> Started:
+        plan, target = self._home.plan, self._home.target
+        trials = plan.cells * target.trials * target.repeats * len(plan.evaluations)
+        return Started(self._id, self._settings.cube, trials, trials - left, plan.labels)
+
+    def _summary(self, reason: str) -> RunSummary:
+        home, tracker = Home(self._home.cube, self._home.plan, self._home.target), self._tracker
+        plan, target = home.plan, home.target
+        each = plan.cells * target.trials * target.repeats
+        models, transport = [], home.transport()
+        for i, label in enumerate(plan.labels):
+            left = sum(len(task.positions) for task in home.tasks(i))
+            models.append(ModelSummary(label, each, each - left, transport[i]))
+        done = sum(model.done for model in models)
+        traffic = tracker.traffic()
+        if reason == "complete" and done < each * len(models):
+            reason = "incomplete"
+        return RunSummary(
+            reason=reason,
+            cube=self._settings.cube,
+            cache=self._settings.cache,
+            seconds=tracker.seconds,
+            trials=each * len(models),
+            done=done,
+            transport=sum(transport),
+            cached=tracker.cached,
+            sent=traffic.sent,
+            prompt_tokens=traffic.prompt_tokens,
+            completion_tokens=traffic.completion_tokens,
+            retries=dict(traffic.retries),
+            causes=dict(tracker.causes),
+            details=dict(tracker.details),
+            models=tuple(models),
+        )
+
+
+@contextmanager
+def stop_on_interrupt(stop: Callable[[], None], note: Callable[[str], None]) -> Iterator[None]:
+    """Let Ctrl-C (or SIGTERM) stop the sweep in good order, and a second one at once.
+
+    In a thread other than the main one signals are left alone, and the caller gets its ``KeyboardInterrupt``.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    seen: list[int] = []
+
+    def handle(number: int, frame: object) -> None:  # noqa: ARG001 - the interface of handlers
+        if seen:
+            raise KeyboardInterrupt
+        seen.append(number)
+        stop()
+
+    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        if seen:
+            note("stopped on request")
+
+
+def _forget_run(client: Client, run: str) -> None:
+    """Leave nothing of this run on a cluster that goes on; a cluster that is gone needs no cleaning."""
+    with suppress(Exception):
+        client.unsubscribe_topic(topic(run))
+        client.unregister_worker_plugin(plugin_name(run))
+
+
+def _unset(variables: Sequence[str]) -> list[str]:
+    """Runs on workers: names of the variables that are not set there."""
+    return [name for name in variables if not os.environ.get(name, "").strip()]
+
+
+def _last_report(name: str, dask_worker: Any = None) -> Traffic | None:  # noqa: ANN401 - Dask's own worker
+    """Runs on workers: what they sent in this run."""
+    plugin = dask_worker.plugins.get(name)
+    if plugin is None or plugin.workspace is None:
+        return None
+    return plugin.workspace.traffic(plugin.label)  # type: ignore[no-any-return]
+
+
+def _is_here(address: str) -> bool:
+    host = urlsplit(address).hostname or ""
+    return host in {"127.0.0.1", "::1", "localhost", socket.gethostname()} or host == _own_address()
+
+
+def _own_address() -> str:
+    try:
+        return socket.gethostbyname(socket.gethostname())
+    except OSError:
+        return ""

@@ -1,0 +1,219 @@
+"""What a worker keeps for a sweep: the plan, open storage, the inference engine, and a few recent blocks.
+
+Tasks carry addresses only; they find everything else here. Nothing is global: each run registers a plugin of its
+own under the run's name, and takes it away when it ends.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from distributed import Worker, WorkerPlugin, get_worker
+
+from deploy.simulator.truth import HEADER, Truth, encode
+from flows.blocks import Block
+from flows.events import Traffic, as_message, topic
+from flows.plan import Evaluation, Plan
+from stages.generate import Cell, Trial
+from stages.infer.client import Engine
+from stages.infer.endpoint import Endpoint
+from stages.infer.jobs import Job
+from stages.infer.request import Request, build_request
+from storage.cache import Cache, open_cache
+from storage.cube import Cube
+
+_KEPT_TRIALS = 20_000
+_REPORT_MS = 500
+
+
+@dataclass(frozen=True)
+class Route:
+    """How one model's requests travel in this run; no part of the sweep's identity."""
+
+    endpoint: Endpoint
+    simulated: bool = False
+    """Whether the truth goes along, which only the project's own simulator may see."""
+
+
+@dataclass(frozen=True)
+class RunContext:
+    """All that a worker is told of a run. Holds names of secrets' variables, never secrets."""
+
+    run: str
+    """Unique name of the run."""
+    spec: Mapping[str, Any]
+    trials: int
+    repeats: int
+    prices: tuple[tuple[float, float], ...]
+    cube: str
+    """URL."""
+    cache: str
+    """URL."""
+    routes: Mapping[str, Route]
+    """By label of the model."""
+    workers: int
+    """Number of workers that share the endpoints' limits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """One trial, ready to send and to grade."""
+
+    trial: Trial
+    request: Request
+    repeat: int
+
+
+class Workspace:
+    """A run's state on one worker. Safe to use from several task threads at once."""
+
+    def __init__(self, context: RunContext, rank: int = -1) -> None:
+        self.context = context
+        self.plan = Plan.from_spec(context.spec, context.trials, context.repeats)
+        self.cache: Cache = open_cache(context.cache)
+        self._rank = rank
+        self._lock = threading.Lock()
+        self._recent: OrderedDict[tuple[int, ...], list[Prepared]] = OrderedDict()
+        self._engine: Engine | None = None
+
+    @cached_property
+    def cube(self) -> Cube:
+        """The sweep's cube, opened when first used: by then the driver has brought it to size."""
+        return Cube.open(self.context.cube, writable=True)
+
+    def engine(self) -> Engine:
+        """The inference engine, started when first used."""
+        with self._lock:
+            if self._engine is None:
+                endpoints = {name: route.endpoint for name, route in self.context.routes.items()}
+                self._engine = Engine(endpoints, self.cache, workers=self.context.workers, rank=self._rank)
+            return self._engine
+
+    def traffic(self, worker: str) -> Traffic | None:
+        """Totals of what this worker sent so far; None before the first request."""
+        engine = self._engine
+        return None if engine is None else Traffic(**engine.stats.snapshot(), worker=worker)
+
+    def drain(self) -> None:
+        """Start no further request."""
+        self.engine().drain()
+
+    def prepare(self, block: Block) -> list[Prepared]:
+        """The trials of a block with their requests, made anew unless they were made here a moment ago."""
+        with self._lock:
+            found = self._recent.get(block.key)
+            if found is not None:
+                self._recent.move_to_end(block.key)
+                return found
+        made = prepare_trials(self.plan, block)
+        with self._lock:
+            self._recent[block.key] = made
+            while sum(map(len, self._recent.values())) > _KEPT_TRIALS and len(self._recent) > 1:
+                self._recent.popitem(last=False)
+        return made
+
+    def forget(self, block: Block) -> None:
+        """Drop a block's trials."""
+        with self._lock:
+            self._recent.pop(block.key, None)
+
+    def job(self, block: Block, prepared: Prepared, difficulty: float) -> Job:
+        """The job of a prepared trial; the truth goes along only to the project's own simulator."""
+        request = prepared.request
+        if not self.route(block).simulated:
+            return Job(request.digest, request.body)
+        trial = prepared.trial
+        truth = Truth(trial.answer, trial.options, difficulty, trial.guess_chance, prepared.repeat)
+        return Job(request.digest, request.body, {HEADER: encode(truth)})
+
+    def route(self, block: Block) -> Route:
+        """Where a block's requests go."""
+        return self.context.routes[self.plan.evaluations[block.window.region.model].model]
+
+    def close(self) -> None:
+        """Stop the engine."""
+        with self._lock:
+            if self._engine is not None:
+                self._engine.close()
+                self._engine = None
+
+
+def prepare_trials(plan: Plan, block: Block) -> list[Prepared]:
+    """Generate the trials of a block and build their requests."""
+    evaluation = plan.evaluations[block.window.region.model]
+    trials: dict[tuple[int, int, int], Trial] = {}
+    prepared = []
+    indices = (column.tolist() for column in block.window.coordinates(block.positions))
+    for task_index, slot, index, repeat in zip(*indices, strict=True):
+        cell = plan.tasks[task_index].cells[slot].cell
+        trial = trials.get((task_index, slot, index))
+        if trial is None:
+            trial = trials[task_index, slot, index] = cell.trial(index)
+        prepared.append(Prepared(trial, trial_request(evaluation, cell, trial, repeat), repeat))
+    return prepared
+
+
+def trial_request(evaluation: Evaluation, cell: Cell, trial: Trial, repeat: int) -> Request:
+    """The request of one trial of a cell by an evaluation."""
+    messages = evaluation.template.render(prompt=trial.prompt, task=cell.task.name, params=cell.plain_params)
+    return build_request(evaluation.request_model, messages, evaluation.sampler, repeat)
+
+
+class SweepPlugin(WorkerPlugin):
+    """Gives every worker, also one that joins or restarts later, the workspace of a run."""
+
+    def __init__(self, context: RunContext) -> None:
+        self.name = plugin_name(context.run)
+        self.context = context
+        self.workspace: Workspace | None = None
+        self.label = ""
+        """Names this worker process in reports."""
+        self._timer: Any = None
+
+    def setup(self, worker: Worker) -> None:
+        """Open the workspace and report its traffic twice a second."""
+        from tornado.ioloop import PeriodicCallback
+
+        rank = worker.name if isinstance(worker.name, int) else -1
+        self.workspace = Workspace(self.context, rank)
+        self.label = f"{worker.address}/{os.getpid()}"
+
+        def report() -> None:
+            traffic = self.workspace.traffic(self.label) if self.workspace else None
+            if traffic is not None:
+                worker.log_event(topic(self.context.run), as_message(traffic))
+
+        self._report = report
+        self._timer = PeriodicCallback(report, _REPORT_MS)
+        self._timer.start()
+
+    def teardown(self, worker: Worker) -> None:  # noqa: ARG002 - the interface of plugins
+        """Close the workspace."""
+        if self._timer is not None:
+            self._timer.stop()
+            self._report()
+        if self.workspace is not None:
+            self.workspace.close()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Travel without the workspace: it belongs to one process."""
+        return {"name": self.name, "context": self.context, "workspace": None, "label": "", "_timer": None}
+
+
+def plugin_name(run: str) -> str:
+    """Name of a run's plugin on the workers."""
+    return f"evalcube-{run}"
+
+
+def workspace(run: str) -> Workspace:
+    """The workspace of a run on this worker; for use in tasks."""
+    plugin = get_worker().plugins[plugin_name(run)]
+    if not isinstance(plugin, SweepPlugin) or plugin.workspace is None:
+        raise RuntimeError(f"the plugin of run {run} is not set up on this worker")
+    return plugin.workspace

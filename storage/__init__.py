@@ -1,0 +1,1 @@
+"""Bytes and cubes: schema, cube, cache, ledger, lease. Knows nothing of prompts or scores."""

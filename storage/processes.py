@@ -1,0 +1,74 @@
+"""A process's identity in, whether that process is gone out.
+
+A process id alone is reused. Here an identity is (host, kernel boot and process id namespace, process id,
+start time), so that containers that share a host name and an NFS directory are not taken for one machine.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from dataclasses import dataclass
+from pathlib import Path
+
+_PROC = Path("/proc")
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessIdentity:
+    """Which process, on which machine."""
+
+    host: str
+    """Host name, for people."""
+    boot: str
+    """Kernel boot id and process id namespace; empty where /proc has none."""
+    pid: int
+    """Process id within that namespace."""
+    start: int
+    """Start time in clock ticks since boot; 0 where /proc has none."""
+
+
+def _boot() -> str:
+    try:
+        boot = (_PROC / "sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        return f"{boot}/{(_PROC / 'self/ns/pid').readlink()}"
+    except OSError:
+        return ""
+
+
+def _state_and_start(pid: int) -> tuple[str, int] | None:
+    """State letter and start time of a live or zombie process; None where /proc does not know it."""
+    try:
+        text = (_PROC / str(pid) / "stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    # The command name is in brackets and may itself hold brackets and spaces.
+    fields = text.rpartition(")")[2].split()
+    return fields[0], int(fields[19])
+
+
+def this_process() -> ProcessIdentity:
+    """Identity of the calling process."""
+    pid = os.getpid()
+    known = _state_and_start(pid)
+    return ProcessIdentity(host=socket.gethostname(), boot=_boot(), pid=pid, start=known[1] if known else 0)
+
+
+def is_gone(process: ProcessIdentity) -> bool:
+    """Tell whether a process of this machine has ended; False whenever that cannot be known from here.
+
+    A zombie has ended, and so has a process whose id now belongs to one that started later.
+    """
+    if process.boot != _boot() or process.host != socket.gethostname():
+        return False
+    known = _state_and_start(process.pid)
+    if known and process.start:
+        return known[0] in "ZX" or known[1] != process.start
+    # /proc may be absent, or hide the processes of others.
+    try:
+        os.kill(process.pid, 0)
+    except ProcessLookupError:
+        return True
+    except OSError:
+        return False
+    return False

@@ -1,0 +1,170 @@
+"""Frozen records of the cube's variables in; arrays that are created, checked and annotated from them out.
+
+The one contract between what stages compute and what is stored: names, dims, dtypes, fills, units.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+import numpy as np
+from numpy.typing import NDArray
+
+FORMAT = 1
+"""Version of the cube's layout; a reader refuses a greater one."""
+
+DIMS = ("model", "task", "params", "trial", "repeat", "counter", "tier")
+TRIAL_DIMS = ("model", "task", "params", "trial", "repeat")
+COUNTER_DIMS = ("model", "task", "params", "counter")
+REGION_DIMS = TRIAL_DIMS[1:]
+"""Dims of the arrays of one region: the model is in the address."""
+
+STATUS_CODES: Mapping[str, int] = MappingProxyType(
+    {
+        "incorrect": 0,
+        "correct": 1,
+        "truncated": 2,
+        "invalid": 3,
+        "refused": 4,
+        "transport": 254,
+        "missing": 255,
+    }
+)
+
+
+@dataclass(frozen=True)
+class Variable:
+    """One array of the cube."""
+
+    name: str
+    dims: tuple[str, ...]
+    dtype: str
+    """numpy name of the dtype."""
+    fill: float
+    """Value of cells that were never written."""
+    units: str
+    """UDUNITS spelling; "s", not "seconds", which xarray may decode to a timedelta."""
+    long_name: str
+    """A few words, for an axis label."""
+    comment: str
+    """How the value comes about and what is special about it."""
+    attrs: Mapping[str, object] = field(default_factory=dict)
+    """More attributes (JSON values)."""
+    allowed: tuple[int, ...] = ()
+    """The only values that may be written; empty for any."""
+
+    @property
+    def attributes(self) -> dict[str, object]:
+        """Attributes of the stored array."""
+        text = {"long_name": self.long_name, "units": self.units, "comment": self.comment}
+        return {**text, **self.attrs}
+
+    def problem(self, array: NDArray[np.generic], shape: Sequence[int]) -> str | None:
+        """Why `array` may not be written where `shape` is expected; None if it may."""
+        if array.dtype.newbyteorder("=") != np.dtype(self.dtype):
+            return f"`{self.name}` must have dtype {self.dtype}, got {array.dtype}"
+        if array.shape != tuple(shape):
+            return f"`{self.name}` must have shape {tuple(shape)}, got {array.shape}"
+        if self.allowed and not np.isin(array, self.allowed).all():
+            wrong = np.setdiff1d(array, self.allowed)[:5].tolist()
+            return f"`{self.name}` may hold {list(self.allowed)} only, got {wrong}"
+        return None
+
+
+def _trial(
+    name: str,
+    dtype: str,
+    fill: float,
+    units: str,
+    long_name: str,
+    comment: str,
+    attrs: Mapping[str, object] = MappingProxyType({}),
+    allowed: tuple[int, ...] = (),
+) -> Variable:
+    return Variable(name, TRIAL_DIMS, dtype, fill, units, long_name, comment, attrs, allowed)
+
+
+_VARIABLES = (
+    _trial("tokens", "int32", -1, "1", "completion tokens", "Reasoning included; -1 is missing."),
+    _trial("prompt_tokens", "int32", -1, "1", "prompt tokens", "As the endpoint counts them; -1 is missing."),
+    _trial(
+        "reasoning_bytes",
+        "int32",
+        -1,
+        "byte",
+        "length of the reasoning trace",
+        "UTF-8 bytes before the final answer; -1 is missing.",
+    ),
+    _trial(
+        "compressed_bytes",
+        "int32",
+        -1,
+        "byte",
+        "compressed length of the reasoning trace",
+        "gzip at a fixed level with no time stamp; -1 is missing.",
+    ),
+    _trial(
+        "latency",
+        "float32",
+        float("nan"),
+        "s",
+        "response time",
+        "Wall time of the request that counted; it differs between equal runs; NaN is missing.",
+    ),
+    _trial(
+        "guess_chance",
+        "float32",
+        float("nan"),
+        "1",
+        "chance of a right guess",
+        "1/|options| where the answer is one of a listed set, 0 for write-in answers; NaN is missing.",
+    ),
+    _trial(
+        "status",
+        "uint8",
+        STATUS_CODES["missing"],
+        "1",
+        "outcome of the trial",
+        "Transport errors and missing trials are no trials; invalid and refused ones count as incorrect.",
+        attrs={"flag_values": list(STATUS_CODES.values()), "flag_meanings": " ".join(STATUS_CODES)},
+        allowed=tuple(STATUS_CODES.values()),
+    ),
+)
+
+VARIABLES: Mapping[str, Variable] = MappingProxyType({variable.name: variable for variable in _VARIABLES})
+"""The trial arrays in the order in which a region writes them: status last, so that a status read from a
+half-written region never speaks of values that are not there yet."""
+
+COUNTERS = Variable(
+    "counters",
+    COUNTER_DIMS,
+    "float64",
+    0.0,
+    "1",
+    "sums over the trials of a cell",
+    "Raw sums along trial and repeat, integers exact to 2^53; they add over cells, and every estimate is a"
+    " function of them. A padded slot is 0.",
+)
+
+COUNTER_LABELS: Mapping[str, str] = MappingProxyType(
+    {
+        "trials": "finished trials: completed or truncated",
+        "completed": "trials that were not truncated",
+        "correct": "completed trials that equal the reference answer",
+        "invalid": "completed trials without a readable answer",
+        "refused": "completed trials that were refused or filtered",
+        "truncated": "trials cut by the token or context limit",
+        "guess_sum": "sum of the guess chance over completed trials",
+        "tokens_sum": "completion tokens, truncated trials included",
+        "tokens_sumsq": "sum of squared completion tokens",
+        "prompt_tokens_sum": "prompt tokens",
+        "compressed_sum": "compressed bytes of the reasoning traces",
+        "latency_sum": "response time in seconds",
+        "cost_sum": "cost in USD",
+        "transport": "requests without a reply after the last retry: no trials",
+        "missing": "trials that were not run yet",
+    }
+)
+"""Label along ``counter`` to its meaning, in the order of the array."""

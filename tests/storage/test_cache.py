@@ -1,0 +1,315 @@
+import errno
+import os
+import pickle
+import stat
+import threading
+
+import numpy as np
+import pytest
+import zstandard
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from storage import cache as cache_module
+from storage.cache import MAX_VALUE, DirectoryCache, decode, encode, open_cache
+from storage.errors import DiskFullError, NotWritableError, StorageError, UnsupportedUrlError
+
+KEY = "ab" * 32
+OTHER = "cd" * 32
+
+
+@pytest.fixture
+def cache(tmp_path):
+    return DirectoryCache(tmp_path / "cache")
+
+
+def file_of(cache, key):
+    return cache.path / key[:2] / key[2:]
+
+
+def files_in(folder):
+    return sorted(path.name for path in folder.iterdir() if path.name != "lock")
+
+
+@pytest.mark.parametrize("value", [b"", b"x", b"\0" * 100_000, os.urandom(5000)], ids=len)
+def test_get__what_was_put_also_in_another_object(cache, value):
+    assert cache.get(KEY) is None
+    assert not cache.contains(KEY)
+
+    assert cache.put(KEY, value)
+
+    assert open_cache(cache.path).get(KEY) == value
+    assert cache.contains(KEY)
+    assert files_in(cache.path / "tmp") == []
+
+
+def test_put_many__first_wins_also_within_a_batch(cache):
+    assert cache.put_many([(KEY, b"1"), (OTHER, b"2"), (KEY, b"3")]) == [True, True, False]
+    assert cache.put_many([(OTHER, b"4"), (KEY, b"5")]) == [False, False]
+    assert cache.put_many([]) == []
+
+    assert (cache.get(KEY), cache.get(OTHER)) == (b"1", b"2")
+
+
+def test_put_many__results_are_in_order(cache, workers):
+    items = [workers.entry("order", i) for i in range(203)]
+    cache.put_many(items[::3])
+
+    stored = cache.put_many(items)
+
+    assert stored == [i % 3 != 0 for i in range(203)]
+    assert all(cache.get(key) == value for key, value in items)
+
+
+def test_put_many__syncs_files_before_names_and_directories_after(cache, monkeypatch):
+    events = []
+
+    def spy(name):
+        real = getattr(os, name)
+
+        def call(*args, **options):
+            kind = "directory" if name == "fsync" and stat.S_ISDIR(os.fstat(args[0]).st_mode) else name
+            events.append(kind)
+            return real(*args, **options)
+
+        monkeypatch.setattr(os, name, call)
+
+    cache.put(KEY, b"so that the shard is there")
+    spy("fsync")
+    spy("link")
+
+    cache.put_many([(KEY[:-1] + digit, b"x") for digit in "012"])
+
+    assert events == ["fsync", "link"] * 3 + ["directory"]
+    events.clear()
+    assert cache.put(KEY, b"x") is False
+    assert events == ["directory"]
+
+
+@pytest.mark.parametrize("key", ["", "ab", "AB" * 32, "ab" * 33, "../" * 21 + "x", "ab" * 32 + "\n"])
+def test_keys__only_hex_digests(cache, key):
+    for call in (cache.get, cache.contains, lambda key: cache.put(key, b"")):
+        with pytest.raises(StorageError, match="64 hex digits"):
+            call(key)
+
+
+def test_put_many__refuses_a_value_too_large_and_stores_nothing(cache, monkeypatch):
+    monkeypatch.setattr(cache_module, "MAX_VALUE", 10)
+
+    with pytest.raises(StorageError, match="exceeds the limit of 10"):
+        cache.put_many([(KEY, b"x"), (OTHER, b"x" * 11)])
+
+    assert cache.stats().entries == 0
+
+
+def test_get__refuses_a_bomb_that_passes_the_checksum(cache):
+    bomb = zstandard.ZstdCompressor().compress(b"\0" * (MAX_VALUE + 1))
+    unsized = zstandard.ZstdCompressor(write_content_size=False).compress(b"x")
+    for payload in (bomb, unsized, b"", b"no frame", zstandard.ZstdCompressor().compress(b"x") + b"more"):
+        cache.put(KEY, b"")
+        file_of(cache, KEY).write_bytes(b"EVC1" + cache_module._checksum(KEY, payload) + payload)
+
+        assert cache.get(KEY) is None
+
+
+def test_get__an_entry_under_another_name_is_damaged(cache):
+    cache.put(KEY, b"mine")
+    cache.put(OTHER, b"yours")
+    file_of(cache, KEY).write_bytes(file_of(cache, OTHER).read_bytes())
+
+    assert cache.get(KEY) is None
+    assert cache.damaged == 1
+
+
+def test_get__damaged_is_moved_counted_and_healed_by_a_put(cache):
+    cache.put(KEY, b"good" * 100)
+    file_of(cache, KEY).write_bytes(b"bad")
+
+    assert cache.get(KEY) is None
+    assert cache.get(KEY) is None
+    assert cache.damaged == 1
+    assert len(files_in(cache.path / "damaged")) == 1
+    assert cache.put(KEY, b"new")
+    assert cache.get(KEY) == b"new"
+    assert cache.stats().damaged == 1
+
+
+def test_get__a_file_healed_meanwhile_is_not_moved(cache):
+    cache.put(KEY, b"good")
+
+    assert cache._quarantine(KEY, str(file_of(cache, KEY))) == b"good"
+
+    assert cache.damaged == 0
+    assert cache.get(KEY) == b"good"
+
+
+@given(data=st.data(), value=st.binary(max_size=300))
+@settings(max_examples=300, deadline=None)
+def test_decode__any_damage_is_noticed(data, value):
+    whole = encode(KEY, value, zstandard.ZstdCompressor())
+    decompressor = zstandard.ZstdDecompressor()
+    assert decode(KEY, whole, decompressor) == value
+    kind = data.draw(st.sampled_from(["flip", "cut", "more", "zeros"]))
+    position = data.draw(st.integers(0, len(whole) - 1))
+    if kind == "flip":
+        mask = data.draw(st.integers(1, 255))
+        damaged = whole[:position] + bytes([whole[position] ^ mask]) + whole[position + 1 :]
+    elif kind == "cut":
+        damaged = whole[:position]
+    elif kind == "more":
+        damaged = whole + data.draw(st.binary(min_size=1, max_size=50))
+    else:
+        damaged = whole[:position] + b"\0" * (len(whole) - position)
+
+    result = decode(KEY, damaged, decompressor)
+
+    assert result is None or damaged == whole
+
+
+@given(content=st.binary(max_size=60), position=st.integers(0, 60))
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_get__never_wrong_bytes_whatever_the_file_holds(cache, content, position):
+    cache.put(KEY, b"value")
+    file = file_of(cache, KEY)
+    whole = file.read_bytes()
+    file.write_bytes(whole[:position] + content)
+
+    assert cache.get(KEY) == (b"value" if file.exists() and file.read_bytes() == whole else None)
+    cache.put(KEY, b"value")
+    assert cache.get(KEY) == b"value"
+
+
+def test_put__without_hard_links(cache, monkeypatch):
+    def link(*_):
+        raise OSError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", link)
+
+    assert cache.put_many([(KEY, b"1"), (OTHER, b"2")]) == [True, True]
+    assert cache.put(KEY, b"3") is False
+    assert cache.get(KEY) == b"1"
+    assert files_in(cache.path / "tmp") == []
+
+
+def test_rename__keeps_the_first(cache, tmp_path):
+    cache.put(KEY, b"1")
+    late = tmp_path / "late"
+    late.write_bytes(b"2")
+
+    assert cache._rename(str(late), str(file_of(cache, KEY))) is False
+    assert cache.get(KEY) == b"1"
+
+
+def test_threads__share_a_cache(cache, workers):
+    items = [workers.entry("threads", i) for i in range(120)]
+    stored, wrong = [], []
+
+    def work(seed):
+        order = np.random.default_rng(seed).permutation(len(items))
+        for start in range(0, len(items), 20):
+            part = [items[i] for i in order[start : start + 20]]
+            stored.extend(cache.put_many(part))
+            wrong.extend(key for key, value in part if cache.get(key) != value)
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert wrong == []
+    assert sum(stored) == len(items)
+
+
+def test_stats__counts_entries_and_bytes(cache, workers):
+    items = [workers.entry("stats", i) for i in range(50)]
+    cache.put_many(items)
+
+    stats = cache.stats()
+
+    assert stats.entries == 50
+    assert stats.bytes == sum(file_of(cache, key).stat().st_size for key, _ in items)
+
+
+def test_open_cache__sweeps_old_temporaries_only(cache):
+    old, young = cache.path / "tmp" / "old", cache.path / "tmp" / "young"
+    for file in (old, young):
+        file.write_bytes(b"")
+    os.utime(old, (1, 1))
+
+    open_cache(f"file://{cache.path}")
+
+    assert files_in(cache.path / "tmp") == ["young"]
+
+
+def test_open_cache__says_what_is_wrong(below_a_file):
+    with pytest.raises(NotWritableError, match=r"file.*Choose"):
+        open_cache(below_a_file)
+    with pytest.raises(UnsupportedUrlError, match="redis://"):
+        open_cache("redis://localhost")
+
+
+def test_disk_full__acknowledged_entries_stay(small_disk, workers):
+    disk = small_disk("400k")
+    cache = DirectoryCache(disk / "cache")
+    rng = np.random.default_rng(0)
+    acknowledged = []
+
+    def fill():
+        for i in range(10_000):
+            batch = [(workers.entry(i, j)[0], rng.bytes(2000)) for j in range(16)]
+            cache.put_many(batch)
+            acknowledged.extend(batch)
+
+    with pytest.raises(DiskFullError, match=r"the disk is full.*Free some space"):
+        fill()
+
+    assert len(acknowledged) > 16
+    assert all(cache.get(key) == value for key, value in acknowledged)
+    assert cache.damaged == 0
+    assert files_in(cache.path / "tmp") == []
+
+
+def test_errors__travel_between_processes():
+    error = DiskFullError("cannot write", "/some/where", "Free some space.")
+
+    again = pickle.loads(pickle.dumps(error))  # noqa: S301
+
+    assert type(again) is DiskFullError
+    assert str(again) == str(error) == "/some/where: cannot write. Free some space."
+
+
+def test_kill__acknowledged_entries_are_there_and_none_is_torn(tmp_path, workers, processes):
+    rng = np.random.default_rng(4)
+    folder, acks = tmp_path / "cache", tmp_path / "acks"
+    for seed in range(10):
+        acks.unlink(missing_ok=True)
+        lines = processes.killed(
+            workers.put_entries, folder, seed, acks, acks=acks, delay=rng.uniform(0, 0.15)
+        )
+        cache = DirectoryCache(folder)
+        count = (int(lines[-1]) + 1) * 16
+        for number in range(count + 64):
+            key, value = workers.entry(seed, number)
+            found = cache.get(key)
+            assert found == value or (found is None and number >= count)
+        assert cache.damaged == 0
+
+
+def test_race__of_two_processes_exactly_one_stores_each_key(tmp_path, workers, processes):
+    results = [tmp_path / f"r{i}" for i in range(2)]
+    for result in results:
+        processes.start(workers.race_puts, tmp_path / "cache", result.name, tmp_path / "start", result)
+    for result in results:
+        processes.wait_lines(f"{result}.ready")
+    (tmp_path / "start").touch()
+
+    first, second = (processes.wait_lines(result)[0] for result in results)
+
+    cache = DirectoryCache(tmp_path / "cache")
+    for number in range(200):
+        assert first[number] != second[number]
+        winner = results[0 if first[number] == "1" else 1].name
+        assert cache.get(workers.entry("race", number)[0]) == f"{winner} {number}".encode()
+    assert "1" in first
+    assert "1" in second
