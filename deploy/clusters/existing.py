@@ -2,21 +2,34 @@
 
 from __future__ import annotations
 
-import importlib.metadata
+import hashlib
+import sys
 import tempfile
 import time
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import cloudpickle
 from distributed import Client
 
 from deploy.clusters.base import Cluster, ClusterError
 
 PACKAGES = ("flows", "stages", "storage", "deploy")
 _FACE = "evalcube"
+_REQUIREMENTS = (
+    "numpy",
+    "scipy",
+    "xarray",
+    "zarr",
+    "aiohttp",
+    "pydantic",
+    "jinja2",
+    "zstandard",
+    "ruamel.yaml",
+)
 
 
 @dataclass(frozen=True)
@@ -25,7 +38,7 @@ class ExistingScheduler(Cluster):
 
     address: str
     """Such as ``tcp://host:8786``."""
-    timeout: float = 20.0
+    timeout: float = 10.0
     """Seconds to wait for the scheduler, and then for a first worker."""
 
     @property
@@ -62,7 +75,7 @@ class ExistingScheduler(Cluster):
 
 
 def ensure_code(client: Client) -> None:
-    """Make evalcube importable on the scheduler and on every worker, now and later joining ones.
+    """Make this evalcube importable on the scheduler and on every worker, now and later joining ones.
 
     Where a node has no evalcube, this installation's source is uploaded as one archive. What the source needs
     (numpy, zarr, ...) must be installed there.
@@ -70,14 +83,34 @@ def ensure_code(client: Client) -> None:
     Raises
     ------
     ClusterError
-        If a node lacks a package that evalcube needs.
+        If a node lacks a package that evalcube needs, or has another version of evalcube.
     """
-    missing = _nodes_without(client, "flows")
-    if missing:
-        with tempfile.TemporaryDirectory() as folder:
-            client.upload_file(str(pack_source(Path(folder))), load=False)
-    for package in _requirements():
-        nodes = _nodes_without(client, package)
+    with tempfile.TemporaryDirectory() as folder:
+        archive = pack_source(Path(folder))
+        if None in _on_each_node(client, _evalcube_there).values():
+            _require_packages(client)
+            client.upload_file(str(archive))
+        here = _evalcube_there()
+        for node, there in _on_each_node(client, _evalcube_there).items():
+            if there not in {archive.name, here}:
+                raise ClusterError(
+                    f"{node} has another evalcube ({there}) than this process ({here or archive.name}). "
+                    f"Install the same version there, or restart that node if the other was uploaded by a sweep."
+                )
+
+
+def _require_packages(client: Client) -> None:
+    for package in _REQUIREMENTS:
+
+        def importable(name: str = package) -> bool:
+            import importlib.util
+
+            try:
+                return importlib.util.find_spec(name) is not None
+            except ModuleNotFoundError:
+                return False
+
+        nodes = [node for node, there in _on_each_node(client, importable).items() if there is not True]
         if nodes:
             raise ClusterError(
                 f"package '{package}' is not installed on {', '.join(nodes[:3])}"
@@ -85,38 +118,54 @@ def ensure_code(client: Client) -> None:
             )
 
 
-def _nodes_without(client: Client, module: str) -> list[str]:
-    def importable() -> bool:
-        # A nested function travels by value, so that it also runs on nodes that have none of our code.
-        import importlib.util
+def _evalcube_there() -> str | None:
+    """Which evalcube a process imports: its archive's name or its installed version; None if it has none."""
+    import importlib.metadata
+    import importlib.util
+    from pathlib import Path
 
-        try:
-            return importlib.util.find_spec(module) is not None
-        except ModuleNotFoundError:
-            return False
+    spec = importlib.util.find_spec("flows")
+    if spec is None or spec.origin is None:
+        return None
+    archives = [part for part in Path(spec.origin).parts if part.endswith(".zip")]
+    if archives:
+        return archives[-1]
+    try:
+        return "version " + importlib.metadata.version("evalcube")
+    except importlib.metadata.PackageNotFoundError:
+        return "a source checkout"
 
-    found = client.run(importable, on_error="return")
-    nodes = [str(address) for address, there in found.items() if there is not True]
-    if client.run_on_scheduler(importable) is not True:
-        nodes.append("the scheduler")
-    return nodes
 
+def _on_each_node(client: Client, function: Callable[[], object]) -> dict[str, object]:
+    """What a function without arguments returns on every worker and on the scheduler.
 
-def _requirements() -> tuple[str, ...]:
-    return ("numpy", "scipy", "xarray", "zarr", "aiohttp", "pydantic", "jinja2", "zstandard", "ruamel.yaml")
+    It is sent by value, so that it also runs where none of our code is.
+    """
+    module = sys.modules[__name__]
+    cloudpickle.register_pickle_by_value(module)
+    try:
+        found: dict[str, object] = client.run(function)
+        return {**found, "the scheduler": client.run_on_scheduler(function)}
+    finally:
+        cloudpickle.unregister_pickle_by_value(module)
 
 
 def pack_source(folder: Path) -> Path:
-    """Write this installation's packages into one importable archive in `folder`; returns its path."""
-    version = importlib.metadata.version("evalcube")
-    archive = folder / f"evalcube-{version}.zip"
+    """Write this installation's packages into one importable archive in `folder`; returns its path.
+
+    The name carries a digest of the content, so that a node tells which source it has.
+    """
     root = Path(__file__).resolve().parents[2]
+    files = [root / f"{_FACE}.py"]
+    for package in PACKAGES:
+        files += sorted(
+            path for path in (root / package).rglob("*") if path.is_file() and path.suffix != ".pyc"
+        )
+    digest = hashlib.sha256()
+    for path in files:
+        digest.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes())
+    archive = folder / f"evalcube-{digest.hexdigest()[:12]}.zip"
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as target:
-        face = root / f"{_FACE}.py"
-        if face.exists():
-            target.write(face, face.name)
-        for package in PACKAGES:
-            for path in sorted((root / package).rglob("*")):
-                if path.is_file() and path.suffix != ".pyc":
-                    target.write(path, path.relative_to(root))
+        for path in files:
+            target.write(path, path.relative_to(root))
     return archive

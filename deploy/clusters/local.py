@@ -79,7 +79,7 @@ class LocalProcesses(Cluster):
                     scheduler_kwargs={"dashboard": self.dashboard},
                     host="127.0.0.1",
                     local_directory=scratch,
-                    silence_logs=logging.ERROR,
+                    silence_logs=logging.CRITICAL,  # what fails is told by the driver, once
                 )
             except (OSError, RuntimeError, TimeoutError) as error:
                 raise ClusterError(

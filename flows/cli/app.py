@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import Annotated
 
 import typer
 
@@ -27,15 +28,22 @@ for commands in (sweeps.COMMANDS, cubes.COMMANDS, setup.COMMANDS):
 app.add_typer(setup.local, name="local")
 
 
-@app.callback()
-def _root(
-    version: bool = typer.Option(False, "--version", help="Print the version and exit."),
-) -> None:
-    if version:
+def _print_version(wanted: bool) -> None:
+    if wanted:
         from importlib import metadata
 
         typer.echo(f"evalcube {metadata.version('evalcube')}")
         raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[  # noqa: ARG001 - its callback does the work
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit."),
+    ] = False,
+) -> None:
+    pass
 
 
 def main() -> None:

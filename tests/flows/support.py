@@ -1,0 +1,109 @@
+"""Sweeps for tests: small configs against a simulator that the test owns."""
+
+import json
+import os
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+
+import numpy as np
+
+from storage.cube import Cube
+
+UNTIMED = ("status", "tokens", "prompt_tokens", "reasoning_bytes", "compressed_bytes", "guess_chance")
+
+
+def sweep_config(tmp_path, endpoint, *, trials=8, cells=4, models=("alpha",), cube="cube.zarr", **changes):
+    """A config of one easy task; `endpoint` is a simulator's base URL."""
+    config = {
+        "name": "test",
+        "trials": trials,
+        "cube": str(tmp_path / cube),
+        "cache": str(tmp_path / "cache"),
+        "models": [
+            {
+                "name": name,
+                "endpoint": f"sim:{endpoint}",
+                "simulate": {"ability": 3.0, "tokens": 20},
+                "limits": {"connections": 8, "retries": 2, "timeout": 30},
+            }
+            for name in models
+        ],
+        "samplers": {"greedy": {"temperature": 0, "max_tokens": 200}},
+        "tasks": {
+            "arithmetic": {"manifold": [{"grid": {"length": list(range(3, 3 + cells))}, "tiers": ["easy"]}]},
+            "boolean": {"manifold": [{"points": [{"length": 4}], "tiers": ["easy", "hard"]}]},
+        },
+    }
+    return {**config, **changes}
+
+
+def arrays(cube):
+    """All that must not depend on how a sweep came about."""
+    dataset = Cube.open(cube).dataset()
+    counters = dataset["counters"].drop_sel(counter="latency_sum").to_numpy()
+    return {**{name: dataset[name].to_numpy() for name in UNTIMED}, "counters": counters}
+
+
+def assert_same_cube(left, right):
+    """Bit for bit, times of day apart."""
+    ours, theirs = arrays(left), arrays(right)
+    assert ours.keys() == theirs.keys()
+    for name, values in ours.items():
+        assert values.dtype == theirs[name].dtype
+        np.testing.assert_array_equal(
+            np.ascontiguousarray(values).view(np.uint8),
+            np.ascontiguousarray(theirs[name]).view(np.uint8),
+            name,
+        )
+
+
+def simulator_stats(simulator):
+    """What the simulator counted."""
+    with urllib.request.urlopen(f"{simulator.address}/control/stats", timeout=10) as reply:
+        return json.load(reply)
+
+
+def set_faults(simulator, rules):
+    """Replace the simulator's fault rules."""
+    request = urllib.request.Request(
+        f"{simulator.address}/control/faults", json.dumps(rules).encode(), method="POST"
+    )
+    urllib.request.urlopen(request, timeout=10).close()
+
+
+def reset(simulator):
+    """Forget counts and faults."""
+    set_faults(simulator, [])
+    urllib.request.urlopen(
+        urllib.request.Request(f"{simulator.address}/control/reset", b"", method="POST"), timeout=10
+    ).close()
+
+
+def command(*arguments, cwd, env=None, **options):
+    """Start the command line in a process of its own."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "flows", *map(str, arguments)],
+        cwd=cwd,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), "COLUMNS": "200", **(env or {})},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        **options,
+    )
+
+
+def evalcube(*arguments, cwd, env=None, timeout=120):
+    """Run the command line to its end: (exit code, standard output, standard error)."""
+    process = command(*arguments, cwd=cwd, env=env)
+    output, errors = process.communicate(timeout=timeout)
+    return process.returncode, output, errors
+
+
+def write_config(tmp_path, config, name="sweep.yaml"):
+    """Write a config; JSON is YAML."""
+    path = tmp_path / name
+    path.write_text(json.dumps(config, indent=1))
+    return path

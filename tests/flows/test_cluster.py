@@ -1,0 +1,203 @@
+"""Sweeps on clusters: stages by name, a scheduler that somebody else runs, workers that die, secrets that stay put."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from deploy.clusters import ClusterError, ExistingScheduler, LocalProcesses
+from deploy.servers.simulator import Simulator
+from flows.errors import SweepError
+from flows.events import BlockDone
+from flows.sweep import run
+from storage.cube import Cube
+from tests.flows.support import assert_same_cube, simulator_stats, sweep_config
+
+STAGES = {"generate", "infer", "process", "score", "analyze"}
+
+
+class Watched(LocalProcesses):
+    """A local cluster that tells what its scheduler saw."""
+
+    def connect(self):
+        return self._watch()
+
+    @contextmanager
+    def _watch(self):
+        with LocalProcesses.connect(self) as client:
+            yield client
+            seen = client.run_on_scheduler(lambda dask_scheduler: set(dask_scheduler.task_prefixes))
+            SEEN.update(seen)
+
+
+SEEN = set()
+
+
+def test_run__shows_five_stages_on_the_dashboard(tmp_path, simulator):
+    SEEN.clear()
+
+    run(sweep_config(tmp_path, simulator.base_url), cluster=Watched(workers=2, dashboard=False))
+
+    assert SEEN == STAGES
+
+
+def test_run__a_killed_worker_costs_no_trial(tmp_path, simulator):
+    config = sweep_config(tmp_path, simulator.base_url, trials=60, models=("alpha", "beta"))
+    for model in config["models"]:
+        model["simulate"]["latency"] = 0.05
+    victims = []
+
+    class Killer(LocalProcesses):
+        def connect(self):
+            return self._kill()
+
+        @contextmanager
+        def _kill(self):
+            with LocalProcesses.connect(self) as client:
+                victims.extend(client.run(os.getpid).values())
+                yield client
+
+    def kill_one(event):
+        if isinstance(event, BlockDone) and len(victims) == 2:
+            os.kill(victims.pop(), signal.SIGKILL)
+
+    summary = run(config, cluster=Killer(workers=2, dashboard=False), subscribers=[kill_one])
+
+    assert len(victims) == 1
+    assert (summary.reason, summary.done) == ("complete", 600)
+    calm = {**config, "cube": str(tmp_path / "calm.zarr"), "cache": str(tmp_path / "calm-cache")}
+    run(calm, cluster=LocalProcesses(workers=1, dashboard=False))
+    assert_same_cube(config["cube"], calm["cube"])
+
+
+@contextmanager
+def dask_cluster(folder, *, workers=2, env=None):
+    """A scheduler and workers in processes that cannot import evalcube."""
+    clean = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    clean.update(env or {})
+    processes = []
+
+    def start(*arguments):
+        # -P and -s: neither the current folder nor the user's site may lend our code; the finder of an editable
+        # installation is switched off by hiding its module.
+        code = (
+            "import sys; sys.meta_path[:] = [f for f in sys.meta_path if 'editable' not in repr(f).lower()];"
+            f"sys.path[:] = [p for p in sys.path if p not in ('', {str(Path(__file__).parents[2])!r})];"
+            "from distributed.cli import dask_scheduler, dask_worker;"
+            f"sys.argv[:] = {['dask', *arguments[1:]]!r};"
+            f"dask_{arguments[0]}.main()"
+        )
+        process = subprocess.Popen(
+            [sys.executable, "-P", "-c", code],
+            cwd=folder,
+            env=clean,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+        )
+        processes.append(process)
+        return process
+
+    try:
+        scheduler_file = folder / "scheduler.json"
+        start(
+            "scheduler",
+            "--host",
+            "127.0.0.1",
+            "--port",
+            "0",
+            "--no-dashboard",
+            "--scheduler-file",
+            scheduler_file.name,
+        )
+        deadline = time.monotonic() + 30
+        while not scheduler_file.exists() or not scheduler_file.read_text().strip():
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        address = json.loads(scheduler_file.read_text())["address"]
+        for _ in range(workers):
+            start("worker", address, "--nthreads", "2", "--no-nanny", "--no-dashboard", "--host", "127.0.0.1")
+        yield address
+    finally:
+        for process in reversed(processes):
+            process.terminate()
+        for process in processes:
+            try:
+                process.communicate(timeout=5)
+            except subprocess.TimeoutExpired:  # Dask's own shutdown now and then waits for ever
+                process.kill()
+                process.communicate()
+
+
+def test_run__on_a_scheduler_whose_nodes_have_no_evalcube(tmp_path, simulator):
+    config = sweep_config(tmp_path, simulator.base_url)
+
+    with dask_cluster(tmp_path) as address:
+        summary = run(config, scheduler=address)
+        again = run({**config, "trials": 10}, scheduler=address)
+
+    assert (summary.reason, summary.done) == ("complete", 40)
+    assert (again.reason, again.sent) == ("complete", 10)
+    assert simulator_stats(simulator)["requests"] == 50
+
+
+def test_run__keys_are_read_on_the_worker_and_leave_no_trace(tmp_path, monkeypatch):
+    secret = "sk-verysecret-0123456789"
+    monkeypatch.setenv("SIMULATED_KEY", secret)
+    with Simulator(key_env="SIMULATED_KEY") as guarded:
+        monkeypatch.delenv("SIMULATED_KEY")
+        config = sweep_config(tmp_path, guarded.base_url)
+        config["models"][0]["key_env"] = "SIMULATED_KEY"
+
+        with dask_cluster(tmp_path, env={"SIMULATED_KEY": secret}) as address:
+            summary = run(config, scheduler=address)
+        with dask_cluster(tmp_path) as address, pytest.raises(SweepError) as caught:
+            run({**config, "trials": 9}, scheduler=address)
+
+    assert summary.reason == "complete"
+    assert "SIMULATED_KEY" in str(caught.value)
+    assert "is not set on the worker" in str(caught.value)
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert len(files) > 50
+    assert not [path for path in files if secret.encode() in path.read_bytes()]
+
+
+def test_connect__says_when_a_scheduler_has_no_workers(tmp_path):
+    with (
+        dask_cluster(tmp_path, workers=0) as address, pytest.raises(ClusterError, match="has no workers") as caught,
+        ExistingScheduler(address, 1.0).connect(),
+    ):
+        pass
+
+    assert f"dask worker {address}" in str(caught.value)
+
+
+@pytest.mark.model
+@pytest.mark.slow
+def test_run__measures_a_real_model(tmp_path):
+    config = {
+        "trials": 4,
+        "cube": str(tmp_path / "cube.zarr"),
+        "cache": str(tmp_path / "cache"),
+        "models": [
+            {"name": "smollm2", "endpoint": "local:smollm2", "limits": {"connections": 2, "timeout": 200}}
+        ],
+        "samplers": {"greedy": {"temperature": 0, "max_tokens": 24}},
+        "tasks": {
+            "boolean": {"manifold": [{"points": [{"length": 3}]}]},
+            "letters": {"manifold": [{"points": [{"target_words": 1, "confounder_words": 1}]}]},
+        },
+    }
+
+    summary = run(config, workers=1)
+
+    assert (summary.reason, summary.done, summary.sent) == ("complete", 8, 8)
+    counters = Cube.open(config["cube"]).dataset()["counters"].sum(("model", "task", "params")).compute()
+    assert counters.sel(counter="trials").item() == 8
+    assert counters.sel(counter="prompt_tokens_sum").item() > 8 * 20
+    assert 8 <= counters.sel(counter="tokens_sum").item() <= 8 * 24

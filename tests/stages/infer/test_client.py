@@ -1,0 +1,519 @@
+"""The engine against a real simulator: what is stored, what fails and why, and what is left behind."""
+
+import gc
+import json
+import os
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from stages.infer.client import Engine
+from stages.infer.endpoint import Endpoint
+from stages.record import Record
+from storage.cache import DirectoryCache
+
+
+def kinds(results):
+    return [result.kind for result in results]
+
+
+def text(record):
+    return json.loads(Record.decode(record).body)["choices"][0]["message"]["content"]
+
+
+def test_run__stores_replies_and_gives_results_in_the_order_of_jobs(engine_for, store, jobs):
+    batch = [job for pair in zip(jobs(20, tokens=8), jobs(20, tokens=64), strict=True) for job in pair]
+
+    results = engine_for().run("m", batch)
+
+    assert kinds(results) == ["stored"] * 40
+    for job, result in zip(batch, results, strict=True):
+        usage = json.loads(Record.decode(store.records[job.digest]).body)["usage"]
+        assert result.completion_tokens == usage["completion_tokens"] > 0
+        assert result.prompt_tokens == usage["prompt_tokens"] > 0
+        assert result.attempts == 1
+    assert len({result.completion_tokens for result in results}) > 1
+
+
+def test_run__records_are_durable_in_a_directory(engine_for, tmp_path, jobs, remote):
+    batch = jobs(30)
+    engine = engine_for(DirectoryCache(tmp_path))
+
+    assert kinds(engine.run("m", batch)) == ["stored"] * 30
+
+    reader = DirectoryCache(tmp_path)
+    for job in batch:
+        record = Record.decode(reader.get(job.digest))
+        assert (record.status, 0 < record.latency < 5) == (200, True)
+    assert remote.stats()["requests"] == 30
+
+
+def test_run__of_no_jobs_gives_no_results(engine_for):
+    assert engine_for().run("m", []) == []
+
+
+def test_run__counts_in_stats(engine_for, jobs):
+    engine = engine_for()
+
+    results = engine.run("m", jobs(10))
+
+    stats = engine.stats.snapshot()
+    assert (stats["sent"], stats["replies"], stats["in_flight"]) == (10, 10, 0)
+    assert stats["completion_tokens"] == sum(result.completion_tokens for result in results)
+    assert stats["retries"] == stats["failures"] == {}
+
+
+def test_run__asks_equal_requests_in_flight_once(engine_for, remote, jobs):
+    engine = engine_for()
+    batch = jobs(6, latency=0.3) * 2
+
+    with ThreadPoolExecutor(3) as pool:
+        blocks = list(pool.map(lambda _: engine.run("m", batch), range(3)))
+
+    assert blocks == [blocks[0]] * 3
+    assert kinds(blocks[0]) == ["stored"] * 12
+    assert remote.stats()["requests"] == 6
+
+
+@pytest.mark.parametrize("connections", [1, 3])
+def test_run__never_has_more_in_flight_than_connections(engine_for, remote, jobs, connections):
+    engine = engine_for(connections=connections)
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda i: engine.run("m", jobs(8, label=str(i), latency=0.01)), range(4)))
+
+    assert remote.stats()["most_in_flight"] == connections
+
+
+def test_run__shares_connections_with_other_workers(store, remote, jobs):
+    engines = [
+        Engine({"m": Endpoint("m", remote.base_url, connections=5)}, store, workers=2, rank=rank)
+        for rank in range(2)
+    ]
+    try:
+        with ThreadPoolExecutor(2) as pool:
+            list(pool.map(lambda i: engines[i].run("m", jobs(30, label=str(i), latency=0.02)), range(2)))
+    finally:
+        for engine in engines:
+            engine.close()
+
+    assert remote.stats()["most_in_flight"] == 5
+
+
+def test_run__sends_headers_of_the_job_and_of_the_endpoint(store, jobs):
+    with Echo() as echo:
+        engine = Engine(
+            {"m": Endpoint("m", echo.base_url, headers={"X-Team": "a", "user-agent": "mine"})}, store
+        )
+        try:
+            engine.run("m", [type(job)(job.digest, job.body, {"x-one": "1"}) for job in jobs(1)])
+        finally:
+            engine.close()
+
+    head, _, body = echo.requests[0].partition(b"\r\n\r\n")
+    lines = head.decode().lower().split("\r\n")
+    assert lines[0] == "post /v1/chat/completions http/1.1"
+    assert {"x-team: a", "x-one: 1", "content-type: application/json", "user-agent: mine"} <= set(lines)
+    assert sum(line.startswith("user-agent") for line in lines) == 1
+    assert body == jobs(1)[0].body
+
+
+# kind and options of a fault: result, cause, attempts with two retries
+FAULTS = {
+    "status 400": ({"kind": "status", "status": 400}, "failed", "http 400", 1),
+    "status 429": ({"kind": "status", "status": 429}, "failed", "http 429", 3),
+    "status 429, come back": ({"kind": "status", "status": 429, "retry_after": "0"}, "failed", "http 429", 3),
+    "status 429, a date": ({"kind": "status", "status": 429, "retry_after": "date+0"}, "failed", "http 429", 3),
+    "status 500": ({"kind": "status", "status": 500}, "failed", "http 500", 3),
+    "status 500, text": ({"kind": "status", "status": 500, "body": "oh no"}, "failed", "http 500", 3),
+    "status 401": ({"kind": "status", "status": 401}, "failed", "http 401", 1),
+    "status 404": ({"kind": "status", "status": 404}, "failed", "http 404", 1),
+    "context": (
+        {"kind": "status", "status": 400, "body": '{"error": {"type": "exceed_context_size_error", "code": 400}}'},
+        "stored",
+        "context",
+        1,
+    ),
+    "filter": (
+        {"kind": "status", "status": 400, "body": '{"error": {"code": "content_filter"}}'},
+        "stored",
+        "filter",
+        1,
+    ),
+    "reset": ({"kind": "reset"}, "failed", "reset", 3),
+    "reset_body": ({"kind": "reset_body"}, "failed", "reset or cut reply", 3),
+    "cut_body": ({"kind": "cut_body"}, "failed", "cut reply", 3),
+    "hang": ({"kind": "hang"}, "failed", "timeout", 3),
+    "drip, slowly": ({"kind": "drip", "seconds": 0.05}, "failed", "timeout", 3),
+    "drip": ({"kind": "drip", "seconds": 0.001}, "stored", "", 1),
+    "wrong_type": ({"kind": "wrong_type"}, "failed", "invalid json", 3),
+    "bad_json": ({"kind": "bad_json"}, "failed", "invalid json", 3),
+    "wrong_shape": ({"kind": "wrong_shape"}, "failed", "wrong shape", 3),
+    "empty_choices": ({"kind": "empty_choices"}, "failed", "no choices", 3),
+    "null_content": ({"kind": "null_content"}, "stored", "", 1),
+    "parts_content": ({"kind": "parts_content"}, "stored", "", 1),
+    "missing_usage": ({"kind": "missing_usage"}, "stored", "", 1),
+    "nan": ({"kind": "nan"}, "stored", "", 1),
+    "huge": ({"kind": "huge", "megabytes": 8}, "failed", "too large", 1),
+    "redirect_loop": ({"kind": "redirect_loop"}, "failed", "redirect", 1),
+    "gzip_bomb": ({"kind": "gzip_bomb", "megabytes": 64}, "failed", "too large", 1),
+    "duplicate": ({"kind": "duplicate"}, "stored", "", 1),
+    "tool_calls": ({"kind": "tool_calls"}, "stored", "", 1),
+    "wrong_model": ({"kind": "wrong_model"}, "stored", "", 1),
+}
+
+
+@pytest.mark.parametrize("case", FAULTS)
+def test_run__fault(engine_for, remote, store, jobs, case):
+    rule, kind, cause, attempts = FAULTS[case]
+    remote.faults(rule)
+    slow = cause == "timeout"
+
+    engine = engine_for(timeout=0.25 if slow else 5.0)
+    (result,) = engine.run("m", jobs(1))
+
+    assert (result.kind, result.attempts) == (kind, attempts)
+    assert result.cause in cause.split(" or ") if " or " in cause else result.cause == cause
+    assert len(store.records) == (kind == "stored")
+    assert remote.stats()["requests"] == attempts == engine.stats.sent
+    assert sum(engine.stats.retries.values()) == attempts - 1
+    assert engine.stats.failures == ({} if kind == "stored" else {result.cause: 1})
+
+
+def test_faults__all_kinds_are_tried_here():
+    from deploy.simulator.faults import KINDS
+
+    assert {rule["kind"] for rule, *_ in FAULTS.values()} == set(KINDS)
+
+
+@pytest.mark.parametrize("kind", ["status", "reset", "reset_body", "cut_body", "hang", "bad_json", "empty_choices"])
+def test_run__gets_over_a_fault_that_goes_away(engine_for, remote, store, jobs, kind):
+    remote.faults({"kind": kind, "first": 1, "share": 0.5})
+    batch = jobs(40)
+
+    results = engine_for(timeout=0.5, connections=16).run("m", batch)
+
+    assert kinds(results) == ["stored"] * 40
+    assert {result.attempts for result in results} == {1, 2}
+    assert set(store.records) == {job.digest for job in batch}
+
+
+def test_run__waits_as_long_as_the_endpoint_asks(engine_for, remote, jobs):
+    remote.faults({"kind": "status", "status": 429, "retry_after": "0.4", "first": 1})
+    start = time.monotonic()
+
+    (result,) = engine_for().run("m", jobs(1))
+
+    assert (result.kind, result.attempts) == ("stored", 2)
+    assert time.monotonic() - start >= 0.4
+
+
+@pytest.mark.parametrize("status", [401, 404, 307])
+def test_run__one_refusal_of_all_requests_ends_it(engine_for, remote, jobs, status):
+    remote.faults({"kind": "status", "status": status} if status != 307 else {"kind": "redirect_loop"})
+    engine = engine_for(connections=1)
+
+    results = engine.run("m", jobs(50))
+
+    assert kinds(results) == ["failed"] * 50
+    assert [result.attempts for result in results] == [1] + [0] * 49
+    assert {result.cause for result in results} == {"redirect" if status == 307 else f"http {status}"}
+    assert remote.stats()["requests"] == 1
+    assert kinds(engine.run("m", jobs(3, label="later"))) == ["failed"] * 3
+    assert remote.stats()["requests"] == 1
+
+
+def test_run__a_refusal_in_the_midst_of_answers_ends_nothing(engine_for, remote, jobs):
+    remote.faults({"kind": "status", "status": 403, "share": 0.1})
+
+    results = engine_for(connections=1).run("m", [*jobs(1, label="first"), *jobs(40)])
+
+    assert results[0].kind == "stored"
+    assert 1 <= kinds(results).count("failed") <= 15
+    assert remote.stats()["requests"] == 41
+
+
+def test_run__an_endpoint_that_nobody_listens_at_is_given_up(engine_for, jobs):
+    engine = engine_for(base_url="http://127.0.0.1:9/v1")
+    start = time.monotonic()
+
+    results = engine.run("m", jobs(5000))
+
+    assert kinds(results) == ["failed"] * 5000
+    assert {result.cause for result in results} == {"connect"}
+    assert engine.stats.sent <= 4 * 3 * 2
+    assert time.monotonic() - start < 5
+
+
+def test_run__a_pause_ends_when_the_endpoint_is_given_up(engine_for, remote, jobs, wait_until):
+    engine = engine_for(connections=2, retries=1)
+    remote.faults({"kind": "status", "status": 503, "retry_after": "500", "times": 1}, {"kind": "status", "status": 401})
+    start = time.monotonic()
+
+    results = engine.run("m", jobs(2))
+
+    assert sorted(result.cause for result in results) == ["http 401", "http 503"]
+    assert time.monotonic() - start < 5
+
+
+def test_run__a_host_without_address_is_given_up(engine_for, jobs):
+    results = engine_for(base_url="http://no-such-host.invalid/v1").run("m", jobs(20))
+
+    assert {(result.kind, result.cause) for result in results} == {("failed", "dns")}
+
+
+@pytest.mark.parametrize("url", ["http://[::bad/v1", "ftp://127.0.0.1/v1", "http:///v1"])
+def test_run__an_address_that_is_none_is_given_up(engine_for, jobs, url):
+    results = engine_for(base_url=url).run("m", jobs(20))
+
+    assert kinds(results) == ["failed"] * 20
+    assert {result.cause for result in results} == {"address"}
+
+
+def test_run__another_models_lane_goes_on(remote, store, jobs):
+    endpoints = {"bad": Endpoint("bad", "http://127.0.0.1:9/v1", retries=0), "m": Endpoint("m", remote.base_url)}
+    engine = Engine(endpoints, store)
+    try:
+        assert kinds(engine.run("bad", jobs(20, label="bad"))) == ["failed"] * 20
+        assert kinds(engine.run("m", jobs(20))) == ["stored"] * 20
+    finally:
+        engine.close()
+
+
+@pytest.mark.parametrize("kind", ["gzip_bomb", "huge"])
+def test_run__a_reply_without_end_needs_little_memory(engine_for, remote, jobs, kind):
+    engine = engine_for(response_bytes=1_000_000, timeout=20.0)
+    engine.run("m", jobs(1))
+    remote.faults({"kind": kind, "megabytes": 256})
+    peak = Peak()
+
+    with peak:
+        (result,) = engine.run("m", jobs(1, label="bomb"))
+
+    assert result.cause == "too large"
+    assert "1000000 bytes" in result.detail
+    assert peak.grown < 60 << 20
+
+
+def test_run__a_server_that_restarts_costs_retries_only(to_remote, store, jobs, wait_until):
+    with Echo(delay=0.02) as first:
+        port = first.port
+        engine = Engine({"m": Endpoint("m", first.base_url, connections=4, retries=6, backoff_base=0.1)}, store)
+        with ThreadPoolExecutor(1) as pool:
+            block = pool.submit(engine.run, "m", jobs(60))
+            wait_until(lambda: len(store.records) > 8)
+            first.stop()
+            time.sleep(0.3)
+            with Echo(port=port):
+                results = block.result(30)
+        engine.close()
+
+    assert kinds(results) == ["stored"] * 60
+    assert sum(engine.stats.retries.values()) > 0
+    assert set(engine.stats.retries) <= {"connect", "reset", "cut reply"}
+
+
+def test_run__blocks_of_several_threads_go_on_at_once(engine_for, remote, jobs):
+    engine = engine_for(connections=8)
+
+    with ThreadPoolExecutor(2) as pool:
+        slow = pool.submit(engine.run, "m", jobs(2, label="slow", latency=1.0))
+        remote.wait_for(in_flight=2)
+        quick = pool.submit(engine.run, "m", jobs(50, label="quick"))
+        assert kinds(quick.result(10)) == ["stored"] * 50
+        assert not slow.done()
+        assert kinds(slow.result(10)) == ["stored"] * 2
+
+
+def test_drain__ends_what_is_in_flight_and_skips_the_rest(engine_for, remote, store, jobs):
+    engine = engine_for(connections=3)
+
+    with ThreadPoolExecutor(2) as pool:
+        block = pool.submit(engine.run, "m", jobs(50, latency=0.5))
+        remote.wait_for(in_flight=3)
+        engine.drain()
+        results = block.result(10)
+
+    assert kinds(results) == ["stored"] * 3 + ["skipped"] * 47
+    assert len(store.records) == remote.stats()["requests"] == 3
+    assert kinds(engine.run("m", jobs(2, label="late"))) == ["skipped"] * 2
+    assert remote.stats()["requests"] == 3
+
+
+def test_drain__skips_what_is_queued_without_waiting_for_what_is_in_flight(engine_for, remote, jobs):
+    engine = engine_for(connections=1, timeout=60.0)
+    remote.faults({"kind": "hang", "times": 1})
+
+    with ThreadPoolExecutor(2) as pool:
+        stuck = pool.submit(engine.run, "m", jobs(1))
+        remote.wait_for(in_flight=1)
+        queued = pool.submit(engine.run, "m", jobs(5, label="queued"))
+        time.sleep(0.1)
+        engine.drain()
+        assert kinds(queued.result(5)) == ["skipped"] * 5
+        assert not stuck.done()
+        engine.close()
+        assert kinds(stuck.result(5)) == ["skipped"]
+
+
+def test_drain__does_not_wait_for_a_pause(engine_for, remote, jobs, wait_until):
+    engine = engine_for(connections=2)
+    remote.faults({"kind": "status", "status": 429, "retry_after": "500"})
+
+    with ThreadPoolExecutor(1) as pool:
+        block = pool.submit(engine.run, "m", jobs(4))
+        remote.wait_for(requests=2)
+        wait_until(lambda: engine.stats.in_flight == 0)
+        engine.drain()
+        assert kinds(block.result(5)) == ["skipped"] * 4
+
+    assert remote.stats()["requests"] == 2
+
+
+def test_drain__a_refusal_that_came_before_stays_a_failure(engine_for, remote, jobs):
+    remote.faults({"kind": "status", "status": 400})
+    engine = engine_for()
+
+    assert kinds(engine.run("m", jobs(2))) == ["failed"] * 2
+    engine.drain()
+    engine.drain()
+
+    assert kinds(engine.run("m", jobs(2))) == ["skipped"] * 2
+
+
+def test_close__gives_up_what_is_in_flight_and_keeps_what_was_received(engine_for, remote, store, jobs, wait_until):
+    engine = engine_for(connections=10)
+    remote.faults({"kind": "hang", "share": 0.5})
+    batch = jobs(10)
+
+    with ThreadPoolExecutor(1) as pool:
+        block = pool.submit(engine.run, "m", batch)
+        remote.wait_for(requests=10)
+        wait_until(lambda: engine.stats.replies + remote.stats()["in_flight"] == 10)
+        received = engine.stats.replies
+        start = time.monotonic()
+        engine.close()
+        results = block.result(5)
+
+    assert time.monotonic() - start < 3
+    assert 0 < received < 10
+    assert len(store.records) == received == kinds(results).count("stored")
+    assert kinds(results).count("skipped") == 10 - received
+    assert engine.stats.in_flight == 0
+
+
+def test_close__stores_records_that_the_store_has_not_taken_yet(engine_for, remote, store, jobs, wait_until):
+    engine = engine_for()
+    store.gate.clear()
+
+    with ThreadPoolExecutor(2) as pool:
+        block = pool.submit(engine.run, "m", jobs(20))
+        wait_until(lambda: engine.stats.replies == 20)
+        assert not store.records
+        closing = pool.submit(engine.close)
+        time.sleep(0.1)
+        store.gate.set()
+        closing.result(10)
+        assert kinds(block.result(5)) == ["stored"] * 20
+
+    assert len(store.records) == 20
+
+
+def test_close__twice_and_what_comes_after(engine_for, jobs):
+    engine = engine_for()
+    engine.run("m", jobs(1))
+
+    engine.close()
+    engine.close()
+    engine.drain()
+
+    assert kinds(engine.run("m", jobs(3))) == ["skipped"] * 3
+
+
+def test_close__of_an_engine_that_never_ran():
+    Engine({}, store=None).close()  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("problem", [OSError(28, "No space left on device"), ValueError("no")])
+def test_run__raises_what_the_store_raises_and_can_go_on(engine_for, remote, store, jobs, problem):
+    engine = engine_for(connections=2)
+    store.problem = problem
+
+    with pytest.raises(type(problem)) as caught:
+        engine.run("m", jobs(500, latency=0.01))
+
+    assert caught.value is problem
+    assert remote.stats()["requests"] < 50, "requests whose replies cannot be stored are paid for in vain"
+
+    store.problem = None
+    assert kinds(engine.run("m", jobs(20, label="after"))) == ["stored"] * 20
+
+
+def test_run__raises_what_a_real_store_raises(engine_for, tmp_path, jobs):
+    from storage.errors import StorageError
+
+    cache = DirectoryCache(tmp_path / "cache")
+    engine = engine_for(cache)
+    batch = jobs(4)
+    bad = [type(job)("zz" + job.digest[2:], job.body) for job in batch]
+
+    with pytest.raises(StorageError):
+        engine.run("m", bad)
+
+    assert kinds(engine.run("m", batch)) == ["stored"] * 4
+
+
+def test_run__leaves_no_thread_no_file_and_no_task(remote, jobs):
+    def once():
+        engine = Engine({"m": Endpoint("m", remote.base_url, connections=32)}, Discard())
+        assert kinds(engine.run("m", jobs(1000))) == ["stored"] * 1000
+        engine.close()
+        return engine
+
+    once()
+    gc.collect()
+    threads, files = threading.active_count(), len(os.listdir("/proc/self/fd"))
+
+    engine = once()
+
+    gc.collect()
+    assert threading.active_count() == threads
+    assert len(os.listdir("/proc/self/fd")) == files
+    assert not engine._in_flight
+    assert engine._loop.is_closed()
+
+
+class Discard:
+    def put_many(self, items):
+        return [True] * len(items)
+
+
+class Peak:
+    """Growth of this process's memory inside a block, in bytes, sampled every few milliseconds."""
+
+    def __enter__(self):
+        gc.collect()
+        self._base = self._top = self._rss()
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._watch)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._over.set()
+        self._thread.join()
+
+    def _watch(self):
+        while not self._over.wait(0.005):
+            self._top = max(self._top, self._rss())
+
+    @staticmethod
+    def _rss():
+        with open("/proc/self/statm") as file:  # noqa: PTH123
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+    @property
+    def grown(self):
+        return self._top - self._base

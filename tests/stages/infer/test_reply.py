@@ -1,0 +1,217 @@
+"""What replies mean: status by body, with the habits of real servers."""
+
+import json
+import time
+from email.utils import formatdate
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stages.infer.reply import Reply, Verdict, classify
+
+NOW = 1_700_000_000.0
+FINAL, RETRY, FAILED, FATAL = Verdict.FINAL, Verdict.RETRY, Verdict.FAILED, Verdict.FATAL
+
+
+def reply_to(status, document, **headers):
+    body = document if isinstance(document, bytes) else json.dumps(document).encode()
+    return classify(status, {name.replace("_", "-"): value for name, value in headers.items()}, body, NOW)
+
+
+def completion(message=None, usage=None, **choice):
+    message = {"role": "assistant", "content": "4"} if message is None else message
+    usage = {"prompt_tokens": 7, "completion_tokens": 9} if usage is None else usage
+    return {"choices": [{"index": 0, "message": message, "finish_reason": "stop", **choice}], "usage": usage}
+
+
+OK = {
+    "plain": completion(),
+    "null content": completion({"content": None}),
+    "parts": completion({"content": [{"type": "text", "text": "4"}]}),
+    "tool calls": completion({"content": None, "tool_calls": [{}]}),
+    "cut": completion(finish_reason="length"),
+    "filtered": completion(finish_reason="content_filter"),
+    "no finish reason": completion(finish_reason=None),
+    "odd finish reason": completion(finish_reason=[["x"]]),
+    "two choices": {"choices": completion()["choices"] * 2, "usage": completion()["usage"]},
+    "null error": completion(error=None),
+}
+
+
+@pytest.mark.parametrize("case", OK)
+def test_classify__replies_that_count(case):
+    assert reply_to(200, OK[case]) == Reply(FINAL, prompt_tokens=7, completion_tokens=9)
+
+
+@pytest.mark.parametrize(
+    "usage",
+    [
+        None,
+        [],
+        "7",
+        {},
+        {"prompt_tokens": None, "completion_tokens": "9"},
+        {"prompt_tokens": float("nan"), "completion_tokens": float("inf")},
+        {"prompt_tokens": -1, "completion_tokens": 10**4000},
+        {"prompt_tokens": True, "completion_tokens": [1]},
+    ],
+)
+def test_classify__usage_that_is_none_counts_as_nothing(usage):
+    document = {**completion(), "usage": usage}
+
+    assert reply_to(200, document) == Reply(FINAL)
+
+
+def test_classify__text_that_is_no_utf8_counts():
+    body = json.dumps(completion()).encode().replace(b'"4"', b'"4\xff"')
+
+    assert reply_to(200, body).verdict is FINAL
+
+
+NOT_COUNTING = {
+    "html": (b"<html>hotel</html>", "invalid json", "<html>hotel</html>"),
+    "empty": (b"", "invalid json", ""),
+    "cut off": (b'{"choices": [{"mess', "invalid json", '{"choices": [{"mess'),
+    "nested lists": (b"[" * 100_000, "invalid json", "[" * 299 + "…"),
+    "nested objects": (b'{"a":' * 100_000, "invalid json", None),
+    "huge number": (b'{"created": ' + b"9" * 9999 + b"}", "invalid json", None),
+    "list": (b"[]", "wrong shape", None),
+    "null": (b"null", "invalid json", "null"),
+    "number": (b"1", "wrong shape", None),
+    "no choices": (b"{}", "no choices", "{}"),
+    "empty choices": (b'{"choices": []}', "no choices", '{"choices": []}'),
+    "choices of another type": (b'{"choices": {"0": 1}}', "no choices", None),
+    "error with status 200": (b'{"error": {"message": "over\\nloaded", "code": 502}}', "no choices", "over loaded"),
+    "text completion": (b'{"choices": [{"text": "4"}]}', "wrong shape", None),
+    "choice is null": (b'{"choices": [null]}', "wrong shape", None),
+    "message is null": (b'{"choices": [{"message": null}]}', "wrong shape", None),
+    "broken off": (json.dumps(completion(finish_reason="error")).encode(), "broken off", ""),
+    "aborted": (json.dumps(completion(finish_reason="abort")).encode(), "broken off", ""),
+    "error in the choice": (json.dumps(completion(error={"message": "lost"})).encode(), "broken off", "lost"),
+}
+
+
+@pytest.mark.parametrize("case", NOT_COUNTING)
+def test_classify__replies_that_are_asked_for_again(case):
+    body, cause, detail = NOT_COUNTING[case]
+
+    reply = reply_to(200, body)
+
+    assert (reply.verdict, reply.cause) == (RETRY, cause)
+    if detail is not None:
+        assert reply.detail == detail
+
+
+ERRORS = [
+    (401, {"detail": "Invalid API key"}, FATAL, "http 401", "Invalid API key"),
+    (401, {"error": {"code": 401, "message": "wrong key", "type": "authentication_error"}}, FATAL, "http 401", "wrong key"),
+    (402, b"", FATAL, "http 402", ""),
+    (403, b"<html>no</html>", FATAL, "http 403", "<html>no</html>"),
+    (404, {"object": "error", "message": "The model `x` does not exist."}, FATAL, "http 404", "The model `x` does not exist."),
+    (405, b"", FATAL, "http 405", ""),
+    (301, b"", FATAL, "redirect", "HTTP 301: give the final base URL in the config"),
+    (307, b"", FATAL, "redirect", "HTTP 307: give the final base URL in the config"),
+    (400, {"error": {"message": "bad sampling value"}}, FAILED, "http 400", "bad sampling value"),
+    (400, b"\xff\xfe", FAILED, "http 400", "\N{REPLACEMENT CHARACTER}" * 2),
+    (400, {"error": {"code": 400, "message": "exceeds the available context size", "type": "exceed_context_size_error"}}, FINAL, "context", ""),
+    (400, {"message": "This model's maximum context length is 8 tokens. However, your request has 9 input tokens.", "type": "BadRequestError", "code": 400}, FINAL, "context", ""),
+    (400, {"error": {"code": "context_length_exceeded", "message": "m"}}, FINAL, "context", ""),
+    (413, {"error": {"code": "context_length_exceeded"}}, FINAL, "context", ""),
+    (422, {"error": {"message": "prompt is too long"}}, FINAL, "context", ""),
+    (413, b"<html>Request Entity Too Large</html>", FAILED, "http 413", "<html>Request Entity Too Large</html>"),
+    (400, {"error": {"code": "content_filter", "message": "m", "innererror": {}}}, FINAL, "filter", ""),
+    (418, {"error": {"code": "content_filter"}}, FAILED, "http 418", '{"error": {"code": "content_filter"}}'),
+    (500, {"error": {"code": "context_length_exceeded", "message": "m"}}, RETRY, "http 500", "m"),
+    (500, b"Internal Server Error", RETRY, "http 500", "Internal Server Error"),
+    (429, {"error": {"message": "slow down"}}, RETRY, "http 429", "slow down"),
+    (503, {"error": {"code": 503, "message": "Loading model", "type": "unavailable_error"}}, RETRY, "http 503", "Loading model"),
+    (408, b"", RETRY, "http 408", ""),
+    (529, b"", RETRY, "http 529", ""),
+    (599, b"", FAILED, "http 599", ""),
+    (501, b"", FAILED, "http 501", ""),
+    (100, b"", FAILED, "http 100", ""),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("status", "document", "verdict", "cause", "detail"), ERRORS)
+def test_classify__errors(status, document, verdict, cause, detail):
+    assert reply_to(status, document) == Reply(verdict, cause, detail)
+
+
+@pytest.mark.parametrize("status", [401, 404, 429, 500, 503])
+def test_classify__an_error_is_no_answer_though_its_body_looks_like_one(status):
+    assert reply_to(status, completion()).verdict is not FINAL
+
+
+def test_classify__detail_is_one_bounded_printable_line():
+    reply = reply_to(500, {"error": {"message": "a\x1b[2J\n\tb" + "x" * 10_000}})
+
+    assert reply.detail.startswith("a [2J bx")
+    assert len(reply.detail) == 300
+    assert reply.detail.endswith("…")
+
+
+@pytest.mark.parametrize(
+    ("value", "seconds"),
+    [
+        ("7", 7.0),
+        ("0", 0.0),
+        ("1.5", 1.5),
+        ("-3", 0.0),
+        (formatdate(NOW + 90, usegmt=True), 90.0),
+        (formatdate(NOW - 90, usegmt=True), 0.0),
+        ("Tue, 14 Nov 2023 22:13:30 -0000", 10.0),
+        ("nan", None),
+        ("inf", None),
+        ("soon", None),
+        ("", None),
+        ("Fri, 99 Zzz 9999", None),
+        ("Mon, 32 Jan 2024 00:00:00 GMT", None),
+        ("Fri, 31 Dec 9999 23:59:59 GMT", 253402300799.0 - NOW),
+    ],
+)
+def test_classify__retry_after(value, seconds, monkeypatch):
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    try:
+        assert reply_to(429, b"", retry_after=value).retry_after == seconds
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+
+
+def test_classify__retry_after_counts_for_errors_worth_a_retry_only():
+    assert reply_to(503, b"", retry_after="5").retry_after == 5.0
+    assert reply_to(400, b"", retry_after="5").retry_after is None
+
+
+@given(st.integers(0, 999), st.binary(), st.text())
+def test_classify__never_raises(status, body, retry_after):
+    reply = classify(status, {"retry-after": retry_after}, body, NOW)
+
+    assert reply.verdict in Verdict
+    assert len(reply.detail) <= 300
+    assert reply.detail.isprintable()
+    assert reply.retry_after is None or reply.retry_after >= 0
+    if reply.verdict is not FINAL:
+        assert reply.cause
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=3)
+    | st.dictionaries(
+        st.sampled_from(["choices", "message", "content", "error", "code", "usage", "finish_reason", "detail"]), inner
+    ),
+    max_leaves=15,
+)
+
+
+@given(st.sampled_from([200, 400, 401, 413, 422, 429, 500]), json_values)
+def test_classify__never_raises_on_documents(status, document):
+    reply = reply_to(status, document)
+
+    assert reply.verdict in Verdict
+    assert reply.prompt_tokens >= 0
+    assert reply.completion_tokens >= 0

@@ -1,0 +1,110 @@
+"""The retry policy from tables of replies, with no clock."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stages.infer.reply import Reply, Verdict
+from stages.infer.retry import Breaker, backoff
+
+OK = Reply(Verdict.FINAL)
+AGAIN = Reply(Verdict.RETRY, "http 500")
+FAILED = Reply(Verdict.FAILED, "http 418")
+FATAL = Reply(Verdict.FATAL, "http 401")
+UNREACHED = Reply(Verdict.RETRY, "connect")
+
+
+def after(seconds):
+    return Reply(Verdict.RETRY, "http 429", retry_after=seconds)
+
+
+def drive(replies, retries, **options):
+    """Waits that the policy asks for, and its result, for replies that come one after another."""
+    policy = backoff(retries, **options)
+    waits = [next(policy)]
+    for sent, reply in enumerate(replies, start=1):
+        try:
+            waits.append(policy.send(reply))
+        except StopIteration as stop:
+            assert sent == len(replies), "the policy ended early"
+            return waits, stop.value
+    raise AssertionError("the policy wants more replies")
+
+
+TABLE = {
+    "first is final": ([OK], 5, {}, [0]),
+    "second is final": ([AGAIN, OK], 5, {}, [0, 0.5]),
+    "doubling": ([AGAIN] * 4, 3, {}, [0, 0.5, 1, 2]),
+    "no retries": ([AGAIN], 0, {}, [0]),
+    "failed is not tried again": ([FAILED], 5, {}, [0]),
+    "fatal is not tried again": ([AGAIN, FATAL], 5, {}, [0, 0.5]),
+    "base": ([AGAIN] * 3, 2, {"base": 0.01}, [0, 0.01, 0.02]),
+    "cap": ([AGAIN] * 6, 5, {"base": 10.0, "cap": 25.0}, [0, 10, 20, 25, 25, 25]),
+    "jitter below": ([AGAIN] * 3, 2, {"jitter": 0.0}, [0, 0.25, 0.5]),
+    "jitter above": ([AGAIN] * 3, 2, {"jitter": 0.75}, [0, 0.625, 1.25]),
+    "retry-after": ([after(7.0), OK], 5, {"jitter": 0.0}, [0, 7]),
+    "retry-after is never shortened": ([after(7.0), OK], 5, {"jitter": 0.5}, [0, 7.25]),
+    "retry-after of 0": ([after(0.0), OK], 5, {"jitter": 0.5}, [0, 0.25]),
+    "retry-after is bounded": ([after(1e9), OK], 5, {"jitter": 0.0}, [0, 600]),
+    "retry-after has its own bound": ([after(1e9), OK], 5, {"jitter": 0.0, "longest": 9.0}, [0, 9]),
+    "retry-after counts as a try": ([after(1.0), AGAIN, OK], 5, {"jitter": 0.0}, [0, 1, 0.5]),
+}
+
+
+@pytest.mark.parametrize("case", TABLE)
+def test_backoff(case):
+    replies, retries, options, waits = TABLE[case]
+
+    assert drive(replies, retries, **options) == (waits, replies[-1])
+
+
+def test_backoff__any_number_of_retries_keeps_to_the_cap():
+    waits, _ = drive([AGAIN] * 2001, 2000, jitter=0.0)
+
+    assert waits[-1] == 30.0
+    assert max(waits) == 30.0
+
+
+@given(
+    st.lists(st.sampled_from([AGAIN, after(0.0), after(3.0), after(1e12)]), min_size=1, max_size=12),
+    st.floats(0, 1, exclude_max=True),
+)
+def test_backoff__waits_are_bounded_and_the_last_reply_comes_back(replies, jitter):
+    waits, last = drive(replies, len(replies) - 1, jitter=jitter)
+
+    assert last is replies[-1]
+    assert all(0 <= wait <= 600.5 for wait in waits)
+    for reply, wait in zip(replies, waits[1:], strict=False):
+        assert wait >= min(reply.retry_after or 0.0, 600.0)
+
+
+def verdicts(patience, events):
+    """What the breaker says of each failure; None stands for a success."""
+    breaker = Breaker(patience)
+    said = []
+    for reply in events:
+        if reply is None:
+            breaker.succeeded()
+        else:
+            said.append(breaker.failed(reply))
+    return said
+
+
+@pytest.mark.parametrize(
+    ("events", "said"),
+    [
+        ([FATAL], [True]),
+        ([None, FATAL], [False]),
+        ([None, FATAL, FATAL, FATAL], [False, False, True]),
+        ([None, FATAL, FATAL, None, FATAL, FATAL], [False] * 4),
+        ([UNREACHED, UNREACHED, UNREACHED], [False, False, True]),
+        ([UNREACHED, UNREACHED, None, UNREACHED], [False] * 3),
+        ([Reply(Verdict.RETRY, "dns"), Reply(Verdict.RETRY, "tls"), UNREACHED], [False, False, True]),
+        ([AGAIN] * 9, [False] * 9),
+        ([FAILED] * 9, [False] * 9),
+        ([Reply(Verdict.RETRY, "timeout")] * 9, [False] * 9),
+        ([None, UNREACHED, FATAL, UNREACHED], [False, False, True]),
+    ],
+)
+def test_breaker(events, said):
+    assert verdicts(3, events) == said

@@ -1,0 +1,251 @@
+"""What is shipped: the built wheel, its names, the pinned versions, and the texts of tracked files."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import os
+import re
+import site
+import subprocess
+import sys
+import sysconfig
+import tomllib
+import zipfile
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGES = ("flows", "stages", "storage", "deploy")
+MOST_LINES = 450
+
+# Written so that no line of this file matches: character classes and alternatives instead of plain words.
+FORBIDDEN = re.compile(
+    rb"(?<![\w.])/(?:work|root|tmp/w|opt/pypi[\w-]*|opt/wheels)/"
+    rb"|(?:pypi|pythonhosted|npmjs|deb[.]debian)[.](?:org|com)"
+)
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    out = tmp_path_factory.mktemp("wheel")
+    run(sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", out, ROOT, cwd=out)
+    (path,) = out.glob("*.whl")
+    return path
+
+
+@pytest.fixture(scope="module")
+def wheel_python(wheel, tmp_path_factory):
+    """A Python that has the wheel and the installed dependencies, but not the sources."""
+    home = tmp_path_factory.mktemp("installed")
+    run(sys.executable, "-m", "venv", "--without-pip", home, cwd=home)
+    python = home / "bin" / "python"
+    pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", python)
+    run(*pip, "install", "--no-deps", "--no-index", wheel, cwd=home)
+
+    # A directory named in a .pth file is searched; its own .pth files (our editable install) are not read.
+    paths = sysconfig.get_paths("venv", {"base": str(home), "platbase": str(home)})
+    (Path(paths["purelib"]) / "dependencies.pth").write_text("\n".join(site.getsitepackages()) + "\n")
+    return python
+
+
+def run(*command, cwd):
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    result = subprocess.run(
+        [str(part) for part in command], cwd=cwd, env=environment, capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+    return result.stdout
+
+
+def package_files():
+    for package in PACKAGES:
+        for path in (ROOT / package).rglob("*"):
+            if path.is_file() and "__pycache__" not in path.parts:
+                yield path.relative_to(ROOT).as_posix()
+
+
+def project_files():
+    """Tracked files and those that soon will be; in an unpacked sdist, every file."""
+    if (ROOT / ".git").exists():
+        command = ("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+        listed = (ROOT / name for name in run(*command, cwd=ROOT).split("\0") if name)
+    else:
+        hidden_or_built = re.compile(r"(^|/)(\.(?!ci/)[^/]+|__pycache__|build|dist|results)/")
+        listed = (p for p in ROOT.rglob("*") if not hidden_or_built.search(p.relative_to(ROOT).as_posix()))
+    return sorted({path for path in listed if path.is_file()})
+
+
+# The wheel
+
+
+def test_wheel__holds_our_packages_and_nothing_else(wheel):
+    names = {name.split("/")[0] for name in zipfile.ZipFile(wheel).namelist()}
+
+    (metadata,) = (name for name in names if name.endswith(".dist-info"))
+    assert names == {"evalcube.py", *PACKAGES, metadata}
+
+
+def test_wheel__holds_each_file_of_the_packages(wheel):
+    shipped = set(zipfile.ZipFile(wheel).namelist())
+
+    left_out = sorted(set(package_files()) - shipped)
+
+    assert left_out == []
+
+
+def test_wheel__holds_the_licence(wheel):
+    archive = zipfile.ZipFile(wheel)
+
+    (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/licenses/LICENSE"))
+
+    assert archive.read(name) == (ROOT / "LICENSE").read_bytes()
+
+
+def test_wheel__each_module_imports_without_the_sources(wheel_python, tmp_path):
+    modules = sorted(
+        name.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+        for name in ("evalcube.py", *package_files())
+        if name.endswith(".py") and not name.endswith("__main__.py")
+    )
+    code = (
+        "import importlib, sys\n"
+        "for name in sys.argv[1:]:\n"
+        "    module = importlib.import_module(name)\n"
+        "    assert module.__file__.startswith(sys.prefix), module.__file__\n"
+        "print(len(sys.argv) - 1)\n"
+    )
+
+    out = run(wheel_python, "-I", "-c", code, *modules, cwd=tmp_path)
+
+    assert int(out) == len(modules) > len(PACKAGES)
+
+
+def test_wheel__its_command_runs_without_the_sources(wheel_python, tmp_path):
+    out = run(wheel_python.with_name("evalcube"), "--help", cwd=tmp_path)
+
+    assert "evalcube" in out
+
+
+# Names
+
+
+def test_top_level_names__belong_to_no_other_distribution():
+    owners = packages_distributions()
+    assert owners["pytest"] == ["pytest"]
+
+    others = {name: set(owners.get(name, ())) - {"evalcube"} for name in ("evalcube", *PACKAGES)}
+
+    assert not any(others.values()), others
+
+
+@pytest.mark.parametrize("name", ["evalcube", *PACKAGES])
+def test_top_level_names__are_not_in_the_standard_library(name):
+    assert name not in sys.stdlib_module_names
+
+
+def test_evalcube__literal_all_and_each_name_resolves():
+    tree = ast.parse((ROOT / "evalcube.py").read_text())
+    targets = {
+        target.id: node.value
+        for node in tree.body
+        if isinstance(node, (ast.Assign, ast.AnnAssign))
+        for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
+        if isinstance(target, ast.Name)
+    }
+    names = ast.literal_eval(targets["__all__"])
+    module = importlib.import_module("evalcube")
+
+    unresolved = [name for name in names if not hasattr(module, name)]
+
+    assert unresolved == []
+    assert len(set(names)) == len(names) > 0
+    assert list(module.__all__) == list(names)
+
+
+# Pinned versions
+
+
+def pins():
+    """Canonical name -> (version, number of hashes) of each line of constraints.txt."""
+    text = (ROOT / "constraints.txt").read_text()
+    found = {}
+    for block in re.split(r"\n(?=[a-z0-9])", text):
+        match = re.match(r"([A-Za-z0-9._-]+)==([^\s;]+)", block)
+        if match:
+            found[canonicalize_name(match[1])] = (Version(match[2]), block.count("--hash=sha256:"))
+    return found
+
+
+def test_constraints__pin_each_dependency_within_its_range():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    lines = [
+        *project["build-system"]["requires"],
+        *project["project"]["dependencies"],
+        *project["project"]["optional-dependencies"]["dev"],
+    ]
+    pinned = pins()
+
+    unmet = [
+        line
+        for line in lines
+        for wanted in [Requirement(line)]
+        if canonicalize_name(wanted.name) not in pinned
+        or pinned[canonicalize_name(wanted.name)][0] not in wanted.specifier
+    ]
+
+    assert unmet == [], "run `make lock` and commit constraints.txt"
+
+
+def test_constraints__each_pin_has_a_hash():
+    bare = [name for name, (_, hashes) in pins().items() if hashes == 0]
+
+    assert bare == []
+
+
+# Texts
+
+
+def test_project_files__name_no_machine_path_and_no_registry_host():
+    hits = [
+        f"{path.relative_to(ROOT)}:{number}: {line.decode(errors='replace').strip()}"
+        for path in project_files()
+        for number, line in enumerate(path.read_bytes().splitlines(), 1)
+        if FORBIDDEN.search(line)
+    ]
+
+    assert hits == []
+
+
+@pytest.mark.parametrize(
+    ("parts", "refused"),
+    [
+        (("see ", "/", "work", "/main"), True),
+        (("'", "/", "root", "/x'"), True),
+        (("https://", "pypi", ".", "org/simple"), True),
+        (("https://files.", "pythonhosted", ".", "org"), True),
+        (("docs", "/", "work", "/flow"), False),
+        (("https://example.org",), False),
+    ],
+    ids=["checkout", "home of root", "index", "files of an index", "relative path", "other host"],
+)
+def test_forbidden__finds_paths_and_hosts_only(parts, refused):
+    assert bool(FORBIDDEN.search("".join(parts).encode())) is refused
+
+
+def test_project_files__modules_stay_short():
+    lengths = {
+        path.relative_to(ROOT).as_posix(): len(path.read_bytes().splitlines())
+        for path in project_files()
+        if path.suffix == ".py"
+    }
+
+    too_long = {name: lines for name, lines in lengths.items() if lines >= MOST_LINES}
+
+    assert lengths
+    assert too_long == {}
