@@ -6,6 +6,7 @@ the ledger. Every decision is made in one thread, from finished futures that arr
 
 from __future__ import annotations
 
+import math
 import queue
 import time
 from collections import deque
@@ -28,6 +29,7 @@ Future = DaskFuture[Any]
 
 _SUM_WIDTH = 16
 _POLL_SECONDS = 0.25
+_HALT_SECONDS = 1.0
 FLUSH_SECONDS = 120.0
 """A region is written at least this often while its blocks come in, so that cubes can be read during a sweep."""
 
@@ -64,12 +66,24 @@ class _OpenRegion:
         return self.all_submitted and not self.open_blocks and not self.graded and self.writing is None
 
 
+@dataclass(eq=False)
+class Budget:
+    """How many blocks of one model may be in flight; the model's evaluations share it."""
+
+    depth: int
+    in_flight: int = 0
+
+    @property
+    def has_room(self) -> bool:
+        """Whether one more may go."""
+        return self.in_flight < self.depth
+
+
 class _Lane:
     """The blocks of one evaluation still to submit, made as they are needed."""
 
-    def __init__(self, tasks: Iterator[RegionTask], block_size: int, depth: int) -> None:
-        self.depth = depth
-        self.in_flight = 0
+    def __init__(self, tasks: Iterator[RegionTask], block_size: int, budget: Budget) -> None:
+        self.budget = budget
         self._tasks = tasks
         self._block_size = block_size
         self._blocks: Iterator[Block] = iter(())
@@ -108,8 +122,10 @@ class Driver:
         A connected client whose workers have the run's plugin.
     tasks
         For each evaluation, its regions with something to do.
-    depths
-        For each evaluation, how many blocks may be in flight.
+    budgets
+        For each evaluation, how many blocks may be in flight; evaluations of one model have one budget.
+    block_sizes
+        For each evaluation, about how many trials make a block.
     stale
         Evaluations whose counters in the cube are older than the ledger.
     """
@@ -122,8 +138,8 @@ class Driver:
         lease: Lease,
         *,
         tasks: Sequence[Iterator[RegionTask]],
-        depths: Sequence[int],
-        block_size: int,
+        budgets: Sequence[Budget],
+        block_sizes: Sequence[int],
         stale: Sequence[int] = (),
         emit: Callable[[Event], None] = lambda _: None,
         flush_seconds: float = FLUSH_SECONDS,
@@ -134,7 +150,10 @@ class Driver:
         self._lease = lease
         self._emit = emit
         self._flush_seconds = flush_seconds
-        self._lanes = [_Lane(iter(t), block_size, d) for t, d in zip(tasks, depths, strict=True)]
+        self._lanes = [
+            _Lane(iter(task), size, budget)
+            for task, size, budget in zip(tasks, block_sizes, budgets, strict=True)
+        ]
         self._newest: dict[Region, Receipt] = ledger.newest()
         self._arrived: queue.SimpleQueue[tuple[Callable[[Future], None], Future]] = queue.SimpleQueue()
         self._scores: dict[Region, Future] = {}
@@ -142,6 +161,7 @@ class Driver:
         self._analyzing: Future | None = None
         self._analyzed_at = time.monotonic()
         self._serial = 0
+        self._halted_at = -math.inf
         self.stopped = False
         self.blocks = 0
         """Blocks graded so far."""
@@ -171,13 +191,14 @@ class Driver:
 
     def _halt(self) -> None:
         for lane in self._lanes:
+            lane.budget.depth = 0
             lane.stop()
+        # Again and again: a worker that restarts meanwhile has not heard it yet.
+        self._halted_at = time.monotonic()
         self._client.run(_drain, plugin_name(self._context.run), on_error="ignore")
 
     def _busy(self) -> bool:
-        if self.stopped and any(lane.depth for lane in self._lanes):
-            for lane in self._lanes:
-                lane.depth = 0
+        if self.stopped and time.monotonic() - self._halted_at > _HALT_SECONDS:
             self._halt()
         return any(not region.finished for lane in self._lanes for region in lane.opened)
 
@@ -208,26 +229,26 @@ class Driver:
 
     def _top_up(self) -> None:
         """Submit blocks, one of each evaluation in turn, until every evaluation has its depth in flight."""
-        hungry = deque(lane for lane in self._lanes if lane.in_flight < lane.depth)
+        hungry = deque(lane for lane in self._lanes if lane.budget.has_room)
         while hungry:
             lane = hungry.popleft()
-            taken = lane.take()
-            if taken is None:
-                continue
-            self._submit_block(lane, *taken)
-            if lane.in_flight < lane.depth:
+            taken = lane.take() if lane.budget.has_room else None
+            if taken is not None:
+                self._submit_block(lane.budget, *taken)
                 hungry.append(lane)
+        # Whoever was served first this time comes last the next time.
+        self._lanes.append(self._lanes.pop(0))
 
-    def _submit_block(self, lane: _Lane, region: _OpenRegion, block: Block) -> None:
+    def _submit_block(self, budget: Budget, region: _OpenRegion, block: Block) -> None:
         run = self._context.run
         order = self._submit("generate", dag.generate, run, block)
         delivery = self._submit("infer", dag.infer, run, block, order)
         graded = self._submit("process", dag.process, run, block, delivery, priority=10)
-        lane.in_flight += 1
+        budget.in_flight += 1
         region.open_blocks += 1
 
         def done(future: Future) -> None:
-            lane.in_flight -= 1
+            budget.in_flight -= 1
             region.open_blocks -= 1
             _raise_if_failed(future)
             self.blocks += 1

@@ -152,10 +152,8 @@ class Plan:
     def labels(self) -> tuple[str, ...]:
         """A name for each evaluation, no longer than it takes to tell them apart."""
         rows = self.evaluations
-        parts = [[row.model for row in rows]]
-        for names in ([row.template_name for row in rows], [row.sampler_name for row in rows]):
-            if len(set(names)) > 1:
-                parts.append(names)
+        optional = ([row.template_name for row in rows], [row.sampler_name for row in rows])
+        parts = [[row.model for row in rows], *(names for names in optional if len(set(names)) > 1)]
         return tuple(" / ".join(columns) for columns in zip(*parts, strict=True))
 
     @property

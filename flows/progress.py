@@ -65,7 +65,7 @@ class Display:
         last = time.monotonic()
         while not self._over.wait(0.5):
             traffic = self._tracker.traffic()
-            self._rates.add(traffic.replies, traffic.completion_tokens, sum(self._tracker.done().values()))
+            self._rates.add(traffic.replies, traffic.completion_tokens, self._progress()[0])
             if self._live is None and time.monotonic() - last >= _LINE_SECONDS:
                 last = time.monotonic()
                 self._console.print(Text(self._line()))
@@ -78,7 +78,12 @@ class Display:
         started = self._tracker.started
         if started is None:
             return 0, 0
-        return started.done + sum(self._tracker.done().values()), started.trials
+        # Replies count when they arrive, before their block is graded: a slow model should be seen to move.
+        graded, arrived = (
+            sum(self._tracker.done().values()),
+            self._tracker.traffic().replies + self._tracker.cached,
+        )
+        return min(started.done + max(graded, arrived), started.trials), started.trials
 
     def _facts(self) -> list[tuple[str, str]]:
         tracker, traffic, rates = self._tracker, self._tracker.traffic(), self._rates

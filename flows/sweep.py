@@ -19,7 +19,7 @@ from distributed import Client
 from deploy.clusters import Cluster, ExistingScheduler, LocalProcesses
 from flows.config import from_mapping, load_config
 from flows.config.models import ModelConfig, SweepConfig
-from flows.driver import FLUSH_SECONDS, Driver
+from flows.driver import FLUSH_SECONDS, Budget, Driver
 from flows.errors import SweepError
 from flows.events import Event, Finished, Noted, Started, Subscriber, Traffic, from_message, topic
 from flows.home import Home, open_home
@@ -33,6 +33,9 @@ from storage.lease import Lease
 from storage.urls import directory_of
 
 _SMALLEST_BLOCK, _LARGEST_BLOCK = 16, 256
+_REGISTRATIONS = 3
+_LARGE_SWEEP = 100_000
+"""Trials of one evaluation from which on the number of tasks matters more than seeing them end."""
 
 
 def run(
@@ -169,7 +172,7 @@ class _Run:
             context = self._context(routes, len(addresses))
             client.subscribe_topic(topic(self._id), self._receive)
             stack.callback(_forget_run, client, self._id)
-            client.register_plugin(SweepPlugin(context))
+            _register(client, SweepPlugin(context))
             self._note(f"{len(addresses)} workers, dashboard {client.dashboard_link}")
             driver = self._driver(client, context, left, stale)
             with stop_on_interrupt(driver.stop, self._note):
@@ -180,23 +183,34 @@ class _Run:
     def _driver(
         self, client: Client, context: RunContext, left: Sequence[int], stale: Sequence[int]
     ) -> Driver:
-        workers = context.workers
-        busy = max(1, sum(1 for count in left if count))
-        size = sum(left) // (busy * workers * 4)
-        size = max(_SMALLEST_BLOCK, min(size, _LARGEST_BLOCK))
         models = range(len(self._home.plan.evaluations))
+        sizes = [self._block_size(context, model, left[model]) for model in models]
         return Driver(
             client,
             context,
             self._home.ledger,
             self._lease,
             tasks=[self._home.tasks(model) for model in models],
-            depths=[self._depth(context, model, size) for model in models],
-            block_size=size,
+            budgets=self._budgets(context, sizes),
+            block_sizes=sizes,
             stale=stale,
             emit=self._emit,
             flush_seconds=self._flush_seconds,
         )
+
+    def _block_size(self, context: RunContext, model: int, left: int) -> int:
+        """Trials in a block: enough to be worth a task, few enough to share out and to see progress."""
+        route = context.routes.get(self._home.plan.evaluations[model].model)
+        if route is None or left > _LARGE_SWEEP:
+            return _LARGEST_BLOCK
+        several_rounds = 8 * route.endpoint.connections // context.workers
+        shared_out = left // (4 * context.workers)
+        return max(_SMALLEST_BLOCK, min(_LARGEST_BLOCK, several_rounds, shared_out))
+
+    def _budgets(self, context: RunContext, sizes: Sequence[int]) -> list[Budget]:
+        names = [evaluation.model for evaluation in self._home.plan.evaluations]
+        budgets = {name: Budget(self._depth(context, i, sizes[i])) for i, name in enumerate(names)}
+        return [budgets[name] for name in names]
 
     def _depth(self, context: RunContext, model: int, block_size: int) -> int:
         """Blocks of an evaluation in flight: enough that its connections never wait for the driver."""
@@ -323,6 +337,18 @@ def stop_on_interrupt(stop: Callable[[], None], note: Callable[[str], None]) -> 
             signal.signal(number, handler)
         if seen:
             note("stopped on request")
+
+
+def _register(client: Client, plugin: SweepPlugin) -> None:
+    """Register a run's plugin; once more if a worker died meanwhile, since Dask gives the whole call up then."""
+    for _ in range(_REGISTRATIONS - 1):
+        try:
+            client.register_plugin(plugin)
+        except (OSError, TimeoutError):
+            time.sleep(1.0)
+        else:
+            return
+    client.register_plugin(plugin)
 
 
 def _forget_run(client: Client, run: str) -> None:

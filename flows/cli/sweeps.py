@@ -64,9 +64,9 @@ def run(
 
 
 def _print_summary(summary: RunSummary) -> None:
-    asked = f"{summary.sent} requests sent, {summary.cached} answered by the cache"
-    tokens = f"{summary.prompt_tokens} + {summary.completion_tokens} tokens (prompt + completion)"
-    show(f"{summary.done} of {summary.trials} trials done in {summary.seconds:.1f} s: {asked}, {tokens}")
+    show(f"{summary.done} of {summary.trials} trials done in {summary.seconds:.1f} s")
+    show(f"{summary.sent} requests sent, {summary.cached} answered by the cache")
+    show(f"{summary.prompt_tokens} prompt tokens, {summary.completion_tokens} completion tokens")
     if summary.retries:
         show("retried: " + ", ".join(f"{cause} ×{count}" for cause, count in sorted(summary.retries.items())))
     show(f"cube: {summary.cube}")
@@ -78,7 +78,7 @@ def _tell_what_is_left(summary: RunSummary) -> None:
     for cause, count in sorted(summary.causes.items(), key=lambda item: -item[1]):
         detail = summary.details.get(cause, "")
         complain(f"{count} trials: {cause}" + (f" ({detail})" if detail else ""))
-    again = "Run the same command again to resume; what is done is not asked again."
+    again = "Run the same command again to resume."
     if summary.reason == "stopped":
         complain(f"stopped with {summary.left} trials left. {again}")
         raise typer.Exit(Code.STOPPED)
