@@ -137,11 +137,12 @@ class Workspace:
         return self.context.routes[self.plan.evaluations[block.window.region.model].model]
 
     def close(self) -> None:
-        """Stop the engine."""
+        """Stop the engine, and leave no journal of the cache behind."""
         with self._lock:
             if self._engine is not None:
                 self._engine.close()
                 self._engine = None
+        self.cache.close()
 
 
 def prepare_trials(plan: Plan, block: Block) -> list[Prepared]:

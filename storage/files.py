@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import fcntl
 import os
 import secrets
@@ -12,8 +13,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 SYNC_THREADS = 4
-"""Measured on ext4, a put into the cache in a batch of 64: 0.35 ms with 1 thread and 0.2 ms with 4 on an idle
-disk; 6.7 ms with 1, 0.8 ms with 4 and 0.5 ms with 8 beside other writers; 8 cost more processor time."""
+"""Measured on ext4, small files written and synced in batches of 64: 0.35 ms each with 1 thread and 0.2 ms
+with 4 on an idle disk; 6.7 ms with 1, 0.8 ms with 4 and 0.5 ms with 8 beside other writers; 8 cost more
+processor time."""
 
 
 def sync_path(path: Path | str) -> None:
@@ -21,6 +23,22 @@ def sync_path(path: Path | str) -> None:
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def sync_file_system(path: Path | str) -> None:
+    """Have the kernel write all that waits for the file system of `path`; a hint, which may do nothing.
+
+    Measured on ext4, 3000 new files of 1.5 KB: syncing each took 60 µs of processor time and 150 µs; after
+    this call, 15 µs and 50 µs.
+    """
+    call = getattr(ctypes.CDLL(None), "syncfs", None)
+    if call is None:
+        return
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        call(descriptor)
     finally:
         os.close(descriptor)
 
@@ -53,6 +71,14 @@ def write_all(descriptor: int, data: bytes) -> None:
     view = memoryview(data)
     while view:
         view = view[os.write(descriptor, view) :]
+
+
+def write_all_at(descriptor: int, data: bytes, offset: int) -> None:
+    """`write_all` from `offset` on."""
+    view = memoryview(data)
+    while view:
+        count = os.pwrite(descriptor, view, offset)
+        view, offset = view[count:], offset + count
 
 
 def write_synced(path: Path | str, data: bytes) -> None:

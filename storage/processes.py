@@ -54,6 +54,19 @@ def this_process() -> ProcessIdentity:
     return ProcessIdentity(host=socket.gethostname(), boot=_boot(), pid=pid, start=known[1] if known else 0)
 
 
+def machine_id() -> str:
+    """Id that the machine, or its installation, keeps over boots; empty where there is none."""
+    try:
+        return Path("/etc/machine-id").read_text(encoding="ascii").strip()
+    except (OSError, ValueError):
+        return ""
+
+
+def same_kernel(one: ProcessIdentity, other: ProcessIdentity) -> bool:
+    """Tell whether both ran under the same boot of the same kernel, maybe in different containers."""
+    return one.boot.partition("/")[0] == other.boot.partition("/")[0]
+
+
 def is_gone(process: ProcessIdentity) -> bool:
     """Tell whether a process of this machine has ended; False whenever that cannot be known from here.
 

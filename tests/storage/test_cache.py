@@ -1,7 +1,6 @@
 import errno
 import os
 import pickle
-import stat
 import threading
 
 import numpy as np
@@ -11,7 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from storage import cache as cache_module
-from storage.cache import MAX_VALUE, DirectoryCache, decode, encode, open_cache
+from storage.cache import DirectoryCache, open_cache
+from storage.entry import MAX_VALUE, checksum, decode, encode
 from storage.errors import DiskFullError, NotWritableError, StorageError, UnsupportedUrlError
 
 KEY = "ab" * 32
@@ -61,31 +61,6 @@ def test_put_many__results_are_in_order(cache, workers):
     assert all(cache.get(key) == value for key, value in items)
 
 
-def test_put_many__syncs_files_before_names_and_directories_after(cache, monkeypatch):
-    events = []
-
-    def spy(name):
-        real = getattr(os, name)
-
-        def call(*args, **options):
-            kind = "directory" if name == "fsync" and stat.S_ISDIR(os.fstat(args[0]).st_mode) else name
-            events.append(kind)
-            return real(*args, **options)
-
-        monkeypatch.setattr(os, name, call)
-
-    cache.put(KEY, b"so that the shard is there")
-    spy("fsync")
-    spy("link")
-
-    cache.put_many([(KEY[:-1] + digit, b"x") for digit in "012"])
-
-    assert events == ["fsync", "link"] * 3 + ["directory"]
-    events.clear()
-    assert cache.put(KEY, b"x") is False
-    assert events == ["directory"]
-
-
 @pytest.mark.parametrize("key", ["", "ab", "AB" * 32, "ab" * 33, "../" * 21 + "x", "ab" * 32 + "\n"])
 def test_keys__only_hex_digests(cache, key):
     for call in (cache.get, cache.contains, lambda key: cache.put(key, b"")):
@@ -98,6 +73,8 @@ def test_put_many__refuses_a_value_too_large_and_stores_nothing(cache, monkeypat
 
     with pytest.raises(StorageError, match="exceeds the limit of 10"):
         cache.put_many([(KEY, b"x"), (OTHER, b"x" * 11)])
+    with pytest.raises(StorageError, match="exceeds the limit of 10"):
+        cache.put(OTHER, b"x" * 11)
 
     assert cache.stats().entries == 0
 
@@ -107,7 +84,7 @@ def test_get__refuses_a_bomb_that_passes_the_checksum(cache):
     unsized = zstandard.ZstdCompressor(write_content_size=False).compress(b"x")
     for payload in (bomb, unsized, b"", b"no frame", zstandard.ZstdCompressor().compress(b"x") + b"more"):
         cache.put(KEY, b"")
-        file_of(cache, KEY).write_bytes(b"EVC1" + cache_module._checksum(KEY, payload) + payload)
+        file_of(cache, KEY).write_bytes(b"EVC1" + checksum(KEY, payload) + payload)
 
         assert cache.get(KEY) is None
 
@@ -298,8 +275,8 @@ def test_kill__acknowledged_entries_are_there_and_none_is_torn(tmp_path, workers
 
 def test_race__of_two_processes_exactly_one_stores_each_key(tmp_path, workers, processes):
     results = [tmp_path / f"r{i}" for i in range(2)]
-    for result in results:
-        processes.start(workers.race_puts, tmp_path / "cache", result.name, tmp_path / "start", result)
+    for result, step in zip(results, (1, -1), strict=True):
+        processes.start(workers.race_puts, tmp_path / "cache", result.name, step, tmp_path / "start", result)
     for result in results:
         processes.wait_lines(f"{result}.ready")
     (tmp_path / "start").touch()
@@ -307,7 +284,7 @@ def test_race__of_two_processes_exactly_one_stores_each_key(tmp_path, workers, p
     first, second = (processes.wait_lines(result)[0] for result in results)
 
     cache = DirectoryCache(tmp_path / "cache")
-    for number in range(200):
+    for number in range(1000):
         assert first[number] != second[number]
         winner = results[0 if first[number] == "1" else 1].name
         assert cache.get(workers.entry("race", number)[0]) == f"{winner} {number}".encode()

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import time
 from pathlib import Path
 
 import numpy as np
 
+from storage import journal
 from storage.cache import DirectoryCache
 from storage.cube import Coordinate, Cube, Region
 from storage.errors import LeaseHeldError, LeaseLostError, StorageError
@@ -91,6 +93,41 @@ def put_entries(cache_path, seed, acks):
         acknowledge(acks, batch)
 
 
+def put_singly(cache_path, seed, acks):
+    """Put one at a time, commit now and then, rotate often."""
+    journal.ROTATE_BYTES = 3_000
+    cache = DirectoryCache(cache_path)
+    for number in range(100_000):
+        cache.put(*entry(seed, number))
+        acknowledge(acks, number)
+        if number % 7 == 6:
+            cache.commit()
+
+
+def read_after_open(cache_path, seed, count, start, result):
+    """Open a cache at the same moment as others and report how many entries are there."""
+    acknowledge(f"{result}.ready", "ready")
+    wait_for(start)
+    cache = DirectoryCache(cache_path)
+    entries = [entry(seed, number) for number in range(count)]
+    acknowledge(result, sum(cache.get(key) == value for key, value in entries))
+
+
+def put_on_both_sides_of_a_fork(cache_path, result):
+    cache = DirectoryCache(cache_path)
+    cache.put_many([entry("fork", 0)])
+    cache.put(*entry("fork", 1))
+    child = os.fork()
+    if child == 0:
+        cache.put_many([entry("fork", 2)])
+        cache.close()
+        os._exit(0)
+    os.waitpid(child, 0)
+    cache.put_many([entry("fork", 3)])
+    acknowledge(result, "done")
+    time.sleep(60)
+
+
 def append_receipts(path, start, acks):
     ledger = Ledger(path)
     for generation in range(start, start + 100_000):
@@ -113,13 +150,14 @@ def grow_cube(cube_path, acks):
         acknowledge(acks, f"{cube.sizes['trial']} {cube.sizes['repeat']}")
 
 
-def race_puts(cache_path, name, start, result):
+def race_puts(cache_path, name, step, start, result):
+    """Put from the first on or, with step -1, from the last, since who follows another stays behind it."""
     cache = DirectoryCache(cache_path)
-    items = [(entry("race", i)[0], f"{name} {i}".encode()) for i in range(200)]
+    items = [(entry("race", i)[0], f"{name} {i}".encode()) for i in range(1000)][::step]
     acknowledge(f"{result}.ready", "ready")
     wait_for(start)
     stored = cache.put_many(items)
-    acknowledge(result, "".join("1" if new else "0" for new in stored))
+    acknowledge(result, "".join("1" if new else "0" for new in stored[::step]))
 
 
 def race_create(cube_path, start, result):
