@@ -10,6 +10,7 @@ import json
 from dataclasses import dataclass
 
 _FORMAT = 1
+_HEADER_LIMIT = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +44,11 @@ class Record:
         ValueError
             If `data` is no record of a known format.
         """
-        header, newline, body = data.partition(b"\n")
-        fields = json.loads(header) if newline else {}
-        if fields.get("format") != _FORMAT:
-            raise ValueError("not a record of a reply, or one of a newer format")
-        return cls(int(fields["status"]), float(fields["latency"]), body)
+        end = data.find(b"\n", 0, _HEADER_LIMIT)
+        try:
+            fields = json.loads(data[: max(end, 0)])
+            if fields["format"] == _FORMAT:
+                return cls(int(fields["status"]), float(fields["latency"]), data[end + 1 :])
+        except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
+            pass
+        raise ValueError("not a record of a reply, or one of a newer format")

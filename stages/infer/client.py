@@ -1,38 +1,31 @@
 """Requests in, durable records out: the asynchronous client, on an event loop and a thread of its own.
 
 The only module that imports aiohttp. Policies are elsewhere: `reply` tells what an answer means, `retry` when to try
-again. A worker has one `Engine` for all its blocks, so that one block's slow tail never idles an endpoint.
+again and when to give up. A worker has one `Engine` for all its blocks, so that one block's slow tail never idles an
+endpoint.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import queue
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from functools import partial
-from typing import Protocol
+from contextlib import suppress
 
 import aiohttp
 
 from stages.infer.endpoint import Endpoint, InferenceError
 from stages.infer.jobs import Job, Result, Stats
+from stages.infer.pending import Block, Pending
 from stages.infer.reply import Reply, Verdict, classify
-from stages.infer.retry import backoff
+from stages.infer.retry import Breaker, backoff
+from stages.infer.writer import Entry, Store, Writer
 from stages.record import Record
 
-_WRITE_BATCH = 64
-_DOWN_CAUSES = frozenset({"connect", "dns"})
-_Outcome = tuple[Reply, bytes | None]
-
-
-class Store(Protocol):
-    """Where records go; durable when `put_many` returns."""
-
-    def put_many(self, items: Sequence[tuple[str, bytes]]) -> list[bool]:
-        """Store records under their digests; the first of equal digests wins."""
+_CLOSING_SECONDS = 30.0
+_SHORTEST_SECRET = 8
+"""Characters of a key below which it is a placeholder ("none", "EMPTY") and may stand in any text."""
 
 
 class Engine:
@@ -55,10 +48,12 @@ class Engine:
         self._endpoints = dict(endpoints)
         self._share = {name: endpoint.share(workers, rank) for name, endpoint in endpoints.items()}
         self._lanes: dict[str, _Lane] = {}
-        self._in_flight: dict[str, asyncio.Future[Result]] = {}
-        self._halt = asyncio.Event()
+        self._in_flight: dict[str, Pending] = {}
+        self._halted = False
+        self._closed = False
+        self._state = threading.Lock()
         self._loop = asyncio.new_event_loop()
-        self._writer = _Writer(store, self._loop)
+        self._writer = Writer(store, self._loop)
         self._thread = threading.Thread(target=self._serve, name="evalcube-infer", daemon=True)
         self._thread.start()
 
@@ -70,21 +65,35 @@ class Engine:
         InferenceError
             If the endpoint's key is missing.
         Exception
-            Whatever the store raises when it cannot store a record.
+            Whatever the store raises when it cannot store a record; then the block's other jobs are not sent.
         """
-        return asyncio.run_coroutine_threadsafe(self._run(model, jobs), self._loop).result()
+        block = Block(len(jobs))
+        with self._state:
+            if self._closed:
+                return [Result.skipped()] * len(jobs)
+            self._loop.call_soon_threadsafe(self._submit, model, jobs, block)
+        try:
+            return block.future.result()
+        finally:
+            block.waiting = False
 
     def drain(self) -> None:
         """Start no further request; those in flight end as usual, the others come back as skipped."""
-        self._loop.call_soon_threadsafe(self._halt.set)
+        with self._state:
+            if not self._closed:
+                self._loop.call_soon_threadsafe(self._halt)
 
     def close(self) -> None:
         """Stop at once: requests in flight are given up, records already received are stored."""
-        if self._thread.is_alive():
-            asyncio.run_coroutine_threadsafe(self._close(), self._loop).result(timeout=30)
+        with self._state:
+            if self._closed:
+                return
+            self._closed = True
+        try:
+            asyncio.run_coroutine_threadsafe(self._close(), self._loop).result(2 * _CLOSING_SECONDS)
+        finally:
             self._loop.call_soon_threadsafe(self._loop.stop)
-            self._thread.join(timeout=30)
-        self._writer.close()
+            self._thread.join(_CLOSING_SECONDS)
 
     def _serve(self) -> None:
         asyncio.set_event_loop(self._loop)
@@ -93,142 +102,148 @@ class Engine:
         finally:
             self._loop.close()
 
-    async def _close(self) -> None:
-        self._halt.set()
-        for lane in self._lanes.values():
-            await lane.close()
-
-    async def _run(self, model: str, jobs: Sequence[Job]) -> list[Result]:
-        lane = self._lane(model)
-        futures = []
-        for job in jobs:
-            future = self._in_flight.get(job.digest)
-            if future is None:
-                future = self._loop.create_future()
-                self._in_flight[job.digest] = future
-                future.add_done_callback(partial(self._forget, job.digest))
-                lane.put(job, future)
-            futures.append(future)
-        # Every future is waited for, so that none is left with an exception that nobody reads.
-        results = await asyncio.gather(*futures, return_exceptions=True)
-        for result in results:
-            if isinstance(result, BaseException):
-                raise result
-        return [result for result in results if isinstance(result, Result)]
-
-    def _forget(self, digest: str, _: asyncio.Future[Result]) -> None:
-        del self._in_flight[digest]
+    def _submit(self, model: str, jobs: Sequence[Job], block: Block) -> None:
+        try:
+            lane = self._lane(model)
+        except Exception as error:  # noqa: BLE001 - raised again where the block is waited for
+            block.fail(error)
+            return
+        for index, job in enumerate(jobs):
+            pending = self._in_flight.get(job.digest)
+            new = pending is None
+            if pending is None:
+                pending = Pending(job, self._in_flight)
+            pending.add(block, index)
+            if new:
+                lane.put(pending)
 
     def _lane(self, model: str) -> _Lane:
         if model not in self._lanes:
-            self._lanes[model] = _Lane(
-                self._endpoints[model],
-                self._share[model],
-                self.stats,
-                self._writer,
-                self._halt,
-            )
+            lane = _Lane(self._endpoints[model], self._share[model], self.stats, self._writer)
+            if self._halted:
+                lane.halt()
+            self._lanes[model] = lane
         return self._lanes[model]
+
+    def _halt(self) -> None:
+        self._halted = True
+        for lane in self._lanes.values():
+            lane.halt()
+
+    async def _close(self) -> None:
+        self._halt()
+        await asyncio.gather(*(lane.close() for lane in self._lanes.values()))
+        await self._writer.close(_CLOSING_SECONDS)
+        for pending in tuple(self._in_flight.values()):
+            pending.resolve(Result.skipped())  # given up in flight, or not stored because the store hangs
 
 
 class _Lane:
     """One endpoint's queue and the coroutines that empty it, one per connection."""
 
-    def __init__(
-        self, endpoint: Endpoint, width: int, stats: Stats, writer: _Writer, halt: asyncio.Event
-    ) -> None:
+    def __init__(self, endpoint: Endpoint, width: int, stats: Stats, writer: Writer) -> None:
         self._endpoint = endpoint
         self._stats = stats
         self._writer = writer
-        self._halt = halt
-        self._down: Reply | None = None
-        self._exhausted = 0
-        self._patience = max(2, min(width, 8))
-        self._jobs: asyncio.Queue[tuple[Job, asyncio.Future[Result]]] = asyncio.Queue()
-        self._session = _session(endpoint, width)
+        self._url = endpoint.url
         self._proxy = endpoint.proxy()
-        self._carriers = [asyncio.create_task(self._carry()) for _ in range(width)]
+        key = endpoint.key()
+        self._secret = key.encode() if key is not None and len(key) >= _SHORTEST_SECRET else None
+        self._session = _session(endpoint, key, width)
+        self._breaker = Breaker(max(2, min(width, 8)))
+        self._down: Reply | None = None
+        """Why the endpoint was given up."""
+        self._halted = False
+        self._stopped = asyncio.Event()
+        """Set when the lane sends nothing more, for whichever reason."""
+        self._queue: asyncio.Queue[Pending] = asyncio.Queue()
+        self._carriers = [asyncio.get_running_loop().create_task(self._carry()) for _ in range(width)]
 
-    def put(self, job: Job, future: asyncio.Future[Result]) -> None:
-        self._jobs.put_nowait((job, future))
+    def put(self, pending: Pending) -> None:
+        """Queue a job, or answer it at once where nothing is sent any more."""
+        if self._halted:
+            pending.resolve(Result.skipped())
+        elif self._down is not None:
+            self._give_up(pending, self._down, 0)
+        else:
+            self._queue.put_nowait(pending)
+
+    def halt(self) -> None:
+        """Send nothing more but what is in flight."""
+        self._halted = True
+        self._stop()
 
     async def close(self) -> None:
         for carrier in self._carriers:
             carrier.cancel()
         await asyncio.gather(*self._carriers, return_exceptions=True)
-        while not self._jobs.empty():
-            _resolve(self._jobs.get_nowait()[1], Result.skipped())
         await self._session.close()
+
+    def _stop(self) -> None:
+        self._stopped.set()
+        while not self._queue.empty():
+            self.put(self._queue.get_nowait())
 
     async def _carry(self) -> None:
         while True:
-            job, future = await self._jobs.get()
-            if self._halt.is_set():
-                _resolve(future, Result.skipped())
-                continue
-            if self._down is not None:
-                self._give_up(future, self._down, 0)
+            pending = await self._queue.get()
+            if not pending.wanted:
+                pending.resolve(Result.skipped())
                 continue
             try:
-                await self._deliver(job, future)
-            except asyncio.CancelledError:
-                _resolve(future, Result.skipped())
-                raise
+                await self._deliver(pending)
             except Exception as error:  # noqa: BLE001 - a bug must end the block, not the connection
-                _fail(future, error)
+                pending.fail(error)
 
-    async def _deliver(self, job: Job, future: asyncio.Future[Result]) -> None:
-        policy = backoff(self._endpoint.retries, jitter=int(job.digest[:8], 16) / 2**32)
-        wait, attempts = next(policy), 0
-        while True:
-            if wait:
-                await self._pause(wait)
-            if attempts and (self._halt.is_set() or self._down is not None):
-                break
-            reply, record = await self._attempt(job)
-            attempts += 1
-            try:
-                wait = policy.send(reply)
-            except StopIteration:
-                break
-            self._stats.retries[reply.cause] += 1
+    async def _deliver(self, pending: Pending) -> None:
+        reply, record = await self._attempt(pending.job)
+        attempts = 1
+        if reply.retryable:
+            reply, record, attempts = await self._insist(pending.job, reply)
         if record is not None:
-            self._exhausted = 0
+            self._breaker.succeeded()
             self._stats.count(reply)
-            self._writer.put(job.digest, record, future, Result.stored(reply, attempts))
-        elif self._halt.is_set() and reply.retryable:
-            _resolve(future, Result.skipped())
+            self._writer.put(Entry(pending, record, Result.stored(reply, attempts)))
+        elif self._halted and reply.retryable:
+            pending.resolve(Result.skipped())
         else:
-            self._note_failure(reply)
-            self._give_up(future, reply, attempts)
+            if self._breaker.failed(reply) and self._down is None:
+                self._down = reply
+                self._stop()
+            self._give_up(pending, reply, attempts)
 
-    async def _pause(self, seconds: float) -> None:
-        """Wait, but not longer than until the run stops."""
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._halt.wait(), seconds)
+    async def _insist(self, job: Job, reply: Reply) -> tuple[Reply, bytes | None, int]:
+        """Try again after a first failure; returns the last reply, its record if it is final, and all attempts."""
+        endpoint, jitter = self._endpoint, int(job.digest[:8], 16) / 2**32
+        policy = backoff(endpoint.retries, base=endpoint.backoff_base, jitter=jitter)
+        next(policy)
+        record, attempts = None, 1
+        with suppress(StopIteration):
+            while not await self._pause(policy.send(reply)):
+                self._stats.retries[reply.cause] += 1
+                reply, record = await self._attempt(job)
+                attempts += 1
+        return reply, record, attempts
 
-    def _note_failure(self, reply: Reply) -> None:
-        """Close the lane when nothing can succeed, rather than fail a million requests one by one."""
-        self._exhausted += 1 if reply.cause in _DOWN_CAUSES else 0
-        if reply.verdict is Verdict.FATAL or self._exhausted >= self._patience:
-            self._down = reply
+    async def _pause(self, seconds: float) -> bool:
+        """Wait, but not longer than until the lane stops; tells whether it did."""
+        if seconds > 0:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._stopped.wait(), seconds)
+        return self._stopped.is_set()
 
-    def _give_up(self, future: asyncio.Future[Result], reply: Reply, attempts: int) -> None:
+    def _give_up(self, pending: Pending, reply: Reply, attempts: int) -> None:
         self._stats.failures[reply.cause] += 1
-        _resolve(future, Result.failed(reply, attempts))
+        pending.resolve(Result.failed(reply, attempts))
 
-    async def _attempt(self, job: Job) -> _Outcome:
+    async def _attempt(self, job: Job) -> tuple[Reply, bytes | None]:
         """Send once; the record is there only if the reply is final."""
         self._stats.sent += 1
         self._stats.in_flight += 1
         start = time.perf_counter()
         try:
             async with self._session.post(
-                self._endpoint.url,
-                data=job.body,
-                headers=job.headers,
-                proxy=self._proxy,
-                allow_redirects=False,
+                self._url, data=job.body, headers=job.headers, proxy=self._proxy, allow_redirects=False
             ) as response:
                 body = await _read(response, self._endpoint.response_bytes)
                 status, headers = response.status, response.headers
@@ -240,28 +255,32 @@ class _Lane:
         if body is None:
             limit = self._endpoint.response_bytes
             return Reply(Verdict.FAILED, "too large", f"the response is larger than {limit} bytes"), None
+        if self._secret is not None and self._secret in body:
+            body = body.replace(self._secret, b"[key]")  # some servers repeat the key that they refuse
         reply = classify(status, headers, body, time.time())
         if reply.verdict is not Verdict.FINAL:
             return reply, None
         return reply, Record(status, latency, body).encode()
 
 
-def _session(endpoint: Endpoint, width: int) -> aiohttp.ClientSession:
-    headers = {"Content-Type": "application/json", "User-Agent": "evalcube", **endpoint.headers}
-    key = endpoint.key()
+def _session(endpoint: Endpoint, key: str | None, width: int) -> aiohttp.ClientSession:
+    headers = {"content-type": "application/json", "user-agent": "evalcube"}
+    headers |= {name.lower(): value for name, value in endpoint.headers.items()}
     if key is not None:
-        headers["Authorization"] = f"Bearer {key}"
+        headers["authorization"] = f"Bearer {key}"
     return aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(limit=width, ssl=endpoint.tls(), keepalive_timeout=60),
         timeout=aiohttp.ClientTimeout(total=endpoint.timeout, sock_connect=min(30.0, endpoint.timeout)),
         headers=headers,
-        skip_auto_headers=["Accept"],
         cookie_jar=aiohttp.DummyCookieJar(),
     )
 
 
 async def _read(response: aiohttp.ClientResponse, limit: int) -> bytes | None:
-    """The whole body, or None if it is larger than `limit` bytes."""
+    """The whole body, or None if it is larger than `limit` bytes, decompressed."""
+    length = response.content_length
+    if length is not None and length <= limit and "Content-Encoding" not in response.headers:
+        return await response.read()
     parts, size = [], 0
     async for part in response.content.iter_any():
         size += len(part)
@@ -276,86 +295,21 @@ def _transport_reply(error: BaseException) -> Reply:
     """A name for what happened on the way. Never the error's own text: it may hold headers, and so the key."""
     if isinstance(error, aiohttp.ClientConnectorDNSError):
         return Reply(Verdict.RETRY, "dns", "the endpoint's host name could not be resolved")
-    if isinstance(error, (aiohttp.ClientConnectorCertificateError, aiohttp.ClientSSLError)):
-        return Reply(Verdict.FATAL, "tls", "the endpoint's TLS certificate or protocol was not accepted")
+    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        return Reply(Verdict.FATAL, "tls", "the endpoint's TLS certificate was not accepted")
+    if isinstance(error, aiohttp.ClientSSLError):
+        return Reply(Verdict.RETRY, "tls", "no TLS connection to the endpoint")
     if isinstance(error, (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)):
         return Reply(Verdict.RETRY, "connect", "no connection to the endpoint")
     if isinstance(error, TimeoutError):
         return Reply(Verdict.RETRY, "timeout", "no whole reply within the timeout")
-    if isinstance(error, (aiohttp.ClientPayloadError, aiohttp.ContentTypeError)):
-        return Reply(Verdict.RETRY, "cut reply", "the reply ended early or could not be decoded")
+    if isinstance(error, (aiohttp.ClientPayloadError, aiohttp.ClientResponseError)):
+        return Reply(Verdict.RETRY, "cut reply", "the reply ended early or was no valid HTTP")
     if isinstance(error, (aiohttp.InvalidURL, aiohttp.NonHttpUrlClientError)):
         return Reply(Verdict.FATAL, "address", "the endpoint's address is no valid URL")
     if isinstance(error, (aiohttp.ClientError, OSError)):
         return Reply(Verdict.RETRY, "reset", "the connection broke before a whole reply")
     return Reply(Verdict.FAILED, "client", f"unexpected {type(error).__name__}")
-
-
-class _Writer:
-    """Stores records on a thread of its own, in batches, and only then lets their requests count as done."""
-
-    def __init__(self, store: Store, loop: asyncio.AbstractEventLoop) -> None:
-        self._store = store
-        self._loop = loop
-        self._queue: queue.SimpleQueue[tuple[str, bytes, asyncio.Future[Result], Result] | None] = (
-            queue.SimpleQueue()
-        )
-        self._thread = threading.Thread(target=self._serve, name="evalcube-store", daemon=True)
-        self._thread.start()
-
-    def put(self, digest: str, record: bytes, future: asyncio.Future[Result], result: Result) -> None:
-        self._queue.put((digest, record, future, result))
-
-    def close(self) -> None:
-        self._queue.put(None)
-        self._thread.join(timeout=30)
-
-    def _serve(self) -> None:
-        while (first := self._queue.get()) is not None:
-            batch, last = [first], False
-            while len(batch) < _WRITE_BATCH and not last:
-                try:
-                    item = self._queue.get_nowait()
-                except queue.Empty:
-                    break
-                if item is None:
-                    last = True
-                else:
-                    batch.append(item)
-            self._store_batch(batch)
-            if last:
-                return
-
-    def _store_batch(self, batch: list[tuple[str, bytes, asyncio.Future[Result], Result]]) -> None:
-        problem: Exception | None = None
-        try:
-            self._store.put_many([(digest, record) for digest, record, _, _ in batch])
-        except Exception as error:  # noqa: BLE001 - raised again where the block is waited for
-            problem = error
-        try:
-            self._loop.call_soon_threadsafe(_settle, batch, problem)
-        except RuntimeError:
-            return  # the loop is closed: the records are stored, nobody waits
-
-
-def _settle(
-    batch: list[tuple[str, bytes, asyncio.Future[Result], Result]], problem: Exception | None
-) -> None:
-    for _, _, future, result in batch:
-        if problem is None:
-            _resolve(future, result)
-        else:
-            _fail(future, problem)
-
-
-def _resolve(future: asyncio.Future[Result], result: Result) -> None:
-    if not future.done():
-        future.set_result(result)
-
-
-def _fail(future: asyncio.Future[Result], error: Exception) -> None:
-    if not future.done():
-        future.set_exception(error)
 
 
 __all__ = ["Engine", "InferenceError", "Store"]

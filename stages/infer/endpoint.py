@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import os
 import ssl
 import urllib.request
@@ -30,6 +31,8 @@ class Endpoint:
     """Seconds for one attempt, first byte sent to last byte read."""
     retries: int = 5
     """Further attempts after the first."""
+    backoff_base: float = 0.5
+    """Seconds before the first retry; see `stages.infer.retry.backoff`."""
     response_bytes: int = 4_000_000
     """Bound on one response body, decompressed."""
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -69,16 +72,45 @@ class Endpoint:
         return max(1, whole + (1 if 0 <= rank < rest else 0))
 
     def proxy(self) -> str | None:
-        """The proxy that the environment names for this address, if any."""
-        parts = urlsplit(self.base_url)
-        host = parts.hostname or ""
-        if urllib.request.proxy_bypass(host):
+        """The proxy that the environment names for this address, if any; this machine itself is never behind one.
+
+        Raises
+        ------
+        InferenceError
+            If it is no HTTP proxy, or if the endpoint's own address is no URL. A proxy's address is not shown, as it
+            may hold a password.
+        """
+        try:
+            parts = urlsplit(self.base_url)
+            host, port = parts.hostname or "", parts.port or ""
+        except ValueError as error:
+            raise InferenceError(
+                f"models[{self.name}].endpoint: {self.base_url!r} is no valid URL ({error}). Correct it."
+            ) from error
+        if host == "localhost" or _is_loopback(host) or urllib.request.proxy_bypass(f"{host}:{port}"):
             return None
-        return urllib.request.getproxies().get(parts.scheme)
+        proxies = urllib.request.getproxies()
+        proxy = proxies.get(parts.scheme) or proxies.get("all")
+        if not proxy:
+            return None
+        proxy = proxy if "://" in proxy else f"http://{proxy}"
+        if urlsplit(proxy).scheme not in {"http", "https"}:
+            raise InferenceError(
+                f"models[{self.name}].endpoint: the environment names a proxy for {host} that is no HTTP proxy. Set "
+                f"{parts.scheme}_proxy to one that is, or add {host} to no_proxy."
+            )
+        return proxy
 
     def tls(self) -> ssl.SSLContext | bool:
         """TLS settings: verification on, with the system's authorities or those of ``SSL_CERT_FILE``."""
         return ssl.create_default_context() if self.base_url.startswith("https:") else True
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def missing_key_message(model: str, variable: str) -> str:

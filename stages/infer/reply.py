@@ -1,16 +1,18 @@
-"""What an endpoint answered, or how it failed, in; what to do about it, out. Pure: no socket, no clock.
+"""What an endpoint answered in; what to do about it, out. Pure: no socket, no clock.
 
 The habits of real servers that are told apart here are described in the documentation of endpoints.
 """
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC
 from email.utils import parsedate_to_datetime
 from enum import Enum
+
+from stages.replybody import parse_body, read_error, token_count
 
 
 class Verdict(Enum):
@@ -48,16 +50,9 @@ class Reply:
 
 _RETRY_STATUS = {408, 409, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529}
 _FATAL_STATUS = {401, 402, 403, 404, 405}
-_CONTEXT_CODES = {"context_length_exceeded", "exceed_context_size_error"}
-_CONTEXT_PHRASES = (
-    "context length",
-    "context size",
-    "context window",
-    "maximum context",
-    "prompt is too long",
-    "reduce the length of the",
-)
-_FILTER_CODES = {"content_filter", "content_policy_violation", "responsibleaipolicyviolation"}
+_REFUSING_STATUS = {400, 413, 422}
+_BROKEN_OFF = {"error", "abort"}
+_SHOWN_BYTES = 4096
 _DETAIL_LIMIT = 300
 
 
@@ -71,15 +66,16 @@ def classify(status: int, headers: Mapping[str, str], body: bytes, now: float) -
     now
         Unix time in seconds, for a ``Retry-After`` that is a date.
     """
+    document = parse_body(body)
     if 200 <= status < 300:
-        return _classify_ok(body)
-    detail = error_text(body)
-    if status in {400, 413, 422}:
-        if is_context_error(body):
-            return Reply(Verdict.FINAL, "context")
-        if is_filter_error(body):
+        return _classify_ok(document, body)
+    error = read_error(document)
+    if status in _REFUSING_STATUS:
+        if error.is_filter:
             return Reply(Verdict.FINAL, "filter")
-    cause = f"http {status}"
+        if error.is_context:
+            return Reply(Verdict.FINAL, "context")
+    cause, detail = f"http {status}", _one_line(error.message) or _shown(body)
     if status in _RETRY_STATUS:
         return Reply(Verdict.RETRY, cause, detail, retry_after=_retry_after(headers.get("retry-after"), now))
     if status in _FATAL_STATUS:
@@ -89,72 +85,36 @@ def classify(status: int, headers: Mapping[str, str], body: bytes, now: float) -
     return Reply(Verdict.FAILED, cause, detail)
 
 
-def _classify_ok(body: bytes) -> Reply:
-    try:
-        document = json.loads(body)
-    except (ValueError, RecursionError):
-        return Reply(Verdict.RETRY, "invalid json", _clip(body.decode("utf-8", "replace")))
+def _classify_ok(document: object, body: bytes) -> Reply:
+    if document is None:
+        return Reply(Verdict.RETRY, "invalid json", _shown(body))
     if not isinstance(document, dict):
         return Reply(Verdict.RETRY, "wrong shape", "the reply is no JSON object")
     choices = document.get("choices")
     if not isinstance(choices, list) or not choices:
-        return Reply(Verdict.RETRY, "no choices", error_text(body))
+        return Reply(Verdict.RETRY, "no choices", _one_line(read_error(document).message) or _shown(body))
     first = choices[0]
     if not isinstance(first, dict) or not isinstance(first.get("message"), dict):
         return Reply(Verdict.RETRY, "wrong shape", "choices[0] has no message")
+    reason = first.get("finish_reason")
+    if first.get("error") or (isinstance(reason, str) and reason.lower() in _BROKEN_OFF):
+        return Reply(Verdict.RETRY, "broken off", _one_line(read_error(first).message))
     usage = document.get("usage")
     usage = usage if isinstance(usage, dict) else {}
     return Reply(
         Verdict.FINAL,
-        prompt_tokens=whole(usage.get("prompt_tokens")) or 0,
-        completion_tokens=whole(usage.get("completion_tokens")) or 0,
+        prompt_tokens=token_count(usage.get("prompt_tokens")) or 0,
+        completion_tokens=token_count(usage.get("completion_tokens")) or 0,
     )
 
 
-def whole(value: object) -> int | None:
-    """A token count as an endpoint gave it; None for anything that is no count (NaN, text, negative, huge)."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return None
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return int(value) if 0 <= value < 2**31 else None
+def _shown(body: bytes) -> str:
+    """The beginning of a body that is no JSON, for people."""
+    return _one_line(body[:_SHOWN_BYTES].decode("utf-8", "replace"))
 
 
-def is_context_error(body: bytes) -> bool:
-    """Tell whether an error body says that the prompt does not fit the model's context."""
-    code, kind, message = _error_fields(body)
-    if {code, kind} & _CONTEXT_CODES:
-        return True
-    lowered = message.lower()
-    return any(phrase in lowered for phrase in _CONTEXT_PHRASES)
-
-
-def is_filter_error(body: bytes) -> bool:
-    """Tell whether an error body says that the prompt was refused by a content filter."""
-    code, kind, _ = _error_fields(body)
-    return bool({code, kind} & _FILTER_CODES)
-
-
-def _error_fields(body: bytes) -> tuple[str, str, str]:
-    try:
-        document = json.loads(body)
-    except (ValueError, RecursionError):
-        return "", "", ""
-    error = document.get("error", document) if isinstance(document, dict) else {}
-    if not isinstance(error, dict):
-        return "", "", str(error)[:4096]
-    code, kind = (str(error.get(key, ""))[:4096].lower() for key in ("code", "type"))
-    return code, kind, str(error.get("message", ""))[:4096]
-
-
-def error_text(body: bytes) -> str:
-    """What an error body says, in one bounded line."""
-    _, _, message = _error_fields(body[:65536])
-    return _clip(message or body[:4096].decode("utf-8", "replace"))
-
-
-def _clip(text: str) -> str:
-    line = " ".join("".join(c if c.isprintable() else " " for c in text[:4096]).split())
+def _one_line(text: str) -> str:
+    line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
     return line if len(line) <= _DETAIL_LIMIT else line[: _DETAIL_LIMIT - 1] + "…"
 
 
@@ -165,7 +125,8 @@ def _retry_after(value: str | None, now: float) -> float | None:
         seconds = float(value)
     except ValueError:
         try:
-            seconds = parsedate_to_datetime(value).timestamp() - now
-        except (ValueError, TypeError, OverflowError):
+            date = parsedate_to_datetime(value)
+            seconds = (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp() - now
+        except (ValueError, TypeError, IndexError, OverflowError):
             return None
     return max(0.0, seconds) if math.isfinite(seconds) else None

@@ -38,15 +38,21 @@ def build_request(
     repeat
         Index of the repeat; part of the digest, not of the body.
 
+    Raises
+    ------
+    ValueError
+        If a parameter is NaN or infinite, which JSON cannot carry.
+
     Examples
     --------
     >>> build_request("m", [{"role": "user", "content": "hi"}], {"temperature": 0}).body
     b'{"messages":[{"content":"hi","role":"user"}],"model":"m","temperature":0}'
     """
     fields: dict[str, object] = {**sampler, "messages": messages, "model": model}
-    if repeat and isinstance(sampler.get("seed"), int):
-        fields["seed"] = repeat_seed(int(str(sampler["seed"])), repeat)
-    body = json.dumps(fields, sort_keys=True, separators=(",", ":")).encode()
+    seed = sampler.get("seed")
+    if isinstance(seed, int) and not isinstance(seed, bool):
+        fields["seed"] = repeat_seed(seed, repeat)
+    body = json.dumps(fields, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
     # Canonical JSON of {"repeat": ..., "request": ...}, without encoding the request twice.
     digest = hashlib.sha256(b'{"repeat":%d,"request":' % repeat + body + b"}").hexdigest()
     return Request(body, digest)

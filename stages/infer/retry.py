@@ -1,10 +1,13 @@
-"""When to try again: a policy as a generator that receives replies and yields seconds to wait. No clock, no socket."""
+"""Replies in; when to try again, and when to give an endpoint up, out. Pure policies: no clock, no socket."""
 
 from __future__ import annotations
 
 from collections.abc import Generator
 
-from stages.infer.reply import Reply
+from stages.infer.reply import Reply, Verdict
+
+_MOST_DOUBLINGS = 30
+_UNREACHABLE = frozenset({"connect", "dns", "tls"})
 
 
 def backoff(
@@ -21,7 +24,8 @@ def backoff(
     longest
         Bound on a wait that the endpoint itself asks for, seconds.
     jitter
-        Number in [0, 1) that spreads a wait over 50-150 % of its length; give each request its own.
+        Number in [0, 1) that spreads a wait over 50-150 % of its length; give each request its own. A wait that the
+        endpoint asks for is never shortened, but lengthened by up to `base`, so that not all come back at once.
 
     Examples
     --------
@@ -37,7 +41,38 @@ def backoff(
         if not reply.retryable:
             break
         if reply.retry_after is not None:
-            reply = yield min(reply.retry_after, longest)
+            reply = yield min(reply.retry_after, longest) + base * jitter
         else:
-            reply = yield min(base * 2.0**attempt, cap) * (0.5 + jitter)
+            reply = yield min(base * 2.0 ** min(attempt, _MOST_DOUBLINGS), cap) * (0.5 + jitter)
     return reply
+
+
+class Breaker:
+    """Tells when an endpoint is to be given up, rather than fail a million requests one by one.
+
+    A reply that no request can get around (wrong key, unknown model) ends it at once, as long as the endpoint never
+    answered. One that did answer may still refuse a single request in this way, so then it takes several in a row, as
+    it does where no connection comes about.
+
+    Parameters
+    ----------
+    patience
+        Number of requests in a row that must fail.
+    """
+
+    def __init__(self, patience: int) -> None:
+        self._patience = patience
+        self._answered = False
+        self._in_a_row = 0
+
+    def succeeded(self) -> None:
+        """Note a reply that counts."""
+        self._answered = True
+        self._in_a_row = 0
+
+    def failed(self, reply: Reply) -> bool:
+        """Note a request's last reply, which does not count; tells whether the endpoint is to be given up."""
+        fatal = reply.verdict is Verdict.FATAL
+        if fatal or reply.cause in _UNREACHABLE:
+            self._in_a_row += 1
+        return (fatal and not self._answered) or self._in_a_row >= self._patience

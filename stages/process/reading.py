@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-import json
-import math
 import re
 from dataclasses import dataclass
 
 from stages.record import Record
+from stages.replybody import parse_body, read_error, token_count
 
 TEXT_LIMIT = 4_000_000
 """Characters of answer and of reasoning that are read; an endpoint that sends more is cut."""
 
-_THINK_OPEN = re.compile(r"<(think|thinking|reasoning)>", re.IGNORECASE)
-_THINK_CLOSE = re.compile(r"</(think|thinking|reasoning)>", re.IGNORECASE)
-_LENGTH_REASONS = {"length", "max_tokens", "model_length"}
+_TAG = re.compile(
+    r"(?<!`)<(/?)(?:think|thinking|reasoning)>|<(/?)(?:think|thinking|reasoning)>(?!`)", re.I | re.A
+)
+_CLOSE = re.compile(
+    r"(?<!`)</(?:think|thinking|reasoning)>|</(?:think|thinking|reasoning)>(?!`)", re.I | re.A
+)
+_LENGTH_REASONS = {"length", "max_tokens", "model_length", "model_context_window_exceeded"}
 _FILTER_REASONS = {"content_filter", "safety", "refusal"}
+_REASONING_FIELDS = ("reasoning_content", "reasoning", "thinking")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,17 +45,17 @@ def read_reply(record: Record) -> Reading:
 
     The record of an HTTP error counts only if it says that the prompt does not fit, or was filtered.
     """
-    document = _document(record.body)
+    document = parse_body(record.body)
     if record.status >= 300:
-        finish = "refused" if _is_filtered(document) else "context"
+        finish = "refused" if read_error(document).is_filter else "context"
         return Reading("", "", finish, -1, 0, record.latency)
+    document = _mapping(document)
     choices = document.get("choices")
-    choice = choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
-    message = choice.get("message")
-    message = message if isinstance(message, dict) else {}
-    usage = document.get("usage")
-    usage = usage if isinstance(usage, dict) else {}
-    answer, reasoning = split_reasoning(_text(message.get("content")), _reasoning_field(message))
+    choice = _mapping(choices[0]) if isinstance(choices, list) and choices else {}
+    message = _mapping(choice.get("message"))
+    usage = _mapping(document.get("usage"))
+    content, thoughts = _content(message.get("content"))
+    answer, reasoning = split_reasoning(content, _reasoning_field(message) or thoughts)
     return Reading(
         answer,
         reasoning,
@@ -65,9 +69,10 @@ def read_reply(record: Record) -> Reading:
 def split_reasoning(content: str, field: str = "") -> tuple[str, str]:
     """Split a message into the final answer and the reasoning trace.
 
-    The trace is the API's own reasoning field where there is one, and whatever stands in a think block. A block that
-    is never closed is all trace and no answer; a closing tag without an opening one ends a trace that began in the
-    prompt's template.
+    The trace is the API's own reasoning field where there is one, and whatever stands in think blocks. A block ends
+    at the first closing tag; one that is never closed is all trace. A closing tag without an opening one ends a trace
+    that began in the prompt's template, or goes on after an inner block. A tag in backticks, or an opening one in the
+    midst of an answer that is never closed, is talk about tags.
 
     Examples
     --------
@@ -79,49 +84,78 @@ def split_reasoning(content: str, field: str = "") -> tuple[str, str]:
     ('', 'so')
     """
     content, field = content[:TEXT_LIMIT], field[:TEXT_LIMIT]
-    last = max(_THINK_CLOSE.finditer(content), key=re.Match.start, default=None)
-    if last is not None:
-        trace, answer = content[: last.start()], content[last.end() :]
-        opened = _THINK_OPEN.search(trace)
-        if opened is not None and not trace[: opened.start()].strip():
-            trace = trace[opened.end() :]
-    else:
-        opened = _THINK_OPEN.search(content)
-        if opened is None:
-            return content, field
-        answer, trace = content[: opened.start()], content[opened.end() :]
+    said, thought = _spans(content)
+    trace = "\n".join(content[start:end] for start, end in thought)
+    answer = "\n".join(content[start:end] for start, end in said)
     return answer, f"{field}\n{trace}" if field and trace else field or trace
 
 
-def _document(body: bytes) -> dict[str, object]:
-    try:
-        document = json.loads(body)
-    except (ValueError, RecursionError):
-        return {}
-    return document if isinstance(document, dict) else {}
+def _spans(content: str) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+    """Where a text is answer and where it is trace, as (start, end), in linear time."""
+    said: list[tuple[int, int]] = []
+    thought: list[tuple[int, int]] = []
+    begin = 0
+    while (tag := _TAG.search(content, begin)) is not None:
+        if tag[1] or tag[2]:
+            # All that looked like an answer so far was trace; each span moves but once.
+            thought += said
+            said.clear()
+            _add(thought, content, begin, tag.start())
+            begin = tag.end()
+            continue
+        close = _CLOSE.search(content, tag.end())
+        if close is None:
+            if content[begin : tag.start()].strip():
+                break
+            _add(thought, content, tag.end(), len(content))
+            return said, sorted(thought)
+        _add(said, content, begin, tag.start())
+        _add(thought, content, tag.end(), close.start())
+        begin = close.end()
+    _add(said, content, begin, len(content))
+    return said, sorted(thought)
 
 
-def _is_filtered(document: dict[str, object]) -> bool:
-    error = document.get("error", document)
-    fields = error if isinstance(error, dict) else {}
-    return any(
-        "content" in str(fields.get(key, "")).lower() and "context" not in str(fields.get(key, "")).lower()
-        for key in ("code", "type")
-    )
+def _add(spans: list[tuple[int, int]], content: str, start: int, end: int) -> None:
+    """Append a span that holds more than white space."""
+    if content[start:end].strip():
+        spans.append((start, end))
 
 
-def _text(content: object) -> str:
-    """Content as text; some servers send a list of parts."""
+def _mapping(value: object) -> dict[str, object]:
+    return value if isinstance(value, dict) else {}
+
+
+def _content(content: object) -> tuple[str, str]:
+    """Content as text, and the reasoning in it; some servers send a list of parts."""
     if isinstance(content, str):
-        return content
-    if isinstance(content, list):
-        parts = (part.get("text") for part in content if isinstance(part, dict))
-        return "".join(part for part in parts if isinstance(part, str))
+        return content, ""
+    if not isinstance(content, list):
+        return "", ""
+    texts: dict[bool, list[str]] = {False: [], True: []}
+    for part in content:
+        kind = _mapping(part).get("type")
+        texts[kind in ("thinking", "reasoning")].append(_part_text(part))
+    return "".join(texts[False]), "".join(texts[True])
+
+
+def _part_text(part: object) -> str:
+    """Text of one part; a thinking part may hold a list of parts itself."""
+    if isinstance(part, str):
+        return part
+    fields = _mapping(part)
+    for name in ("text", "thinking", "reasoning"):
+        value = fields.get(name)
+        if isinstance(value, list):
+            inner = (_mapping(item).get("text") for item in value)
+            return "".join(text for text in inner if isinstance(text, str))
+        if isinstance(value, str):
+            return value
     return ""
 
 
 def _reasoning_field(message: dict[str, object]) -> str:
-    for name in ("reasoning_content", "reasoning", "thinking"):
+    for name in _REASONING_FIELDS:
         value = message.get(name)
         if isinstance(value, str) and value:
             return value
@@ -138,6 +172,5 @@ def _finish(reason: object, message: dict[str, object]) -> str:
 
 
 def _count(value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
-        return -1
-    return int(value) if 0 <= value < 2**31 else -1
+    count = token_count(value)
+    return -1 if count is None else count

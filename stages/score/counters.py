@@ -52,9 +52,11 @@ def count_trials(
     Raises
     ------
     ValueError
-        If the arrays differ in shape.
+        If the arrays differ in shape, or have no trial and repeat axes.
     """
     status = np.asarray(arrays["status"])
+    if status.ndim < 2:
+        raise ValueError(f"`status` has shape {status.shape}; its last axes must be (trial, repeat)")
     for name in ("tokens", "prompt_tokens", "compressed_bytes", "latency", "guess_chance"):
         if np.shape(arrays[name]) != status.shape:
             raise ValueError(f"`{name}` has shape {np.shape(arrays[name])}, `status` has {status.shape}")
@@ -98,11 +100,13 @@ def add_counters(parts: Sequence[FloatArray]) -> FloatArray:
     Raises
     ------
     ValueError
-        If there is nothing to add.
+        If there is nothing to add, or the parts differ in shape.
     """
     if not parts:
         raise ValueError("`parts` is empty; there is nothing to add")
-    total = parts[0].copy()
-    for part in parts[1:]:
+    total = np.array(parts[0], dtype=np.float64)
+    for index, part in enumerate(parts[1:], start=1):
+        if part.shape != total.shape:
+            raise ValueError(f"`parts[{index}]` has shape {part.shape}, `parts[0]` has {total.shape}")
         total += part
     return total

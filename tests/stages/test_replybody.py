@@ -12,8 +12,10 @@ DEEP = 100_000
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
-    lambda inner: st.lists(inner, max_size=4)
-    | st.dictionaries(st.text() | st.sampled_from(["error", "code", "type", "message", "detail"]), inner),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(st.text() | st.sampled_from(["error", "code", "type", "message", "detail"]), inner)
+    ),
     max_leaves=12,
 )
 
@@ -58,7 +60,9 @@ def test_parse_body__never_raises(body):
 def test_read_error__never_raises_and_is_bounded(document):
     error = read_error(document)
 
-    assert all(isinstance(text, str) and len(text) <= 4096 for text in (error.code, error.kind, error.message))
+    assert all(
+        isinstance(text, str) and len(text) <= 4096 for text in (error.code, error.kind, error.message)
+    )
 
 
 def test_read_error__leaves_out_what_is_nested_too_deep_to_write():
@@ -77,7 +81,10 @@ def test_read_error__leaves_out_what_is_nested_too_deep_to_write():
         ({"error": None, "message": "m"}, ("", "", "m")),
         ({"detail": "bad key"}, ("", "", "bad key")),
         ({"detail": [{"loc": ["body"]}]}, ("", "", "")),
-        ({"object": "error", "message": "m", "type": "BadRequestError", "code": 400}, ("400", "badrequesterror", "m")),
+        (
+            {"object": "error", "message": "m", "type": "BadRequestError", "code": 400},
+            ("400", "badrequesterror", "m"),
+        ),
         ([{"error": {"code": 400, "message": "m"}}], ("400", "", "m")),
         ([], ("", "", "")),
         ("text", ("", "", "")),
@@ -135,7 +142,10 @@ CONTEXT = {
         "type": "invalid_request_error",
         "code": "context_length_exceeded",
     },
-    "anthropic": {"type": "invalid_request_error", "message": "prompt is too long: 210000 tokens > 200000 maximum"},
+    "anthropic": {
+        "type": "invalid_request_error",
+        "message": "prompt is too long: 210000 tokens > 200000 maximum",
+    },
     "gemini": {
         "code": 400,
         "message": "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).",
@@ -180,7 +190,9 @@ NOT_CONTEXT = {
     "unknown parameter": {"message": "Unrecognized request argument supplied: context window"},
     "wrong type": {"message": "'context size' must be an integer"},
     "a word": {"message": "Invalid tool 'reduce the length of the list'"},
-    "the prompt was not given": {"message": "The prompt is missing. See the documentation on the context length."},
+    "the prompt was not given": {
+        "message": "The prompt is missing. See the documentation on the context length."
+    },
     "temperature": {"message": "temperature is too large: must be at most 2"},
     "content filter": {"code": "content_filter", "message": "The response was filtered"},
     "nothing": {},

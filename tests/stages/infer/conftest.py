@@ -14,7 +14,7 @@ from deploy.servers.simulator import Simulator
 from deploy.simulator.profile import Profile
 from stages.infer.client import Engine
 from stages.infer.endpoint import Endpoint
-from stages.infer.jobs import Job
+from stages.infer.jobs import Job, Result
 from stages.infer.request import build_request
 
 
@@ -86,6 +86,10 @@ def make_jobs(count: int, label: str = "", **profile: Any) -> list[Job]:
     return [Job(request.digest, request.body) for request in requests]
 
 
+def kinds(results: list[Result]) -> list[str]:
+    return [result.kind for result in results]
+
+
 @pytest.fixture
 def jobs() -> Callable[..., list[Job]]:
     return make_jobs
@@ -110,11 +114,6 @@ def remote(running: Simulator) -> Iterator[Remote]:
     remote.reset()
     yield remote
     remote.faults()
-
-
-@pytest.fixture
-def to_remote() -> type[Remote]:
-    return Remote
 
 
 @pytest.fixture

@@ -6,17 +6,16 @@ import os
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
-from stages.infer.client import Engine
+from stages.infer.client import Engine, InferenceError
 from stages.infer.endpoint import Endpoint
 from stages.record import Record
 from storage.cache import DirectoryCache
-
-
-def kinds(results):
-    return [result.kind for result in results]
+from tests.stages.infer.conftest import kinds
+from tests.stages.infer.echo import Echo
 
 
 def text(record):
@@ -125,13 +124,22 @@ FAULTS = {
     "status 400": ({"kind": "status", "status": 400}, "failed", "http 400", 1),
     "status 429": ({"kind": "status", "status": 429}, "failed", "http 429", 3),
     "status 429, come back": ({"kind": "status", "status": 429, "retry_after": "0"}, "failed", "http 429", 3),
-    "status 429, a date": ({"kind": "status", "status": 429, "retry_after": "date+0"}, "failed", "http 429", 3),
+    "status 429, a date": (
+        {"kind": "status", "status": 429, "retry_after": "date+0"},
+        "failed",
+        "http 429",
+        3,
+    ),
     "status 500": ({"kind": "status", "status": 500}, "failed", "http 500", 3),
     "status 500, text": ({"kind": "status", "status": 500, "body": "oh no"}, "failed", "http 500", 3),
     "status 401": ({"kind": "status", "status": 401}, "failed", "http 401", 1),
     "status 404": ({"kind": "status", "status": 404}, "failed", "http 404", 1),
     "context": (
-        {"kind": "status", "status": 400, "body": '{"error": {"type": "exceed_context_size_error", "code": 400}}'},
+        {
+            "kind": "status",
+            "status": 400,
+            "body": '{"error": {"type": "exceed_context_size_error", "code": 400}}',
+        },
         "stored",
         "context",
         1,
@@ -188,7 +196,9 @@ def test_faults__all_kinds_are_tried_here():
     assert {rule["kind"] for rule, *_ in FAULTS.values()} == set(KINDS)
 
 
-@pytest.mark.parametrize("kind", ["status", "reset", "reset_body", "cut_body", "hang", "bad_json", "empty_choices"])
+@pytest.mark.parametrize(
+    "kind", ["status", "reset", "reset_body", "cut_body", "hang", "bad_json", "empty_choices"]
+)
 def test_run__gets_over_a_fault_that_goes_away(engine_for, remote, store, jobs, kind):
     remote.faults({"kind": kind, "first": 1, "share": 0.5})
     batch = jobs(40)
@@ -247,9 +257,11 @@ def test_run__an_endpoint_that_nobody_listens_at_is_given_up(engine_for, jobs):
     assert time.monotonic() - start < 5
 
 
-def test_run__a_pause_ends_when_the_endpoint_is_given_up(engine_for, remote, jobs, wait_until):
+def test_run__a_pause_ends_when_the_endpoint_is_given_up(engine_for, remote, jobs):
     engine = engine_for(connections=2, retries=1)
-    remote.faults({"kind": "status", "status": 503, "retry_after": "500", "times": 1}, {"kind": "status", "status": 401})
+    remote.faults(
+        {"kind": "status", "status": 503, "retry_after": "500", "times": 1}, {"kind": "status", "status": 401}
+    )
     start = time.monotonic()
 
     results = engine.run("m", jobs(2))
@@ -264,7 +276,13 @@ def test_run__a_host_without_address_is_given_up(engine_for, jobs):
     assert {(result.kind, result.cause) for result in results} == {("failed", "dns")}
 
 
-@pytest.mark.parametrize("url", ["http://[::bad/v1", "ftp://127.0.0.1/v1", "http:///v1"])
+@pytest.mark.parametrize("url", ["http://[::bad/v1", "http://host:port/v1"])
+def test_run__an_address_that_cannot_be_read_is_refused(engine_for, jobs, url):
+    with pytest.raises(InferenceError, match=r"models\[m\]\.endpoint: .* is no valid URL"):
+        engine_for(base_url=url).run("m", jobs(2))
+
+
+@pytest.mark.parametrize("url", ["ftp://127.0.0.1/v1", "http:///v1"])
 def test_run__an_address_that_is_none_is_given_up(engine_for, jobs, url):
     results = engine_for(base_url=url).run("m", jobs(20))
 
@@ -273,7 +291,10 @@ def test_run__an_address_that_is_none_is_given_up(engine_for, jobs, url):
 
 
 def test_run__another_models_lane_goes_on(remote, store, jobs):
-    endpoints = {"bad": Endpoint("bad", "http://127.0.0.1:9/v1", retries=0), "m": Endpoint("m", remote.base_url)}
+    endpoints = {
+        "bad": Endpoint("bad", "http://127.0.0.1:9/v1", retries=0),
+        "m": Endpoint("m", remote.base_url),
+    }
     engine = Engine(endpoints, store)
     try:
         assert kinds(engine.run("bad", jobs(20, label="bad"))) == ["failed"] * 20
@@ -297,10 +318,12 @@ def test_run__a_reply_without_end_needs_little_memory(engine_for, remote, jobs, 
     assert peak.grown < 60 << 20
 
 
-def test_run__a_server_that_restarts_costs_retries_only(to_remote, store, jobs, wait_until):
+def test_run__a_server_that_restarts_costs_retries_only(store, jobs, wait_until):
     with Echo(delay=0.02) as first:
         port = first.port
-        engine = Engine({"m": Endpoint("m", first.base_url, connections=4, retries=6, backoff_base=0.1)}, store)
+        engine = Engine(
+            {"m": Endpoint("m", first.base_url, connections=4, retries=6, backoff_base=0.1)}, store
+        )
         with ThreadPoolExecutor(1) as pool:
             block = pool.submit(engine.run, "m", jobs(60))
             wait_until(lambda: len(store.records) > 8)
@@ -327,169 +350,6 @@ def test_run__blocks_of_several_threads_go_on_at_once(engine_for, remote, jobs):
         assert kinds(slow.result(10)) == ["stored"] * 2
 
 
-def test_drain__ends_what_is_in_flight_and_skips_the_rest(engine_for, remote, store, jobs):
-    engine = engine_for(connections=3)
-
-    with ThreadPoolExecutor(2) as pool:
-        block = pool.submit(engine.run, "m", jobs(50, latency=0.5))
-        remote.wait_for(in_flight=3)
-        engine.drain()
-        results = block.result(10)
-
-    assert kinds(results) == ["stored"] * 3 + ["skipped"] * 47
-    assert len(store.records) == remote.stats()["requests"] == 3
-    assert kinds(engine.run("m", jobs(2, label="late"))) == ["skipped"] * 2
-    assert remote.stats()["requests"] == 3
-
-
-def test_drain__skips_what_is_queued_without_waiting_for_what_is_in_flight(engine_for, remote, jobs):
-    engine = engine_for(connections=1, timeout=60.0)
-    remote.faults({"kind": "hang", "times": 1})
-
-    with ThreadPoolExecutor(2) as pool:
-        stuck = pool.submit(engine.run, "m", jobs(1))
-        remote.wait_for(in_flight=1)
-        queued = pool.submit(engine.run, "m", jobs(5, label="queued"))
-        time.sleep(0.1)
-        engine.drain()
-        assert kinds(queued.result(5)) == ["skipped"] * 5
-        assert not stuck.done()
-        engine.close()
-        assert kinds(stuck.result(5)) == ["skipped"]
-
-
-def test_drain__does_not_wait_for_a_pause(engine_for, remote, jobs, wait_until):
-    engine = engine_for(connections=2)
-    remote.faults({"kind": "status", "status": 429, "retry_after": "500"})
-
-    with ThreadPoolExecutor(1) as pool:
-        block = pool.submit(engine.run, "m", jobs(4))
-        remote.wait_for(requests=2)
-        wait_until(lambda: engine.stats.in_flight == 0)
-        engine.drain()
-        assert kinds(block.result(5)) == ["skipped"] * 4
-
-    assert remote.stats()["requests"] == 2
-
-
-def test_drain__a_refusal_that_came_before_stays_a_failure(engine_for, remote, jobs):
-    remote.faults({"kind": "status", "status": 400})
-    engine = engine_for()
-
-    assert kinds(engine.run("m", jobs(2))) == ["failed"] * 2
-    engine.drain()
-    engine.drain()
-
-    assert kinds(engine.run("m", jobs(2))) == ["skipped"] * 2
-
-
-def test_close__gives_up_what_is_in_flight_and_keeps_what_was_received(engine_for, remote, store, jobs, wait_until):
-    engine = engine_for(connections=10)
-    remote.faults({"kind": "hang", "share": 0.5})
-    batch = jobs(10)
-
-    with ThreadPoolExecutor(1) as pool:
-        block = pool.submit(engine.run, "m", batch)
-        remote.wait_for(requests=10)
-        wait_until(lambda: engine.stats.replies + remote.stats()["in_flight"] == 10)
-        received = engine.stats.replies
-        start = time.monotonic()
-        engine.close()
-        results = block.result(5)
-
-    assert time.monotonic() - start < 3
-    assert 0 < received < 10
-    assert len(store.records) == received == kinds(results).count("stored")
-    assert kinds(results).count("skipped") == 10 - received
-    assert engine.stats.in_flight == 0
-
-
-def test_close__stores_records_that_the_store_has_not_taken_yet(engine_for, remote, store, jobs, wait_until):
-    engine = engine_for()
-    store.gate.clear()
-
-    with ThreadPoolExecutor(2) as pool:
-        block = pool.submit(engine.run, "m", jobs(20))
-        wait_until(lambda: engine.stats.replies == 20)
-        assert not store.records
-        closing = pool.submit(engine.close)
-        time.sleep(0.1)
-        store.gate.set()
-        closing.result(10)
-        assert kinds(block.result(5)) == ["stored"] * 20
-
-    assert len(store.records) == 20
-
-
-def test_close__twice_and_what_comes_after(engine_for, jobs):
-    engine = engine_for()
-    engine.run("m", jobs(1))
-
-    engine.close()
-    engine.close()
-    engine.drain()
-
-    assert kinds(engine.run("m", jobs(3))) == ["skipped"] * 3
-
-
-def test_close__of_an_engine_that_never_ran():
-    Engine({}, store=None).close()  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("problem", [OSError(28, "No space left on device"), ValueError("no")])
-def test_run__raises_what_the_store_raises_and_can_go_on(engine_for, remote, store, jobs, problem):
-    engine = engine_for(connections=2)
-    store.problem = problem
-
-    with pytest.raises(type(problem)) as caught:
-        engine.run("m", jobs(500, latency=0.01))
-
-    assert caught.value is problem
-    assert remote.stats()["requests"] < 50, "requests whose replies cannot be stored are paid for in vain"
-
-    store.problem = None
-    assert kinds(engine.run("m", jobs(20, label="after"))) == ["stored"] * 20
-
-
-def test_run__raises_what_a_real_store_raises(engine_for, tmp_path, jobs):
-    from storage.errors import StorageError
-
-    cache = DirectoryCache(tmp_path / "cache")
-    engine = engine_for(cache)
-    batch = jobs(4)
-    bad = [type(job)("zz" + job.digest[2:], job.body) for job in batch]
-
-    with pytest.raises(StorageError):
-        engine.run("m", bad)
-
-    assert kinds(engine.run("m", batch)) == ["stored"] * 4
-
-
-def test_run__leaves_no_thread_no_file_and_no_task(remote, jobs):
-    def once():
-        engine = Engine({"m": Endpoint("m", remote.base_url, connections=32)}, Discard())
-        assert kinds(engine.run("m", jobs(1000))) == ["stored"] * 1000
-        engine.close()
-        return engine
-
-    once()
-    gc.collect()
-    threads, files = threading.active_count(), len(os.listdir("/proc/self/fd"))
-
-    engine = once()
-
-    gc.collect()
-    assert threading.active_count() == threads
-    assert len(os.listdir("/proc/self/fd")) == files
-    assert not engine._in_flight
-    assert engine._loop.is_closed()
-
-
-class Discard:
-    def put_many(self, items):
-        return [True] * len(items)
-
-
 class Peak:
     """Growth of this process's memory inside a block, in bytes, sampled every few milliseconds."""
 
@@ -511,8 +371,7 @@ class Peak:
 
     @staticmethod
     def _rss():
-        with open("/proc/self/statm") as file:  # noqa: PTH123
-            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
     @property
     def grown(self):

@@ -82,7 +82,11 @@ NOT_COUNTING = {
     "no choices": (b"{}", "no choices", "{}"),
     "empty choices": (b'{"choices": []}', "no choices", '{"choices": []}'),
     "choices of another type": (b'{"choices": {"0": 1}}', "no choices", None),
-    "error with status 200": (b'{"error": {"message": "over\\nloaded", "code": 502}}', "no choices", "over loaded"),
+    "error with status 200": (
+        b'{"error": {"message": "over\\nloaded", "code": 502}}',
+        "no choices",
+        "over loaded",
+    ),
     "text completion": (b'{"choices": [{"text": "4"}]}', "wrong shape", None),
     "choice is null": (b'{"choices": [null]}', "wrong shape", None),
     "message is null": (b'{"choices": [{"message": null}]}', "wrong shape", None),
@@ -105,33 +109,79 @@ def test_classify__replies_that_are_asked_for_again(case):
 
 ERRORS = [
     (401, {"detail": "Invalid API key"}, FATAL, "http 401", "Invalid API key"),
-    (401, {"error": {"code": 401, "message": "wrong key", "type": "authentication_error"}}, FATAL, "http 401", "wrong key"),
+    (
+        401,
+        {"error": {"code": 401, "message": "wrong key", "type": "authentication_error"}},
+        FATAL,
+        "http 401",
+        "wrong key",
+    ),
     (402, b"", FATAL, "http 402", ""),
     (403, b"<html>no</html>", FATAL, "http 403", "<html>no</html>"),
-    (404, {"object": "error", "message": "The model `x` does not exist."}, FATAL, "http 404", "The model `x` does not exist."),
+    (
+        404,
+        {"object": "error", "message": "The model `x` does not exist."},
+        FATAL,
+        "http 404",
+        "The model `x` does not exist.",
+    ),
     (405, b"", FATAL, "http 405", ""),
     (301, b"", FATAL, "redirect", "HTTP 301: give the final base URL in the config"),
     (307, b"", FATAL, "redirect", "HTTP 307: give the final base URL in the config"),
     (400, {"error": {"message": "bad sampling value"}}, FAILED, "http 400", "bad sampling value"),
     (400, b"\xff\xfe", FAILED, "http 400", "\N{REPLACEMENT CHARACTER}" * 2),
-    (400, {"error": {"code": 400, "message": "exceeds the available context size", "type": "exceed_context_size_error"}}, FINAL, "context", ""),
-    (400, {"message": "This model's maximum context length is 8 tokens. However, your request has 9 input tokens.", "type": "BadRequestError", "code": 400}, FINAL, "context", ""),
+    (
+        400,
+        {
+            "error": {
+                "code": 400,
+                "message": "exceeds the available context size",
+                "type": "exceed_context_size_error",
+            }
+        },
+        FINAL,
+        "context",
+        "",
+    ),
+    (
+        400,
+        {
+            "message": "This model's maximum context length is 8 tokens. However, your request has 9 input tokens.",
+            "type": "BadRequestError",
+            "code": 400,
+        },
+        FINAL,
+        "context",
+        "",
+    ),
     (400, {"error": {"code": "context_length_exceeded", "message": "m"}}, FINAL, "context", ""),
     (413, {"error": {"code": "context_length_exceeded"}}, FINAL, "context", ""),
     (422, {"error": {"message": "prompt is too long"}}, FINAL, "context", ""),
-    (413, b"<html>Request Entity Too Large</html>", FAILED, "http 413", "<html>Request Entity Too Large</html>"),
+    (
+        413,
+        b"<html>Request Entity Too Large</html>",
+        FAILED,
+        "http 413",
+        "<html>Request Entity Too Large</html>",
+    ),
     (400, {"error": {"code": "content_filter", "message": "m", "innererror": {}}}, FINAL, "filter", ""),
     (418, {"error": {"code": "content_filter"}}, FAILED, "http 418", '{"error": {"code": "content_filter"}}'),
     (500, {"error": {"code": "context_length_exceeded", "message": "m"}}, RETRY, "http 500", "m"),
     (500, b"Internal Server Error", RETRY, "http 500", "Internal Server Error"),
     (429, {"error": {"message": "slow down"}}, RETRY, "http 429", "slow down"),
-    (503, {"error": {"code": 503, "message": "Loading model", "type": "unavailable_error"}}, RETRY, "http 503", "Loading model"),
+    (
+        503,
+        {"error": {"code": 503, "message": "Loading model", "type": "unavailable_error"}},
+        RETRY,
+        "http 503",
+        "Loading model",
+    ),
     (408, b"", RETRY, "http 408", ""),
     (529, b"", RETRY, "http 529", ""),
     (599, b"", FAILED, "http 599", ""),
     (501, b"", FAILED, "http 501", ""),
     (100, b"", FAILED, "http 100", ""),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("status", "document", "verdict", "cause", "detail"), ERRORS)
@@ -200,9 +250,14 @@ def test_classify__never_raises(status, body, retry_after):
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
-    lambda inner: st.lists(inner, max_size=3)
-    | st.dictionaries(
-        st.sampled_from(["choices", "message", "content", "error", "code", "usage", "finish_reason", "detail"]), inner
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                ["choices", "message", "content", "error", "code", "usage", "finish_reason", "detail"]
+            ),
+            inner,
+        )
     ),
     max_leaves=15,
 )

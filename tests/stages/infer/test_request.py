@@ -13,7 +13,9 @@ from stages.infer.request import build_request, repeat_seed
 MESSAGES = [{"role": "user", "content": "2 + 2 = ? Grüße 😀"}]
 SAMPLER = {"temperature": 0.7, "max_tokens": 256, "seed": 42}
 
-scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
+scalars = (
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
+)
 samplers = st.dictionaries(st.text(min_size=1).filter(lambda key: key != "seed"), scalars, max_size=6)
 
 
@@ -26,8 +28,14 @@ def test_build_request__golden():
         b'"model":"m","seed":42,"temperature":0.7}'
     )
     assert request.digest == "02c5ae7c94f5bec2f9f85d4c13c6faf2c339289ef7d43284674475501d9ad9b6"
-    assert build_request("m", MESSAGES, SAMPLER, 1).digest == "ce3468c6b2f43145255c571bd079f5a62341c7de101554d215bff384303b2157"
-    assert build_request("m", MESSAGES, {}, 7).digest == "8b82d2b5f0f32b72c0139fb29540747379618e0e09b60852410b3b87f74aa263"
+    assert (
+        build_request("m", MESSAGES, SAMPLER, 1).digest
+        == "ce3468c6b2f43145255c571bd079f5a62341c7de101554d215bff384303b2157"
+    )
+    assert (
+        build_request("m", MESSAGES, {}, 7).digest
+        == "8b82d2b5f0f32b72c0139fb29540747379618e0e09b60852410b3b87f74aa263"
+    )
 
 
 @given(samplers, st.text(), st.randoms(use_true_random=False))

@@ -1,0 +1,123 @@
+"""The body of an HTTP reply in; its JSON document, token counts and what an error says, out. Never raises.
+
+Shared by `infer`, which must know whether a reply counts, and `process`, which reads it later: both have to read the
+same thing out of the same bytes.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from dataclasses import dataclass
+
+_TEXT_LIMIT = 4096
+_CONTEXT_CODES = {"context_length_exceeded", "context_window_exceeded", "exceed_context_size_error"}
+_FILTER_CODES = {"content_filter", "content_policy_violation", "responsibleaipolicyviolation"}
+
+_TOO_LONG = re.compile(r"\b(?:prompt|input)\b.{0,20}\bis too long\b", re.DOTALL)
+_LIMIT = re.compile(r"context (?:length|size|window)|maximum model length|input token count")
+_EXCESS = re.compile(
+    r"exceed|longer than|greater than|too long|too large|requested|resulted in|reduce the length"
+)
+_OUTPUT_LIMIT = re.compile(r"max_(?:completion_|new_|output_)?tokens")
+_LIMIT_NUMBER = re.compile(r"(?:context (?:length|size|window)|model length)\D{0,24}(\d{1,12})\b")
+_PROMPT_NUMBER = re.compile(
+    r"\b(\d{1,12}) (?:tokens )?(?:in|from) the (?:input |prompt |messages)|\b(\d{1,12}) input tokens|"
+    r"prompt \(length (\d{1,12})\)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorBody:
+    """What an endpoint says of a request that it refuses."""
+
+    code: str = ""
+    """In lower case, as is `kind`."""
+    kind: str = ""
+    message: str = ""
+
+    @property
+    def is_filter(self) -> bool:
+        """Whether a content filter refused the prompt."""
+        return bool({self.code, self.kind} & _FILTER_CODES)
+
+    @property
+    def is_context(self) -> bool:
+        """Whether the prompt alone does not fit the model's context.
+
+        A prompt that fits, with a ``max_tokens`` that does not, is a mistake of the config: no trial was cut, so it
+        does not count. Nor does an error that merely mentions the context.
+        """
+        text = self.message.lower()
+        limit, prompt = _LIMIT_NUMBER.search(text), _PROMPT_NUMBER.search(text)
+        if limit is not None and prompt is not None:
+            return int(prompt[prompt.lastindex or 1]) >= int(limit[1])
+        if {self.code, self.kind} & _CONTEXT_CODES or _TOO_LONG.search(text):
+            return True
+        return bool(_LIMIT.search(text) and _EXCESS.search(text) and not _OUTPUT_LIMIT.search(text))
+
+
+def parse_body(body: bytes) -> object:
+    """The JSON document in a body; None where there is none.
+
+    A byte that is no UTF-8 becomes a replacement character: it is what the model said, and asking again would not
+    change it.
+
+    Examples
+    --------
+    >>> parse_body(b'{"a": 1}')
+    {'a': 1}
+    >>> parse_body(b"<html>") is None
+    True
+    """
+    try:
+        return _loads(body)
+    except UnicodeDecodeError:
+        text = body.decode("utf-8", "replace")
+    except (ValueError, RecursionError):
+        return None
+    try:
+        return _loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _loads(body: bytes | str) -> object:
+    document: object = json.loads(body)
+    return document
+
+
+def read_error(document: object) -> ErrorBody:
+    """What an error document says, whichever of the usual forms it has.
+
+    Examples
+    --------
+    >>> read_error({"error": {"message": "no", "code": 400, "type": "Bad"}})
+    ErrorBody(code='400', kind='bad', message='no')
+    >>> read_error({"detail": "Invalid API key"}).message
+    'Invalid API key'
+    """
+    if isinstance(document, list) and document:
+        document = document[0]
+    if not isinstance(document, dict):
+        return ErrorBody()
+    error = document.get("error") or document
+    if not isinstance(error, dict):
+        return ErrorBody(message=_scalar(error))
+    message = _scalar(error.get("message")) or _scalar(error.get("detail"))
+    return ErrorBody(_scalar(error.get("code")).lower(), _scalar(error.get("type")).lower(), message)
+
+
+def _scalar(value: object) -> str:
+    """A text or number, bounded; containers are left out, as they may be nested beyond what `str` can write."""
+    return str(value)[:_TEXT_LIMIT] if isinstance(value, (str, int, float)) else ""
+
+
+def token_count(value: object) -> int | None:
+    """A token count as an endpoint gave it; None for anything that is no count (NaN, text, negative, huge)."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return int(value) if 0 <= value < 2**31 else None
