@@ -138,7 +138,10 @@ def grade(work: Workspace, item: Prepared, task_index: int) -> Outcome | None:
     if data is None:
         return None
     task = work.plan.tasks[task_index].task
-    reading = read_reply(Record.decode(data))
+    try:
+        reading = read_reply(Record.decode(data))
+    except ValueError:  # whole, but no record: whatever it is, it is no answer
+        return None
     return judge_trial(reading, item.trial.guess_chance, item.trial.answer, task.parse, task.grade)
 
 

@@ -19,7 +19,7 @@ from flows.config.models import ModelConfig, SweepConfig
 from flows.config.templates import Template
 from flows.errors import SweepError
 from stages.generate import Cell, Task, all_tasks, expand
-from stages.generate.stream import canonical_json
+from stages.generate.stream import canonical_json, canonical_params
 from stages.score.counters import COUNTERS
 from storage.cube import Coordinate
 
@@ -320,7 +320,8 @@ def build_plan(config: SweepConfig) -> Plan:
                 template,
                 source if isinstance(source, str) else [dict(message) for message in source],
                 sampler,
-                dict(config.samplers[sampler]),
+                # 0 and 0.0 are one request.
+                canonical_params(config.samplers[sampler]),
             )
         )
         prices.append((model.prices.prompt, model.prices.completion))

@@ -115,8 +115,6 @@ def _facts(reader: Reader, date: datetime.date) -> dict[str, str]:
     return {
         "title": str(reader.notes.get("name", "evalcube sweep")),
         "date": date.isoformat(),
-        "evaluations": str(len(plan.evaluations)),
-        "tasks": ", ".join(task.task.name for task in plan.tasks),
         "points": str(plan.cells),
         "trials per point": str(plan.trials) + (f" × {plan.repeats} repeats" if plan.repeats > 1 else ""),
         "seed": str(plan.seed),

@@ -20,7 +20,7 @@ from stages.infer.jobs import Job, Result, Stats
 from stages.infer.pending import Block, Pending
 from stages.infer.reply import Reply, Verdict, classify
 from stages.infer.retry import Breaker, backoff
-from stages.infer.writer import Entry, Store, Writer
+from stages.infer.writer import Store, Writer
 from stages.record import Record
 
 _CLOSING_SECONDS = 30.0
@@ -203,7 +203,7 @@ class _Lane:
         if record is not None:
             self._breaker.succeeded()
             self._stats.count(reply)
-            self._writer.put(Entry(pending, record, Result.stored(reply, attempts)))
+            self._writer.put(pending, record, Result.stored(reply, attempts))
         elif self._halted and reply.retryable:
             pending.resolve(Result.skipped())
         else:

@@ -1,4 +1,4 @@
-"""Records in, in batches into the store, off the event loop; only what is stored counts as done."""
+"""Records in, into the store: visible at once, durable in batches off the event loop; only then do they count."""
 
 from __future__ import annotations
 
@@ -11,28 +11,30 @@ from typing import NamedTuple, Protocol
 from stages.infer.jobs import Result
 from stages.infer.pending import Pending
 
-_BATCH = 256
-
 
 class Store(Protocol):
-    """Where records go; durable when `put_many` returns."""
+    """Where records go."""
 
-    def put_many(self, items: Sequence[tuple[str, bytes]]) -> list[bool]:
-        """Store records under their digests; the first of equal digests wins."""
+    def put(self, key: str, value: bytes) -> bool:
+        """Store a record under its digest, where it outlives this process; the first of equal digests wins."""
+
+    def commit(self) -> None:
+        """Make everything that was put outlive a power cut as well."""
 
 
 class Entry(NamedTuple):
-    """A record to store, and what to tell those who wait for it then."""
+    """A record that was put, and what to tell those who wait for it once it is durable."""
 
     pending: Pending
-    record: bytes
     result: Result
 
 
 class Writer:
-    """Stores one batch after another on a thread of its own: whatever came meanwhile is the next one.
+    """Puts records as they arrive, and commits one batch after another on a thread of its own.
 
-    All methods belong to the event loop's thread.
+    A record is put before its connection is free for the next request: a killed process loses no more than one
+    request per connection. Committing costs a disk's time, so whatever arrives meanwhile is the next batch. All
+    methods belong to the event loop's thread.
     """
 
     def __init__(self, store: Store, loop: asyncio.AbstractEventLoop) -> None:
@@ -43,9 +45,14 @@ class Writer:
         self._idle = asyncio.Event()
         self._idle.set()
 
-    def put(self, entry: Entry) -> None:
-        """Store a record soon."""
-        self._waiting.append(entry)
+    def put(self, pending: Pending, record: bytes, result: Result) -> None:
+        """Store a record; its block hears of it when it is durable."""
+        try:
+            self._store.put(pending.job.digest, record)
+        except Exception as error:  # noqa: BLE001 - raised again where the block is waited for
+            pending.fail(error)
+            return
+        self._waiting.append(Entry(pending, result))
         if self._idle.is_set():
             self._idle.clear()
             # Not at once: what arrives in the same turn of the loop goes along.
@@ -61,14 +68,14 @@ class Writer:
         if not self._waiting:
             self._idle.set()
             return
-        batch, self._waiting = self._waiting[:_BATCH], self._waiting[_BATCH:]
+        batch, self._waiting = self._waiting, []
         self._pool.submit(self._write, batch)
 
     def _write(self, batch: Sequence[Entry]) -> None:
         """Runs on the writer's thread."""
         problem: Exception | None = None
         try:
-            self._store.put_many([(entry.pending.job.digest, entry.record) for entry in batch])
+            self._store.commit()
         except Exception as error:  # noqa: BLE001 - raised again where the block is waited for
             problem = error
         try:

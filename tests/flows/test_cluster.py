@@ -169,7 +169,8 @@ def test_run__keys_are_read_on_the_worker_and_leave_no_trace(tmp_path, monkeypat
 
 def test_connect__says_when_a_scheduler_has_no_workers(tmp_path):
     with (
-        dask_cluster(tmp_path, workers=0) as address, pytest.raises(ClusterError, match="has no workers") as caught,
+        dask_cluster(tmp_path, workers=0) as address,
+        pytest.raises(ClusterError, match="has no workers") as caught,
         ExistingScheduler(address, 1.0).connect(),
     ):
         pass

@@ -56,18 +56,25 @@ class Memory:
 
     def __init__(self) -> None:
         self.records: dict[str, bytes] = {}
+        self.committed: set[str] = set()
         self.problem: Exception | None = None
+        self.commit_problem: Exception | None = None
         self.gate = threading.Event()
         self.gate.set()
 
-    def put_many(self, items):
-        self.gate.wait(20)
+    def put(self, key, value):
         if self.problem is not None:
             raise self.problem
-        new = [key not in self.records for key, _ in items]
-        for key, value in items:
-            self.records.setdefault(key, value)
+        new = key not in self.records
+        self.records.setdefault(key, value)
         return new
+
+    def commit(self):
+        there = set(self.records)
+        self.gate.wait(20)
+        if self.commit_problem is not None:
+            raise self.commit_problem
+        self.committed |= there
 
 
 def wait_until(condition: Callable[[], bool], seconds: float = 10.0) -> None:

@@ -93,21 +93,23 @@ def test_close__gives_up_what_is_in_flight_and_keeps_what_was_received(
     assert engine.stats.in_flight == 0
 
 
-def test_close__stores_records_that_the_store_has_not_taken_yet(engine_for, store, jobs, wait_until):
+def test_close__commits_what_was_put_and_tells_its_block(engine_for, store, jobs, wait_until):
     engine = engine_for()
     store.gate.clear()
 
     with ThreadPoolExecutor(2) as pool:
         block = pool.submit(engine.run, "m", jobs(20))
         wait_until(lambda: engine.stats.replies == 20)
-        assert not store.records
+        assert len(store.records) == 20
+        assert not store.committed
+        assert not block.done()
         closing = pool.submit(engine.close)
         time.sleep(0.1)
         store.gate.set()
         closing.result(10)
         assert kinds(block.result(5)) == ["stored"] * 20
 
-    assert len(store.records) == 20
+    assert len(store.committed) == 20
 
 
 def test_close__twice_and_what_comes_after(engine_for, jobs):
@@ -125,10 +127,11 @@ def test_close__of_an_engine_that_never_ran():
     Engine({}, store=None).close()  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("where", ["problem", "commit_problem"])
 @pytest.mark.parametrize("problem", [OSError(28, "No space left on device"), ValueError("no")])
-def test_run__raises_what_the_store_raises_and_can_go_on(engine_for, remote, store, jobs, problem):
+def test_run__raises_what_the_store_raises_and_can_go_on(engine_for, remote, store, jobs, problem, where):
     engine = engine_for(connections=2)
-    store.problem = problem
+    setattr(store, where, problem)
 
     with pytest.raises(type(problem)) as caught:
         engine.run("m", jobs(500, latency=0.01))
@@ -136,7 +139,7 @@ def test_run__raises_what_the_store_raises_and_can_go_on(engine_for, remote, sto
     assert caught.value is problem
     assert remote.stats()["requests"] < 50, "requests whose replies cannot be stored are paid for in vain"
 
-    store.problem = None
+    setattr(store, where, None)
     assert kinds(engine.run("m", jobs(20, label="after"))) == ["stored"] * 20
     assert remote.stats()["requests"] < 70
 
@@ -188,5 +191,8 @@ def open_files():
 
 
 class Discard:
-    def put_many(self, items):
-        return [True] * len(items)
+    def put(self, key, value):  # noqa: ARG002 - the interface of stores
+        return True
+
+    def commit(self):
+        pass
