@@ -251,7 +251,10 @@ def test_count_trials__a_right_answer_instead_of_a_wrong_one_changes_one_counter
     np.testing.assert_array_equal(change, expected)
 
 
-@given(seeds, st.floats(0, 1000), st.floats(0, 1000))
+prices = st.just(0.0) | st.floats(1e-6, 1000)
+
+
+@given(seeds, prices, prices)
 def test_count_trials__cost_follows_from_the_token_sums(seed, price_prompt, price_completion):
     arrays = draw_arrays(np.random.default_rng(seed), (2, 2, 5, 2))
     counted = count_trials(arrays, price_prompt=price_prompt, price_completion=price_completion)
