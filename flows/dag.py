@@ -158,6 +158,7 @@ def _report(run: str, work: Workspace, block: Block, delivery: Delivery, result:
     transport = int((status == Status.TRANSPORT).sum())
     missing = int((status == Status.MISSING).sum())
     event = BlockDone(
+        key=block.key,
         model=block.window.region.model,
         trials=block.size - missing - transport,
         cached=block.size - delivery.asked,
@@ -193,7 +194,7 @@ def _tally(work: Workspace, block: Block, result: BlockResult) -> npt.NDArray[np
 
 
 def write_region(
-    run: str, window: Window, generation: int, extend: bool, results: Sequence[BlockResult]
+    run: str, window: Window, generation: int, kept: tuple[int, int], results: Sequence[BlockResult]
 ) -> Receipt:
     """Gather a region's blocks and write every array's whole chunk.
 
@@ -201,13 +202,14 @@ def write_region(
     ----------
     generation
         Number of this version of the region; the newest receipt counts.
-    extend
-        Whether the region as stored is kept where the blocks say nothing. Without it the rest is missing.
+    kept
+        Trials and repeats of the region as stored that are kept where the blocks say nothing. The rest is missing,
+        whatever a killed run left there.
     results
         Blocks graded since the region was last written.
     """
     work = workspace(run)
-    arrays = _stored(work, window) if extend else _empty(window)
+    arrays = _base(work, window, kept)
     causes: Counter[str] = Counter()
     for result in results:
         causes.update(result.causes)
@@ -231,17 +233,17 @@ def write_region(
     )
 
 
-def _stored(work: Workspace, window: Window) -> Arrays:
-    """The region as stored, brought to the window's shape."""
-    stored = work.cube.read_region(window.region)
-    return {name: np.ascontiguousarray(values) for name, values in stored.items()}
-
-
-def _empty(window: Window) -> Arrays:
-    return {
+def _base(work: Workspace, window: Window, kept: tuple[int, int]) -> Arrays:
+    """A region of missing trials with what is kept of the stored one, in the window's shape."""
+    arrays: Arrays = {
         variable.name: np.full(window.shape, variable.fill, dtype=variable.dtype)
         for variable in VARIABLES.values()
     }
+    if all(kept):
+        part = (..., slice(kept[0]), slice(kept[1]))
+        for name, values in work.cube.read_region(window.region).items():
+            arrays[name][part] = values[part]
+    return arrays
 
 
 def score(run: str, region: Region) -> npt.NDArray[np.float64]:

@@ -9,18 +9,21 @@ from __future__ import annotations
 import math
 import queue
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from distributed import Client
+from distributed import Client, KilledWorker
 from distributed import Future as DaskFuture
 
+from deploy.clusters import ClusterError
 from flows import dag
 from flows.blocks import Block, Window, cut_blocks
-from flows.events import Event, RegionWritten
+from flows.errors import SweepError
+from flows.events import Event, Noted, RegionWritten
 from flows.worker import RunContext, plugin_name
+from flows.workers import Workers
 from storage.cube import Region
 from storage.lease import Lease
 from storage.ledger import Ledger, Receipt
@@ -28,6 +31,7 @@ from storage.ledger import Ledger, Receipt
 Future = DaskFuture[Any]
 
 _SUM_WIDTH = 16
+_CAUSES = 8
 _POLL_SECONDS = 0.25
 _HALT_SECONDS = 1.0
 FLUSH_SECONDS = 120.0
@@ -43,8 +47,8 @@ class RegionTask:
     """Flat positions to ask for; see `flows.blocks.pending_positions`."""
     generation: int
     """Of the newest receipt; 0 if there is none."""
-    extend: bool
-    """Whether what is stored is kept."""
+    kept: tuple[int, int]
+    """Trials and repeats of what is stored that a receipt vouches for; nothing else is kept."""
 
 
 @dataclass(eq=False)
@@ -53,12 +57,14 @@ class _OpenRegion:
 
     task: RegionTask
     generation: int
-    extend: bool
+    kept: tuple[int, int]
     open_blocks: int = 0
     all_submitted: bool = False
     graded: list[Future] = field(default_factory=list)
     writing: Future | None = None
     written_at: float = field(default_factory=time.monotonic)
+    causes: Counter[str] = field(default_factory=Counter)
+    """Transport errors of this run, by cause."""
 
     @property
     def finished(self) -> bool:
@@ -70,8 +76,23 @@ class _OpenRegion:
 class Budget:
     """How many blocks of one model may be in flight; the model's evaluations share it."""
 
-    depth: int
+    connections: int
+    """Limit of the endpoint, for the whole cluster."""
+    block_size: int
+    """Trials in a block, about."""
+    workers: int = 1
     in_flight: int = 0
+    stopped: bool = False
+
+    @property
+    def depth(self) -> int:
+        """Enough blocks that the connections never wait for the driver."""
+        if self.stopped:
+            return 0
+        if self.connections < self.workers:
+            # Each worker has one connection then, so that the bound holds only over blocks.
+            return self.connections
+        return 2 * self.workers + 2 * -(-self.connections // self.block_size)
 
     @property
     def has_room(self) -> bool:
@@ -82,10 +103,9 @@ class Budget:
 class _Lane:
     """The blocks of one evaluation still to submit, made as they are needed."""
 
-    def __init__(self, tasks: Iterator[RegionTask], block_size: int, budget: Budget) -> None:
+    def __init__(self, tasks: Iterator[RegionTask], budget: Budget) -> None:
         self.budget = budget
         self._tasks = tasks
-        self._block_size = block_size
         self._blocks: Iterator[Block] = iter(())
         self._next: Block | None = None
         self._region: _OpenRegion | None = None
@@ -103,9 +123,9 @@ class _Lane:
             task = next(self._tasks, None)
             if task is None:
                 return None
-            self._region = _OpenRegion(task, task.generation, task.extend)
+            self._region = _OpenRegion(task, task.generation, task.kept)
             self.opened.append(self._region)
-            self._blocks = cut_blocks(task.window, task.positions, self._block_size)
+            self._blocks = cut_blocks(task.window, task.positions, self.budget.block_size)
 
     def stop(self) -> None:
         """Give out no further block."""
@@ -124,8 +144,6 @@ class Driver:
         For each evaluation, its regions with something to do.
     budgets
         For each evaluation, how many blocks may be in flight; evaluations of one model have one budget.
-    block_sizes
-        For each evaluation, about how many trials make a block.
     stale
         Evaluations whose counters in the cube are older than the ledger.
     """
@@ -139,7 +157,6 @@ class Driver:
         *,
         tasks: Sequence[Iterator[RegionTask]],
         budgets: Sequence[Budget],
-        block_sizes: Sequence[int],
         stale: Sequence[int] = (),
         emit: Callable[[Event], None] = lambda _: None,
         flush_seconds: float = FLUSH_SECONDS,
@@ -150,10 +167,8 @@ class Driver:
         self._lease = lease
         self._emit = emit
         self._flush_seconds = flush_seconds
-        self._lanes = [
-            _Lane(iter(task), size, budget)
-            for task, size, budget in zip(tasks, block_sizes, budgets, strict=True)
-        ]
+        self._lanes = [_Lane(iter(task), budget) for task, budget in zip(tasks, budgets, strict=True)]
+        self._workers = Workers(client, context.run, budgets, emit)
         self._newest: dict[Region, Receipt] = ledger.newest()
         self._arrived: queue.SimpleQueue[tuple[Callable[[Future], None], Future]] = queue.SimpleQueue()
         self._scores: dict[Region, Future] = {}
@@ -174,14 +189,20 @@ class Driver:
         Exception
             Whatever a task raised, storage errors above all. What is recorded by then stays recorded.
         """
+        self._workers.look()
         self._top_up()
         while self._busy():
             self._lease.check()
+            self._workers.look()
+            if self.stopped and not self._workers.any:
+                return
             self._take_arrived()
             self._write_due()
             self._analyze_due(last=False)
             self._top_up()
         while self._changed or self._analyzing is not None:
+            self._lease.check()
+            self._workers.look()
             self._analyze_due(last=True)
             self._take_arrived()
 
@@ -190,8 +211,11 @@ class Driver:
         self.stopped = True
 
     def _halt(self) -> None:
+        if self._halted_at < 0:
+            waiting = sum({id(lane.budget): lane.budget.in_flight for lane in self._lanes}.values())
+            self._emit(Noted(f"stopping: {waiting} blocks under way end first; Ctrl-C again to stop at once"))
         for lane in self._lanes:
-            lane.budget.depth = 0
+            lane.budget.stopped = True
             lane.stop()
         # Again and again: a worker that restarts meanwhile has not heard it yet.
         self._halted_at = time.monotonic()
@@ -276,21 +300,23 @@ class Driver:
             self._context.run,
             window,
             region.generation,
-            region.extend,
+            region.kept,
             graded,
             priority=20,
         )
-        region.writing, region.extend, region.written_at = future, True, time.monotonic()
+        region.writing, region.kept, region.written_at = future, window.shape[2:], time.monotonic()
 
         def done(future: Future) -> None:
             _raise_if_failed(future)
             region.writing = None
-            self._record(future.result())
+            self._record(region, future.result())
 
         self._when_done(future, done)
 
-    def _record(self, receipt: Receipt) -> None:
+    def _record(self, region: _OpenRegion, receipt: Receipt) -> None:
         self._lease.check()
+        region.causes.update({cause: int(count) for cause, count in receipt.counts.items()})
+        receipt = replace(receipt, counts={name: float(n) for name, n in region.causes.most_common(_CAUSES)})
         self._ledger.append(receipt)
         self._newest[receipt.region] = receipt
         self._scores[receipt.region] = self._score(receipt.region)
@@ -314,8 +340,15 @@ class Driver:
         def done(future: Future) -> None:
             self._analyzing = None
             _raise_if_failed(future)
+            self._drop_scores(models)
 
         self._when_done(future, done)
+
+    def _drop_scores(self, models: Sequence[int]) -> None:
+        """Let the cluster forget counters that are in the cube and will not change any more."""
+        going_on = {region.task.window.region.model for lane in self._lanes for region in lane.opened}
+        over = set(models) - going_on - self._changed
+        self._scores = {region: future for region, future in self._scores.items() if region.model not in over}
 
     def _model_sum(self, model: int) -> Future:
         """A tree of sums over a model's regions, in the order of the regions whatever finished first."""
@@ -333,13 +366,20 @@ class Driver:
 
 
 def _raise_if_failed(future: Future) -> None:
-    if future.status != "finished":
-        error = future.exception()
-        raise (
-            error
-            if isinstance(error, Exception)
-            else RuntimeError(f"a task of the sweep was {future.status}")
+    if future.status == "finished":
+        return
+    if future.status != "error":
+        raise ClusterError(
+            f"the cluster gave a task of the sweep up ({future.status}): its scheduler may have ended. "
+            f"Run the same command again to resume."
         )
+    error = future.exception()
+    if isinstance(error, KilledWorker):
+        raise SweepError(
+            f"a task of the sweep ({error.task}) saw {error.allowed_failures} workers die",
+            "Look at the workers' memory and logs, then run the same command again to resume",
+        ) from error
+    raise error if isinstance(error, Exception) else RuntimeError(f"a task of the sweep raised {error!r}")
 
 
 def _drain(name: str, dask_worker: Any = None) -> None:  # noqa: ANN401 - Dask's own worker

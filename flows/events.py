@@ -41,8 +41,10 @@ class Traffic:
 
 @dataclass(frozen=True)
 class BlockDone:
-    """A block is graded."""
+    """A block is graded; said again, with the same key, if a worker died and its block was graded anew."""
 
+    key: tuple[int, ...]
+    """Names the block within the run."""
     model: int
     """Index of the evaluation."""
     trials: int

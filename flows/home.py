@@ -99,7 +99,8 @@ class Home:
         positions = positions[(trial < reach[0]) & (repeat < reach[1])]
         if not len(positions):
             return None
-        return RegionTask(window, positions, generation, extend=status is not None)
+        kept = (receipt.trials, receipt.repeats) if receipt is not None and status is not None else (0, 0)
+        return RegionTask(window, positions, generation, kept)
 
     def _covers(self, trials: int, repeats: int, region: Region) -> bool:
         chunks, target = self.cube.chunks, self.target
@@ -108,7 +109,7 @@ class Home:
         return trials >= wanted_trials and repeats >= wanted_repeats
 
     def _trusted_status(self, receipt: Receipt, shape: tuple[int, ...]) -> npt.NDArray[np.uint8] | None:
-        """Status as stored, missing where the cube has still to grow.
+        """Status as stored, missing beyond what the receipt vouches for.
 
         None if the region is not what its receipt says: somebody was killed between writing and recording.
         """
@@ -117,8 +118,9 @@ class Home:
         if region_digest(part) != receipt.digest:
             return None
         status = np.full(shape, Status.MISSING, dtype=np.uint8)
-        stored = arrays["status"]
-        status[:, :, : stored.shape[2], : stored.shape[3]] = stored
+        status[:, :, : receipt.trials, : receipt.repeats] = arrays["status"][
+            :, :, : receipt.trials, : receipt.repeats
+        ]
         return status
 
     def stale(self) -> list[int]:
@@ -248,7 +250,7 @@ def _evaluation_name(item: Mapping[str, Any]) -> str:
 
 
 def _ordered(spec: Mapping[str, Any]) -> str:
-    return json.dumps(spec)
+    return json.dumps(spec, sort_keys=True)
 
 
 def _short(value: object) -> str:

@@ -96,10 +96,10 @@ class Display:
             ("requests/s", f"{rates.replies:.1f}"),
             ("tokens/s", f"{rates.tokens:.0f}"),
             ("in flight", str(traffic.in_flight)),
-            ("cache hits", str(tracker.cached)),
+            ("cached", str(tracker.cached)),
             ("errors", errors),
-            ("elapsed", _duration(tracker.seconds)),
             ("ETA", _duration((total - done) / rates.trials) if rates.trials else "–"),
+            ("after", _duration(tracker.seconds)),
         ]
 
     def _render(self) -> Group:
@@ -113,6 +113,7 @@ class Display:
         )
         bar.add_task("", total=total or None, completed=done)
         facts = Text("  ").join(Text.assemble((f"{name} ", "dim"), value) for name, value in self._facts())
+        facts.no_wrap, facts.overflow = True, "ellipsis"
         return Group(bar.get_renderable(), facts, self._models())
 
     def _models(self) -> Table:

@@ -47,7 +47,7 @@ class RunSummary:
     cached: int
     """Trials that the cache answered in this run."""
     sent: int
-    """Requests sent, retries included."""
+    """Requests sent, retries included; what a killed worker sent in its last half second is not known."""
     prompt_tokens: int
     completion_tokens: int
     retries: dict[str, int] = field(default_factory=dict)
@@ -78,7 +78,7 @@ class Tracker:
         self._done: Counter[int] = Counter()
         self.started: Started | None = None
         self.begun = time.monotonic()
-        self.blocks = 0
+        self._seen: set[tuple[int, ...]] = set()
         self.cached = 0
         self.transport = 0
         self.causes: Counter[str] = Counter()
@@ -95,7 +95,10 @@ class Tracker:
                 self._add_block(event)
 
     def _add_block(self, event: BlockDone) -> None:
-        self.blocks += 1
+        key = tuple(event.key)
+        if key in self._seen:
+            return
+        self._seen.add(key)
         self.cached += event.cached
         self.transport += event.transport
         self.causes.update(event.causes)
@@ -103,6 +106,11 @@ class Tracker:
         self._done[event.model] += event.trials
         tally = np.array(event.tally, dtype=np.float64)
         self._tallies[event.model] = tally + self._tallies.get(event.model, 0.0)
+
+    @property
+    def blocks(self) -> int:
+        """Blocks graded by this run."""
+        return len(self._seen)
 
     @property
     def seconds(self) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
 import socket
@@ -87,6 +88,10 @@ def run(
     DeployError
         If the cluster or a managed server does not start.
     """
+    if getattr(multiprocessing.current_process(), "_inheriting", False):
+        raise SystemExit  # a worker process that runs its parent's script: the parent tells, once
+    if cluster is not None and (scheduler is not None or workers is not None):
+        raise SweepError("`cluster` excludes `scheduler` and `workers`", "Give one of them")
     settings = _settings(config, cube, cache)
     plan = build_plan(settings)
     if cluster is None:
@@ -96,6 +101,8 @@ def run(
     home = open_home(plan, settings.cube)
     open_cache(settings.cache)  # told now, not by a worker later
     with Lease.acquire(home.lease_path) as lease:
+        # Read again: whoever held the lease a moment ago may have grown the cube and added to the ledger.
+        home = open_home(plan, settings.cube)
         home.grow()
         home.note({"cache": _absolute(settings.cache), "name": settings.name})
         return _Run(home, settings, cluster, lease, subscribers, flush_seconds).run()
@@ -165,65 +172,50 @@ class _Run:
         names = {self._home.plan.evaluations[i].model for i, count in enumerate(left) if count}
         asked = [model for model in self._settings.models if model.name in names]
         with ExitStack() as stack:
+            interrupt = stack.enter_context(stop_on_interrupt())
             routes = stack.enter_context(serve_models(asked, self._note))
             client = stack.enter_context(self._cluster.connect())
             addresses = list(client.scheduler_info(n_workers=-1)["workers"])
             self._check_workers(client, asked, addresses)
-            context = self._context(routes, len(addresses))
+            context = self._context(routes)
             client.subscribe_topic(topic(self._id), self._receive)
             stack.callback(_forget_run, client, self._id)
             _register(client, SweepPlugin(context))
             self._note(f"{len(addresses)} workers, dashboard {client.dashboard_link}")
-            driver = self._driver(client, context, left, stale)
-            with stop_on_interrupt(driver.stop, self._note):
-                driver.run()
+            driver = self._driver(client, context, left, stale, len(addresses))
+            interrupt.stop = driver.stop
+            driver.run()
             self._wait_for_reports(client, driver.blocks)
         return "stopped" if driver.stopped else "complete"
 
     def _driver(
-        self, client: Client, context: RunContext, left: Sequence[int], stale: Sequence[int]
+        self, client: Client, context: RunContext, left: Sequence[int], stale: Sequence[int], workers: int
     ) -> Driver:
         models = range(len(self._home.plan.evaluations))
-        sizes = [self._block_size(context, model, left[model]) for model in models]
         return Driver(
             client,
             context,
             self._home.ledger,
             self._lease,
             tasks=[self._home.tasks(model) for model in models],
-            budgets=self._budgets(context, sizes),
-            block_sizes=sizes,
+            budgets=self._budgets(context, left, workers),
             stale=stale,
             emit=self._emit,
             flush_seconds=self._flush_seconds,
         )
 
-    def _block_size(self, context: RunContext, model: int, left: int) -> int:
-        """Trials in a block: enough to be worth a task, few enough to share out and to see progress."""
-        route = context.routes.get(self._home.plan.evaluations[model].model)
-        if route is None or left > _LARGE_SWEEP:
-            return _LARGEST_BLOCK
-        several_rounds = 8 * route.endpoint.connections // context.workers
-        shared_out = left // (4 * context.workers)
-        return max(_SMALLEST_BLOCK, min(_LARGEST_BLOCK, several_rounds, shared_out))
-
-    def _budgets(self, context: RunContext, sizes: Sequence[int]) -> list[Budget]:
+    def _budgets(self, context: RunContext, left: Sequence[int], workers: int) -> list[Budget]:
+        """The budget of each evaluation; those of one model have one in common."""
         names = [evaluation.model for evaluation in self._home.plan.evaluations]
-        budgets = {name: Budget(self._depth(context, i, sizes[i])) for i, name in enumerate(names)}
+        budgets = {}
+        for name in dict.fromkeys(names):
+            route = context.routes.get(name)
+            connections = route.endpoint.connections if route is not None else 1
+            most = max(count for count, other in zip(left, names, strict=True) if other == name)
+            budgets[name] = Budget(connections, block_size(most, connections, workers))
         return [budgets[name] for name in names]
 
-    def _depth(self, context: RunContext, model: int, block_size: int) -> int:
-        """Blocks of an evaluation in flight: enough that its connections never wait for the driver."""
-        route = context.routes.get(self._home.plan.evaluations[model].model)
-        if route is None:
-            return 0
-        connections, workers = route.endpoint.connections, context.workers
-        if connections < workers:
-            # Each worker has one connection then, so that the bound holds only over blocks.
-            return connections
-        return 2 * workers + 2 * -(-connections // block_size)
-
-    def _context(self, routes: Mapping[str, Route], workers: int) -> RunContext:
+    def _context(self, routes: Mapping[str, Route]) -> RunContext:
         plan = self._home.plan
         return RunContext(
             run=self._id,
@@ -234,7 +226,6 @@ class _Run:
             cube=_absolute(self._settings.cube),
             cache=_absolute(self._settings.cache),
             routes=routes,
-            workers=workers,
         )
 
     def _check_workers(self, client: Client, models: Sequence[ModelConfig], addresses: Sequence[str]) -> None:
@@ -288,10 +279,12 @@ class _Run:
         models, transport = [], home.transport()
         for i, label in enumerate(plan.labels):
             left = sum(len(task.positions) for task in home.tasks(i))
-            models.append(ModelSummary(label, each, each - left, transport[i]))
+            models.append(ModelSummary(label, each, each - left, min(left, transport[i])))
         done = sum(model.done for model in models)
         traffic = tracker.traffic()
-        if reason == "complete" and done < each * len(models):
+        if done == each * len(models):
+            reason = "complete"
+        elif reason == "complete":
             reason = "incomplete"
         return RunSummary(
             reason=reason,
@@ -300,7 +293,7 @@ class _Run:
             seconds=tracker.seconds,
             trials=each * len(models),
             done=done,
-            transport=sum(transport),
+            transport=sum(model.transport for model in models),
             cached=tracker.cached,
             sent=traffic.sent,
             prompt_tokens=traffic.prompt_tokens,
@@ -312,31 +305,44 @@ class _Run:
         )
 
 
+def block_size(left: int, connections: int, workers: int) -> int:
+    """Trials in a block: enough to be worth a task, few enough to share out and to see progress."""
+    if left > _LARGE_SWEEP:
+        return _LARGEST_BLOCK
+    several_rounds, shared_out = 8 * connections // workers, left // (4 * workers)
+    return max(_SMALLEST_BLOCK, min(_LARGEST_BLOCK, several_rounds, shared_out))
+
+
+class Interrupt:
+    """What Ctrl-C and SIGTERM do: at first what `stop` is set to, the next time, or without it, end at once."""
+
+    def __init__(self) -> None:
+        self.stop: Callable[[], None] | None = None
+
+    def __call__(self, number: int, frame: object) -> None:  # noqa: ARG002 - the interface of handlers
+        """Handle a signal."""
+        if self.stop is None:
+            raise KeyboardInterrupt
+        stop, self.stop = self.stop, None
+        stop()
+
+
 @contextmanager
-def stop_on_interrupt(stop: Callable[[], None], note: Callable[[str], None]) -> Iterator[None]:
-    """Let Ctrl-C (or SIGTERM) stop the sweep in good order, and a second one at once.
+def stop_on_interrupt() -> Iterator[Interrupt]:
+    """Handle signals while the context lasts.
 
     In a thread other than the main one signals are left alone, and the caller gets its ``KeyboardInterrupt``.
     """
+    interrupt = Interrupt()
     if threading.current_thread() is not threading.main_thread():
-        yield
+        yield interrupt
         return
-    seen: list[int] = []
-
-    def handle(number: int, frame: object) -> None:  # noqa: ARG001 - the interface of handlers
-        if seen:
-            raise KeyboardInterrupt
-        seen.append(number)
-        stop()
-
-    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.signal(number, interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield
+        yield interrupt
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-        if seen:
-            note("stopped on request")
 
 
 def _register(client: Client, plugin: SweepPlugin) -> None:

@@ -6,6 +6,7 @@ own under the run's name, and takes it away when it ends.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import threading
 from collections import OrderedDict
@@ -57,8 +58,6 @@ class RunContext:
     """URL."""
     routes: Mapping[str, Route]
     """By label of the model."""
-    workers: int
-    """Number of workers that share the endpoints' limits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +72,12 @@ class Prepared:
 class Workspace:
     """A run's state on one worker. Safe to use from several task threads at once."""
 
-    def __init__(self, context: RunContext, rank: int = -1) -> None:
+    def __init__(self, context: RunContext) -> None:
         self.context = context
         self.plan = Plan.from_spec(context.spec, context.trials, context.repeats)
         self.cache: Cache = open_cache(context.cache)
-        self._rank = rank
+        self._share = (0, 0)
+        self._drained = False
         self._lock = threading.Lock()
         self._recent: OrderedDict[tuple[int, ...], list[Prepared]] = OrderedDict()
         self._engine: Engine | None = None
@@ -92,8 +92,18 @@ class Workspace:
         with self._lock:
             if self._engine is None:
                 endpoints = {name: route.endpoint for name, route in self.context.routes.items()}
-                self._engine = Engine(endpoints, self.cache, workers=self.context.workers, rank=self._rank)
+                workers, rank = self._share
+                self._engine = Engine(endpoints, self.cache, workers=workers, rank=rank)
+                if self._drained:
+                    self._engine.drain()
             return self._engine
+
+    def share_out(self, workers: int, rank: int) -> None:
+        """Be one of so many workers that share the endpoints; nothing is sent before this was said."""
+        with self._lock:
+            self._share = (workers, rank)
+            if self._engine is not None:
+                self._engine.share_out(workers, rank)
 
     def traffic(self, worker: str) -> Traffic | None:
         """Totals of what this worker sent so far; None before the first request."""
@@ -102,7 +112,10 @@ class Workspace:
 
     def drain(self) -> None:
         """Start no further request."""
-        self.engine().drain()
+        with self._lock:
+            self._drained = True
+            if self._engine is not None:
+                self._engine.drain()
 
     def prepare(self, block: Block) -> list[Prepared]:
         """The trials of a block with their requests, made anew unless they were made here a moment ago."""
@@ -181,8 +194,7 @@ class SweepPlugin(WorkerPlugin):
         """Open the workspace and report its traffic twice a second."""
         from tornado.ioloop import PeriodicCallback
 
-        rank = worker.name if isinstance(worker.name, int) else -1
-        self.workspace = Workspace(self.context, rank)
+        self.workspace = Workspace(self.context)
         self.label = f"{worker.address}/{os.getpid()}"
 
         def report() -> None:
@@ -194,13 +206,13 @@ class SweepPlugin(WorkerPlugin):
         self._timer = PeriodicCallback(report, _REPORT_MS)
         self._timer.start()
 
-    def teardown(self, worker: Worker) -> None:  # noqa: ARG002 - the interface of plugins
-        """Close the workspace."""
+    async def teardown(self, worker: Worker) -> None:  # noqa: ARG002 - the interface of plugins
+        """Close the workspace, off the worker's event loop: it waits for the disk."""
         if self._timer is not None:
             self._timer.stop()
             self._report()
         if self.workspace is not None:
-            self.workspace.close()
+            await asyncio.to_thread(self.workspace.close)
 
     def __getstate__(self) -> dict[str, Any]:
         """Travel without the workspace: it belongs to one process."""

@@ -58,7 +58,7 @@ class ExistingScheduler(Cluster):
             raise ClusterError(
                 f"scheduler '{self.address}' cannot be reached within {self.timeout:g} s "
                 f"({type(error).__name__}). Check the address, and that `dask scheduler` runs there."
-            ) from error
+            ) from None  # the error holds on to the half-built client
         with client:
             self._wait_for_worker(client)
             ensure_code(client)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import os
 import signal
@@ -12,15 +11,15 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 
 import dask
-from distributed import Client, LocalCluster, Worker, WorkerPlugin
+from distributed import Client, LocalCluster
 
 from deploy.clusters.base import Cluster, ClusterError
 
 _MOST_WORKERS = 8
 
 _SETTINGS = {
-    # One poisonous task marks every task on its worker as suspicious; the driver counts attempts itself.
-    "distributed.scheduler.allowed-failures": 100,
+    # A task that kills its worker marks all others there as suspicious, so that three would blame the innocent.
+    "distributed.scheduler.allowed-failures": 20,
     # Blocks wait for the network in threads that were given back, not in the queue.
     "distributed.scheduler.work-stealing": True,
     "distributed.worker.daemon": True,
@@ -35,15 +34,17 @@ _SETTINGS = {
 }
 
 
-class IgnoreInterrupt(WorkerPlugin):
-    """Leaves Ctrl-C to the driver: the terminal sends it to every process of the group."""
+@contextmanager
+def interrupts_blocked() -> Iterator[None]:
+    """Block Ctrl-C in what is started meanwhile, threads and processes, and in what those start later.
 
-    name = "evalcube-ignore-interrupt"
-
-    def setup(self, worker: Worker) -> None:  # noqa: ARG002 - the interface of plugins
-        """Ignore the signal in this worker."""
-        with contextlib.suppress(ValueError):  # a worker that does not run in its main thread never gets it
-            signal.signal(signal.SIGINT, signal.SIG_IGN)
+    The terminal sends it to every process of the group; it is for the driver alone, which gets it afterwards.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @dataclass(frozen=True)
@@ -71,21 +72,22 @@ class LocalProcesses(Cluster):
         workers = self.workers or min(os.cpu_count() or 1, _MOST_WORKERS)
         with tempfile.TemporaryDirectory(prefix="evalcube-") as scratch, dask.config.set(_SETTINGS):
             try:
-                cluster = LocalCluster(
-                    n_workers=workers,
-                    threads_per_worker=self.threads,
-                    processes=True,
-                    dashboard_address="127.0.0.1:0",
-                    scheduler_kwargs={"dashboard": self.dashboard},
-                    host="127.0.0.1",
-                    local_directory=scratch,
-                    silence_logs=logging.CRITICAL,  # what fails is told by the driver, once
-                )
+                with interrupts_blocked():
+                    cluster = LocalCluster(
+                        n_workers=workers,
+                        threads_per_worker=self.threads,
+                        processes=True,
+                        dashboard_address="127.0.0.1:0",
+                        scheduler_kwargs={"dashboard": self.dashboard},
+                        host="127.0.0.1",
+                        local_directory=scratch,
+                        silence_logs=logging.CRITICAL,  # what fails is told by the driver, once
+                    )
             except (OSError, RuntimeError, TimeoutError) as error:
                 raise ClusterError(
                     f"{workers} local worker processes could not be started: {error}. "
-                    f"Give fewer workers, or free memory and ports on this machine."
+                    f"In a script, call run() under `if __name__ == '__main__':`. Else give fewer workers, or free "
+                    f"memory and ports on this machine."
                 ) from error
             with cluster, Client(cluster, set_as_default=False) as client:
-                client.register_plugin(IgnoreInterrupt())
                 yield client

@@ -38,7 +38,8 @@ class Engine:
     store
         Where final replies are put before their request counts as done.
     workers, rank
-        Number of engines that share the endpoints, and this one's place among them.
+        Number of engines that share the endpoints, and this one's place among them. With 0 workers nothing is sent
+        until `share_out` tells better.
     """
 
     def __init__(
@@ -76,6 +77,12 @@ class Engine:
             return block.future.result()
         finally:
             block.waiting = False
+
+    def share_out(self, workers: int, rank: int) -> None:
+        """Take another share of the endpoints' connections; requests in flight above it end as usual."""
+        with self._state:
+            if not self._closed:
+                self._loop.call_soon_threadsafe(self._resize, workers, rank)
 
     def drain(self) -> None:
         """Start no further request; those in flight end as usual, the others come back as skipped."""
@@ -125,6 +132,11 @@ class Engine:
             self._lanes[model] = lane
         return self._lanes[model]
 
+    def _resize(self, workers: int, rank: int) -> None:
+        self._share = {name: endpoint.share(workers, rank) for name, endpoint in self._endpoints.items()}
+        for name, lane in self._lanes.items():
+            lane.resize(self._share[name])
+
     def _halt(self) -> None:
         self._halted = True
         for lane in self._lanes.values():
@@ -149,15 +161,17 @@ class _Lane:
         self._proxy = endpoint.proxy()
         key = endpoint.key()
         self._secret = key.encode() if key is not None and len(key) >= _SHORTEST_SECRET else None
-        self._session = _session(endpoint, key, width)
-        self._breaker = Breaker(max(2, min(width, 8)))
+        self._session = _session(endpoint, key)
+        self._breaker = Breaker(max(2, min(endpoint.connections, 8)))
         self._down: Reply | None = None
         """Why the endpoint was given up."""
         self._halted = False
         self._stopped = asyncio.Event()
         """Set when the lane sends nothing more, for whichever reason."""
-        self._queue: asyncio.Queue[Pending] = asyncio.Queue()
-        self._carriers = [asyncio.get_running_loop().create_task(self._carry()) for _ in range(width)]
+        self._queue: asyncio.Queue[Pending | None] = asyncio.Queue()
+        self._width = 0
+        self._carriers: set[asyncio.Task[None]] = set()
+        self.resize(width)
 
     def put(self, pending: Pending) -> None:
         """Queue a job, or answer it at once where nothing is sent any more."""
@@ -168,25 +182,41 @@ class _Lane:
         else:
             self._queue.put_nowait(pending)
 
+    def resize(self, width: int) -> None:
+        """Carry on with so many connections."""
+        self._width = width
+        for _ in range(width - len(self._carriers)):
+            carrier = asyncio.get_running_loop().create_task(self._carry())
+            self._carriers.add(carrier)
+        # Idle ones wake up and find that they are too many.
+        for _ in range(len(self._carriers) - width):
+            self._queue.put_nowait(None)
+
     def halt(self) -> None:
         """Send nothing more but what is in flight."""
         self._halted = True
         self._stop()
 
     async def close(self) -> None:
-        for carrier in self._carriers:
+        carriers = tuple(self._carriers)
+        for carrier in carriers:
             carrier.cancel()
-        await asyncio.gather(*self._carriers, return_exceptions=True)
+        await asyncio.gather(*carriers, return_exceptions=True)
         await self._session.close()
 
     def _stop(self) -> None:
         self._stopped.set()
         while not self._queue.empty():
-            self.put(self._queue.get_nowait())
+            pending = self._queue.get_nowait()
+            if pending is not None:
+                self.put(pending)
 
     async def _carry(self) -> None:
-        while True:
+        me = asyncio.current_task()
+        while len(self._carriers) <= self._width or me is None:
             pending = await self._queue.get()
+            if pending is None:
+                continue
             if not pending.wanted:
                 pending.resolve(Result.skipped())
                 continue
@@ -194,6 +224,7 @@ class _Lane:
                 await self._deliver(pending)
             except Exception as error:  # noqa: BLE001 - a bug must end the block, not the connection
                 pending.fail(error)
+        self._carriers.discard(me)
 
     async def _deliver(self, pending: Pending) -> None:
         reply, record = await self._attempt(pending.job)
@@ -263,13 +294,13 @@ class _Lane:
         return reply, Record(status, latency, body).encode()
 
 
-def _session(endpoint: Endpoint, key: str | None, width: int) -> aiohttp.ClientSession:
+def _session(endpoint: Endpoint, key: str | None) -> aiohttp.ClientSession:
     headers = {"content-type": "application/json", "user-agent": "evalcube"}
     headers |= {name.lower(): value for name, value in endpoint.headers.items()}
     if key is not None:
         headers["authorization"] = f"Bearer {key}"
     return aiohttp.ClientSession(
-        connector=aiohttp.TCPConnector(limit=width, ssl=endpoint.tls(), keepalive_timeout=60),
+        connector=aiohttp.TCPConnector(limit=0, ssl=endpoint.tls(), keepalive_timeout=60),
         timeout=aiohttp.ClientTimeout(total=endpoint.timeout, sock_connect=min(30.0, endpoint.timeout)),
         headers=headers,
         cookie_jar=aiohttp.DummyCookieJar(),

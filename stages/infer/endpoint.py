@@ -64,11 +64,13 @@ class Endpoint:
         return value
 
     def share(self, workers: int, rank: int) -> int:
-        """Connections of one worker out of `workers`: an equal part, at least one.
+        """Connections of one worker out of `workers`: an equal part, at least one; none while `workers` is 0.
 
         Where there are fewer connections than workers, the driver bounds the blocks in flight instead.
         """
-        whole, rest = divmod(self.connections, max(workers, 1))
+        if workers == 0:
+            return 0
+        whole, rest = divmod(self.connections, workers)
         return max(1, whole + (1 if 0 <= rank < rest else 0))
 
     def proxy(self) -> str | None:

@@ -10,7 +10,7 @@ import pytest
 from deploy.clusters import LocalProcesses
 from flows.errors import SweepError
 from flows.sweep import run
-from storage.cube import Cube
+from storage.cube import Cube, Region
 from storage.errors import LeaseHeldError
 from storage.ledger import Ledger
 from tests.flows.support import (
@@ -168,6 +168,31 @@ def test_run__counters_left_behind_by_a_kill_are_brought_up_to_date(tmp_path, si
     run(config, cluster=TWO)
 
     np.testing.assert_array_equal(Cube.open(config["cube"]).read_counters(), right)
+
+
+def test_run__a_region_written_but_not_recorded_is_done_again(tmp_path, simulator):
+    config = sweep_config(tmp_path, simulator.base_url, trials=8)
+    run(config, cluster=TWO)
+    side = Cube.open(config["cube"]).side
+    ledger = (side / "ledger.jsonl").read_bytes()
+    early = Cube.open(config["cube"]).read_counters()
+    run({**config, "trials": 32}, cluster=TWO)
+    right = arrays(config["cube"])
+    # As a kill leaves it between writing the grown region and recording it, with part of an array torn.
+    (side / "ledger.jsonl").write_bytes(ledger)
+    cube = Cube.open(config["cube"], writable=True)
+    cube.write_counters({0: early[0]})
+    region = cube.read_region(Region(0, 0, 0))
+    region["tokens"][..., 8:, :] = -1
+    cube.write_region(Region(0, 0, 0), region)
+    sent = simulator_stats(simulator)["requests"]
+
+    summary = run({**config, "trials": 32}, cluster=TWO)
+
+    assert (summary.reason, summary.sent, summary.cached) == ("complete", 0, 24 * 5)
+    assert simulator_stats(simulator)["requests"] == sent
+    for name, values in arrays(config["cube"]).items():
+        np.testing.assert_array_equal(values, right[name], name)
 
 
 def test_run__transport_errors_are_no_answers_and_are_finished_by_the_next_run(tmp_path, simulator):

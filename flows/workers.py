@@ -1,0 +1,101 @@
+"""Watches a cluster's workers: shares the endpoints' connections out among them, and tells when there are none."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol
+
+from distributed import Client
+
+from deploy.clusters import ClusterError
+from flows.events import Event, Noted
+from flows.worker import plugin_name
+
+_LOOK_SECONDS = 1.0
+_NOTE_SECONDS = 5.0
+_PATIENCE_SECONDS = 60.0
+
+
+class Shared(Protocol):
+    """Something that depends on the number of workers."""
+
+    workers: int
+
+
+class Workers:
+    """The workers of a run.
+
+    A worker sends nothing before it has been told its share, so that one that joins or restarts never adds
+    connections to those that are there already; what is in flight above a share that shrinks ends as usual.
+    """
+
+    def __init__(
+        self, client: Client, run: str, shared: Iterable[Shared], emit: Callable[[Event], None]
+    ) -> None:
+        self._client = client
+        self._run = run
+        self._shared = tuple(shared)
+        self._emit = emit
+        self._there: list[str] = []
+        self._told: list[str] = []
+        self._looked_at = -math.inf
+        self._gone_at: float | None = None
+        self._noted = False
+
+    @property
+    def any(self) -> bool:
+        """Whether there were workers at the last look."""
+        return bool(self._there)
+
+    def look(self) -> None:
+        """See who is there, at most once a second.
+
+        Raises
+        ------
+        ClusterError
+            If there has been no worker for a minute.
+        """
+        now = time.monotonic()
+        if now - self._looked_at < _LOOK_SECONDS:
+            return
+        self._looked_at = now
+        try:
+            self._there = sorted(self._client.scheduler_info(n_workers=-1)["workers"])
+            if self._there != self._told:
+                self._share_out()
+        except (OSError, TimeoutError):
+            return  # a scheduler that went away shows in the futures
+        self._mind_absence(now)
+
+    def _share_out(self) -> None:
+        for item in self._shared:
+            item.workers = max(len(self._there), 1)
+        ranks = {address: rank for rank, address in enumerate(self._there)}
+        answers = self._client.run(_take_share, plugin_name(self._run), ranks, on_error="ignore")
+        # A worker that is still starting has no plugin yet: it is told at the next look.
+        self._told = sorted(address for address, told in answers.items() if told is True)
+
+    def _mind_absence(self, now: float) -> None:
+        if self._there:
+            self._gone_at, self._noted = None, False
+            return
+        self._gone_at = now if self._gone_at is None else self._gone_at
+        if now - self._gone_at > _PATIENCE_SECONDS:
+            raise ClusterError(
+                f"the cluster has had no worker for {_PATIENCE_SECONDS:g} s: they died or were stopped. "
+                f"Look at their memory and logs, start some, and run the same command again to resume."
+            )
+        if now - self._gone_at > _NOTE_SECONDS and not self._noted:
+            self._noted = True
+            self._emit(Noted("the cluster has no workers at the moment; waiting for some"))
+
+
+def _take_share(name: str, ranks: dict[str, int], dask_worker: Any = None) -> bool:  # noqa: ANN401 - Dask's own
+    """Runs on every worker: so many share the endpoints, and this is its place among them."""
+    plugin = dask_worker.plugins.get(name)
+    if plugin is None or plugin.workspace is None or dask_worker.address not in ranks:
+        return False
+    plugin.workspace.share_out(len(ranks), ranks[dask_worker.address])
+    return True
