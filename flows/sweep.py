@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import signal
 import socket
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -24,6 +23,7 @@ from flows.driver import FLUSH_SECONDS, Budget, Driver
 from flows.errors import SweepError
 from flows.events import Event, Finished, Noted, Started, Subscriber, Traffic, from_message, topic
 from flows.home import Home, open_home
+from flows.interrupts import stop_on_interrupt
 from flows.plan import build_plan
 from flows.serving import is_managed, serve_models
 from flows.summary import ModelSummary, RunSummary, Tracker
@@ -174,7 +174,8 @@ class _Run:
         with ExitStack() as stack:
             interrupt = stack.enter_context(stop_on_interrupt())
             routes = stack.enter_context(serve_models(asked, self._note))
-            client = stack.enter_context(self._cluster.connect())
+            with interrupt.held():
+                client = stack.enter_context(self._cluster.connect())
             addresses = list(client.scheduler_info(n_workers=-1)["workers"])
             self._check_workers(client, asked, addresses)
             context = self._context(routes)
@@ -311,38 +312,6 @@ def block_size(left: int, connections: int, workers: int) -> int:
         return _LARGEST_BLOCK
     several_rounds, shared_out = 8 * connections // workers, left // (4 * workers)
     return max(_SMALLEST_BLOCK, min(_LARGEST_BLOCK, several_rounds, shared_out))
-
-
-class Interrupt:
-    """What Ctrl-C and SIGTERM do: at first what `stop` is set to, the next time, or without it, end at once."""
-
-    def __init__(self) -> None:
-        self.stop: Callable[[], None] | None = None
-
-    def __call__(self, number: int, frame: object) -> None:  # noqa: ARG002 - the interface of handlers
-        """Handle a signal."""
-        if self.stop is None:
-            raise KeyboardInterrupt
-        stop, self.stop = self.stop, None
-        stop()
-
-
-@contextmanager
-def stop_on_interrupt() -> Iterator[Interrupt]:
-    """Handle signals while the context lasts.
-
-    In a thread other than the main one signals are left alone, and the caller gets its ``KeyboardInterrupt``.
-    """
-    interrupt = Interrupt()
-    if threading.current_thread() is not threading.main_thread():
-        yield interrupt
-        return
-    before = {number: signal.signal(number, interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield interrupt
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _register(client: Client, plugin: SweepPlugin) -> None:

@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from multiprocessing import resource_tracker
 
 import dask
 from distributed import Client, LocalCluster
@@ -40,6 +41,7 @@ def interrupts_blocked() -> Iterator[None]:
 
     The terminal sends it to every process of the group; it is for the driver alone, which gets it afterwards.
     """
+    resource_tracker.ensure_running()  # its first start would unblock the signal again
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield

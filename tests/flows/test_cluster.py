@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from contextlib import contextmanager
 from pathlib import Path
@@ -76,12 +77,100 @@ def test_run__a_killed_worker_costs_no_trial(tmp_path, simulator):
     assert_same_cube(config["cube"], calm["cube"])
 
 
+class Open(LocalProcesses):
+    """A local cluster that a test can get at while a sweep runs."""
+
+    def connect(self):
+        return self._open()
+
+    @contextmanager
+    def _open(self):
+        with LocalProcesses.connect(self) as client:
+            CLIENTS.append(client)
+            try:
+                yield client
+            finally:
+                CLIENTS.clear()
+
+
+CLIENTS = []
+
+
+def once_running(action):
+    """A subscriber that acts on the first graded block."""
+    done = []
+
+    def act(event):
+        if isinstance(event, BlockDone) and not done:
+            done.append(event)
+            threading.Thread(target=action).start()
+
+    return act
+
+
+def slow_config(tmp_path, simulator, connections, **changes):
+    config = sweep_config(tmp_path, simulator.base_url, **changes)
+    config["models"][0]["simulate"]["latency"] = 0.1
+    config["models"][0]["limits"]["connections"] = connections
+    return config
+
+
+def test_run__workers_that_join_add_no_connections(tmp_path, simulator):
+    config = slow_config(tmp_path, simulator, 4, trials=80)
+    join = once_running(lambda: CLIENTS[0].cluster.scale(3))
+
+    summary = run(config, cluster=Open(workers=1, dashboard=False), subscribers=[join])
+
+    assert summary.reason == "complete"
+    # What a shrinking share has in flight ends as usual while a new worker begins.
+    assert simulator_stats(simulator)["most_in_flight"] <= 4 + 2
+
+
+def test_run__more_workers_than_connections_keep_to_the_limit(tmp_path, simulator):
+    config = slow_config(tmp_path, simulator, 1, trials=8)
+
+    summary = run(config, cluster=LocalProcesses(workers=3, dashboard=False))
+
+    assert summary.reason == "complete"
+    assert simulator_stats(simulator)["most_in_flight"] == 1
+
+
+def test_run__ends_with_a_message_when_no_worker_is_left(tmp_path, simulator, monkeypatch):
+    monkeypatch.setattr("flows.workers._PATIENCE_SECONDS", 2.0)
+    monkeypatch.setattr("flows.workers._NOTE_SECONDS", 0.5)
+    config = slow_config(tmp_path, simulator, 2, trials=80)
+    notes = []
+    leave = once_running(lambda: CLIENTS[0].cluster.scale(0))
+
+    with pytest.raises(ClusterError, match="has had no worker for 2 s"):
+        run(
+            config,
+            cluster=Open(workers=1, dashboard=False),
+            subscribers=[leave, lambda event: notes.append(getattr(event, "message", ""))],
+        )
+
+    assert any("no workers at the moment" in note for note in notes)
+    assert run(config, cluster=LocalProcesses(workers=1, dashboard=False)).reason == "complete"
+
+
+def test_run__ends_with_a_message_when_the_scheduler_dies(tmp_path, simulator):
+    config = slow_config(tmp_path, simulator, 2, trials=80)
+    processes = []
+
+    with dask_cluster(tmp_path, processes=processes) as address:
+        kill = once_running(processes[0].kill)
+        with pytest.raises(ClusterError, match="its scheduler may have ended"):
+            run(config, scheduler=address, subscribers=[kill])
+
+    assert run(config, cluster=LocalProcesses(workers=1, dashboard=False)).reason == "complete"
+
+
 @contextmanager
-def dask_cluster(folder, *, workers=2, env=None):
-    """A scheduler and workers in processes that cannot import evalcube."""
+def dask_cluster(folder, *, workers=2, env=None, processes=None):
+    """A scheduler and workers in processes that cannot import evalcube; they are appended to `processes`."""
     clean = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     clean.update(env or {})
-    processes = []
+    processes = [] if processes is None else processes
 
     def start(*arguments):
         # -P and -s: neither the current folder nor the user's site may lend our code; the finder of an editable

@@ -1,0 +1,56 @@
+"""Ctrl-C and SIGTERM in; a sweep that stops in good order out, or at once."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+
+class Interrupt:
+    """What a signal does: at first what `stop` is set to; the next time, or without it, ``KeyboardInterrupt``."""
+
+    def __init__(self) -> None:
+        self.stop: Callable[[], None] | None = None
+        self._held = False
+        self._pending = False
+
+    def __call__(self, number: int, frame: object) -> None:  # noqa: ARG002 - the interface of handlers
+        """Handle a signal."""
+        if self._held and not self._pending:
+            self._pending = True
+            return
+        if self.stop is None:
+            raise KeyboardInterrupt
+        stop, self.stop = self.stop, None
+        stop()
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Put a first signal off to the end of the context, so that what is begun there is not left half-built."""
+        self._held = True
+        try:
+            yield
+        finally:
+            self._held = False
+        if self._pending:
+            raise KeyboardInterrupt
+
+
+@contextmanager
+def stop_on_interrupt() -> Iterator[Interrupt]:
+    """Handle signals while the context lasts.
+
+    In a thread other than the main one signals are left alone, and the caller gets its ``KeyboardInterrupt``.
+    """
+    interrupt = Interrupt()
+    if threading.current_thread() is not threading.main_thread():
+        yield interrupt
+        return
+    before = {number: signal.signal(number, interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield interrupt
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
