@@ -28,6 +28,7 @@ LEDGER, LEASE, NOTES = "ledger.jsonl", "lease.json", "sweep.json"
 """Names of a sweep's records beside its cube."""
 
 _SHOWN_DIFFERENCES = 6
+_CHANGING = ("facets", "price_prompt", "price_completion")
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,7 @@ class Home:
         """At the size that the cube has once it has grown to the target."""
         self.ledger = Ledger(cube.side / LEDGER)
         self._newest = self.ledger.newest()
+        self._repriced: set[int] = set()
 
     @property
     def lease_path(self) -> Path:
@@ -64,6 +66,17 @@ class Home:
         sizes = self.cube.sizes
         if (sizes["trial"], sizes["repeat"]) != (self.plan.trials, self.plan.repeats):
             self.cube.grow(trial=self.plan.trials, repeat=self.plan.repeats)
+
+    def relabel(self) -> None:
+        """Take over what a config may change at any time: facets and prices. Changed prices mean other costs."""
+        for coordinate in self.plan.coordinates():
+            if coordinate.name not in _CHANGING:
+                continue
+            before = self.cube.read_label(coordinate.name)
+            changed = np.flatnonzero(before != coordinate.values)
+            if len(changed):
+                self.cube.write_label(coordinate.name, coordinate.values)
+                self._repriced.update(changed.tolist() if coordinate.name != "facets" else ())
 
     def note(self, notes: Mapping[str, Any]) -> None:
         """Keep what helps readers of the cube but is no part of its identity, such as the cache's address."""
@@ -131,7 +144,8 @@ class Home:
             finished = cells * receipt.trials * receipt.repeats - receipt.transport - receipt.missing
             recorded[region.model] += finished
         counted = self.cube.read_counters()[..., COUNTERS.index("trials")].sum(axis=(1, 2))
-        return np.flatnonzero(recorded != counted).tolist()
+        behind = set(np.flatnonzero(recorded != counted).tolist())
+        return sorted(behind | {model for model in self._repriced if recorded[model]})
 
     def transport(self) -> list[int]:
         """Transport errors recorded, by evaluation."""

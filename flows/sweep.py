@@ -104,6 +104,7 @@ def run(
         # Read again: whoever held the lease a moment ago may have grown the cube and added to the ledger.
         home = open_home(plan, settings.cube)
         home.grow()
+        home.relabel()
         home.note({"cache": _absolute(settings.cache), "name": settings.name})
         return _Run(home, settings, cluster, lease, subscribers, flush_seconds).run()
 

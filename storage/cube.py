@@ -259,6 +259,37 @@ class Cube:
         """
         return self._group.read(COUNTERS.name, (slice(None),))
 
+    def read_label(self, name: str) -> NDArray[Any]:
+        """Values of a coordinate along ``model``.
+
+        Raises
+        ------
+        CubeMismatchError
+            There is no such coordinate.
+        """
+        if name not in self._group.names():
+            raise self._mismatch(f"there is no coordinate `{name}`", "Give the name of one.")
+        return self._group.read(name, (slice(None),))
+
+    def write_label(self, name: str, values: NDArray[Any]) -> None:
+        """Replace a coordinate along ``model``, such as a price that has changed. For the driver only.
+
+        Raises
+        ------
+        CubeMismatchError
+            There is no such coordinate, or it has another shape.
+        StorageError
+            It could not be written.
+        """
+        self._need_writable("label")
+        present = self.read_label(name)
+        if present.shape != values.shape:
+            raise self._mismatch(
+                f"`{name}` has shape {present.shape}, got {values.shape}", "Give one value a model."
+            )
+        with guarded(self._path, f"write {name}"):
+            self._group.sync_chunks([self._group.write_chunk(name, (0,), (slice(None),), values)])
+
     def grow(self, *, trial: int | None = None, repeat: int | None = None) -> None:
         """Enlarge the cube; cells that exist keep their bits, new ones are missing. For the driver only.
 

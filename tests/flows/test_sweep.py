@@ -214,6 +214,24 @@ def test_run__transport_errors_are_no_answers_and_are_finished_by_the_next_run(t
     assert simulator_stats(simulator)["requests"] - sent == summary.transport
 
 
+def test_run__changed_prices_and_facets_are_taken_over_without_a_request(tmp_path, simulator):
+    config = sweep_config(tmp_path, simulator.base_url)
+    run(config, cluster=TWO)
+    sent = simulator_stats(simulator)["requests"]
+    config["models"][0]["prices"] = {"prompt": 1.0, "completion": 10.0}
+    config["models"][0]["facets"] = {"family": "new"}
+
+    summary = run(config, cluster=TWO)
+
+    assert (summary.reason, simulator_stats(simulator)["requests"]) == ("complete", sent)
+    dataset = Cube.open(config["cube"]).dataset().load()
+    counters = dataset["counters"].sum(("task", "params")).isel(model=0)
+    expected = (counters.sel(counter="prompt_tokens_sum") + 10 * counters.sel(counter="tokens_sum")) / 1e6
+    assert counters.sel(counter="cost_sum").item() == pytest.approx(expected.item())
+    assert dataset["price_completion"].item() == 10.0
+    assert dataset["facets"].item() == '{"family": "new"}'
+
+
 def test_run__another_config_is_refused_with_the_difference(tmp_path, simulator):
     config = sweep_config(tmp_path, simulator.base_url)
     run(config, cluster=TWO)

@@ -284,3 +284,18 @@ def test_create_and_grow__emit_no_warning(tmp_path, workers):
         (cube.side / "ledger.jsonl").touch()
         cube.grow(trial=9)
     assert caught == []
+
+
+def test_write_label__replaces_a_coordinate_along_model_and_nothing_else(cube):
+    names = cube.read_label("model_name")
+    before = cube.dataset().load()
+
+    cube.write_label("model_name", np.array([f"{name}!" for name in names], dtype=object))
+
+    after = Cube.open(cube.url).dataset().load()
+    assert after["model_name"].values.tolist() == [f"{name}!" for name in names]
+    assert after.drop_vars("model_name").identical(before.drop_vars("model_name"))
+    with pytest.raises(CubeMismatchError, match="no coordinate `price`"):
+        cube.read_label("price")
+    with pytest.raises(CubeMismatchError, match="has shape"):
+        cube.write_label("model_name", np.array(["one", "too", "many", "of", "them"], dtype=object))
