@@ -7,11 +7,18 @@ from importlib.metadata import entry_points
 from stages.generate.arithmetic import Arithmetic
 from stages.generate.base import Cell, Task, TaskParams, Trial
 from stages.generate.boolean import Boolean
+from stages.generate.brackets import Brackets
+from stages.generate.cars import Cars
+from stages.generate.dates import Dates
 from stages.generate.errors import TaskError
 from stages.generate.letters import Letters
 from stages.generate.manifold import Entry, Point, expand, find_problems
+from stages.generate.movies import Movies
+from stages.generate.objects import Objects
 from stages.generate.plugins import GROUP, with_plugins
+from stages.generate.sequence import Sequence
 from stages.generate.shuffle import Shuffle
+from stages.generate.sort import Sort
 
 __all__ = [
     "TASKS",
@@ -32,8 +39,15 @@ TASKS: dict[str, Task] = {
     for task in (
         Arithmetic(),
         Boolean(),
+        Brackets(),
+        Cars(),
+        Dates(),
         Letters(),
+        Movies(),
+        Objects(),
+        Sequence(),
         Shuffle(),
+        Sort(),
     )
 }
 """The bundled tasks by name."""

@@ -30,7 +30,8 @@ _CUT_WORD = re.compile(r"(?<!\w)[\w.,]++$")
 _DECORATION = " \t\n*_`$#>\"'([{\\<~:=“”‘’"
 
 
-def _normalised(text: str) -> str:
+def normalised(text: str) -> str:
+    """The text with plain minus signs and line ends, and without LaTeX around words and in numbers."""
     text = text.translate(_MINUS)
     if "\\" in text or "{,}" in text:
         text = _LATEX_COMMA.sub(",", _LATEX_TEXT.sub(r"\1", text))
@@ -54,6 +55,17 @@ def _bold(text: str) -> Iterator[str]:
     """Bold passages, the last one first."""
     for match in reversed(deque(_BOLD.finditer(text), maxlen=_CANDIDATES)):
         yield match[1].strip(_DECORATION)
+
+
+def explicit_answers(text: str) -> Iterator[str]:
+    """What a text gives as its answer in so many words, one line each, the last one first.
+
+    Examples
+    --------
+    >>> list(explicit_answers("The answer is 7. Wait! Answer: 8"))
+    ['8', '7. Wait! Answer: 8']
+    """
+    return _explicit(normalised(text))
 
 
 # ---- integers
@@ -84,7 +96,7 @@ def last_integer(text: str) -> str | None:
     >>> last_integer("half of it") is None
     True
     """
-    text = _normalised(text)
+    text = normalised(text)
     for segment in _explicit(text):
         if _ALTERNATIVES.match(segment):
             return None
@@ -164,7 +176,7 @@ class ChoiceReader:
 
     def read(self, text: str) -> str | None:
         """The option of the last explicit answer that has one, else the last one mentioned and not denied."""
-        text = _normalised(text)
+        text = normalised(text)
         for segment in _explicit(text):
             mentions = self._mentions(segment)
             if mentions:
@@ -179,8 +191,9 @@ class ChoiceReader:
     def _mentions(self, segment: str) -> list[re.Match[str]]:
         return list(self._affirmed(segment, self._pattern.finditer(segment)))
 
-    def _option(self, match: re.Match[str]) -> str:
-        return self._canonical[_folded(match[0])]
+    def _option(self, match: re.Match[str]) -> str | None:
+        # a pattern that ignores case takes a few letters, as the long s, that lower() leaves alone
+        return self._canonical.get(_folded(match[0]))
 
     @staticmethod
     def _affirmed(text: str, matches: Iterable[re.Match[str]]) -> Iterator[re.Match[str]]:
@@ -229,7 +242,7 @@ def truth_value(text: str) -> str | None:
     >>> truth_value("on reflection, no idea") is None
     True
     """
-    text = _normalised(text)
+    text = normalised(text)
     for segment in _explicit(text):
         found = _statement(segment)
         if found is not None:

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from stages.generate import TASKS, Cell, Task
+from stages.generate import TASKS, Cell, Task, Trial
 from tests.strategies import bounds, choices, hostile_text, numeric_fields, params_of, random_params
 
 GOLDEN = Path(__file__).parents[2] / "data" / "generate_golden.json"
@@ -27,8 +27,15 @@ ROOT = Path(__file__).parents[3]
 GROWING = {
     "arithmetic": ["length", "max_depth", "max_number", "prob_dewhitespace"],
     "boolean": ["length", "max_depth", "prob_not", "prob_dewhitespace"],
+    "brackets": ["length", "max_depth", "kinds"],
+    "cars": ["cars", "moves", "confounders"],
+    "dates": ["level", "offset"],
     "letters": ["target_letters", "min_word_length", "max_word_length", "target_words", "confounder_words"],
+    "movies": ["reference_count", "choice_count"],
+    "objects": ["target_items", "target_groups", "max_count", "distractor_count", "prob_adjective"],
+    "sequence": ["rules", "terms", "max_constant"],
     "shuffle": ["length", "swaps", "confounders"],
+    "sort": ["length", "run_length", "prob_mutation", "prob_duplication"],
 }
 """Numeric dimensions along which the difficulty must not fall."""
 
@@ -140,7 +147,7 @@ def test_trial__prompt_states_the_format(task: Task) -> None:
 
         assert prompt.splitlines()[-1].startswith("Answer: <")
         assert prompt.isascii()
-        assert "{" not in prompt
+        assert "{" not in prompt or task.name == "brackets"
 
 
 @pytest.mark.parametrize(
@@ -175,10 +182,20 @@ def test_parse__reference_and_options_parse_to_themselves(task: Task) -> None:
             assert task.parse(f"Answer: {option}") == option
 
 
+def wrong_answer(cell: Cell, trial: Trial) -> str:
+    """Another option, the next integer, the answer of another trial, or else a bracket too many."""
+    if trial.options:
+        return next(option for option in trial.options if option != trial.answer)
+    if trial.answer.lstrip("-").isdigit():
+        return str(int(trial.answer) + 1)
+    others = (cell.trial(i).answer for i in range(1, 50))
+    return next((answer for answer in others if answer != trial.answer), f"{trial.answer})")
+
+
 def test_parse__wrong_answer_is_not_graded_right(task: Task) -> None:
     for cell in some_cells(task, 40):
         trial = cell.trial(0)
-        wrong = next((o for o in trial.options if o != trial.answer), None) or str(int(trial.answer) + 1)
+        wrong = wrong_answer(cell, trial)
 
         parsed = task.parse(f"Answer: {wrong}")
 
@@ -286,8 +303,21 @@ def test_difficulty__differs_along_each_dimension(task: Task) -> None:
 LARGE: dict[str, dict[str, Any]] = {
     "arithmetic": {"length": 30, "max_depth": 5, "max_number": 99, "prob_dewhitespace": 0.5},
     "boolean": {"length": 30, "max_depth": 5, "format": "on/off", "prob_dewhitespace": 0.5},
+    "brackets": {"length": 40, "max_depth": 12, "kinds": 4},
+    "cars": {"cars": 9, "moves": 12, "confounders": 6, "reference": "attribute", "question": "car"},
+    "dates": {"level": 4, "offset": 45, "format": "european"},
     "letters": {"letters": "rare", "target_letters": 3, "target_words": 12, "confounder_words": 9},
+    "movies": {"reference_count": 7, "choice_count": 11, "hint": "none"},
+    "objects": {
+        "target_items": 6,
+        "target_groups": 3,
+        "max_count": 40,
+        "distractor_count": 20,
+        "prob_adjective": 0.5,
+    },
+    "sequence": {"rules": 4, "terms": 6, "max_constant": 50},
     "shuffle": {"length": 9, "swaps": 12, "confounders": 6, "anchors": "roman"},
+    "sort": {"length": 40, "run_length": 5, "prob_mutation": 0.5, "prob_duplication": 0.2},
 }
 """The second cell of the golden digests."""
 

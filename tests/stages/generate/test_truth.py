@@ -12,7 +12,11 @@ from stages.generate import TASKS, Cell
 from stages.generate.letters import LETTERS, _pools
 from stages.generate.words import ITEMS, NAMES, WORDS
 from tests.stages.generate.solvers import SOLVERS
+from tests.stages.generate.solvers_lists import LIST_SOLVERS
+from tests.stages.generate.solvers_stories import STORY_SOLVERS
 from tests.strategies import random_params
+
+ALL_SOLVERS = SOLVERS | LIST_SOLVERS | STORY_SOLVERS
 
 
 @pytest.mark.parametrize("name", list(TASKS))
@@ -22,7 +26,7 @@ def test_answer__equals_the_solvers(name: str) -> None:
     for _ in range(2500):
         trial = Cell(task, random_params(task, rng), rng.randrange(10**6)).trial(rng.randrange(10**6))
 
-        assert SOLVERS[name](trial.prompt) == trial.answer, trial.prompt
+        assert ALL_SOLVERS[name](trial.prompt) == trial.answer, trial.prompt
 
 
 def test_arithmetic_difficulty__grows_with_the_range_downwards() -> None:
