@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from deploy.clusters import ExistingScheduler, LocalProcesses
+    from deploy.errors import DeployError
     from flows.config import load_config
     from flows.errors import ConfigError, EvalcubeError, SweepError, TemplateError
     from flows.estimate import estimate
@@ -12,15 +14,23 @@ if TYPE_CHECKING:
     from flows.summary import RunSummary
     from flows.sweep import run
     from stages.analyze.intervals import wilson
-    from stages.generate import TASKS, Task, TaskParams, Trial
+    from stages.generate import TASKS, Task, TaskError, TaskParams, Trial
+    from stages.infer.endpoint import InferenceError
+    from storage.errors import StorageError
 
 __all__ = [
     "TASKS",
     "ConfigError",
+    "DeployError",
     "EvalcubeError",
+    "ExistingScheduler",
+    "InferenceError",
+    "LocalProcesses",
     "RunSummary",
+    "StorageError",
     "SweepError",
     "Task",
+    "TaskError",
     "TaskParams",
     "TemplateError",
     "Trial",
@@ -36,10 +46,16 @@ __all__ = [
 _HOMES = {
     "TASKS": "stages.generate",
     "ConfigError": "flows.errors",
+    "DeployError": "deploy.errors",
     "EvalcubeError": "flows.errors",
+    "ExistingScheduler": "deploy.clusters",
+    "InferenceError": "stages.infer.endpoint",
+    "LocalProcesses": "deploy.clusters",
     "RunSummary": "flows.summary",
+    "StorageError": "storage.errors",
     "SweepError": "flows.errors",
     "Task": "stages.generate",
+    "TaskError": "stages.generate",
     "TaskParams": "stages.generate",
     "TemplateError": "flows.errors",
     "Trial": "stages.generate",

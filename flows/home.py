@@ -16,6 +16,7 @@ from flows.blocks import pending_positions, window_of
 from flows.driver import RegionTask
 from flows.errors import SweepError
 from flows.plan import Plan
+from flows.spec import parse_spec
 from stages.outcome import Status
 from stages.score.counters import COUNTERS
 from storage.cube import Cube, region_digest
@@ -194,6 +195,7 @@ def open_existing(plan: Plan, url: str) -> Home | None:
 
 def _open_same(plan: Plan, url: str, *, writable: bool) -> Cube:
     cube = Cube.open(url, writable=writable)
+    parse_spec(cube.attrs.get("spec"), cube.sizes)  # damaged, it cannot be compared
     differences = spec_differences(cube.attrs.get("spec", {}), plan.spec())
     if differences:
         shown = "; ".join(differences[:_SHOWN_DIFFERENCES])

@@ -14,16 +14,17 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from pydantic import ValidationError
 
 from flows.config.models import ModelConfig, SweepConfig
 from flows.config.templates import Template
 from flows.errors import SweepError
+from flows.spec import SPEC_FORMAT, EvaluationSpec, TaskSpec, damaged, parse_spec
 from stages.generate import Cell, Task, all_tasks, expand
 from stages.generate.stream import canonical_json, canonical_params
 from stages.score.counters import COUNTERS
 from storage.cube import Coordinate
 
-SPEC_FORMAT = 1
 _TRIAL_CHUNK = 32
 _REPEAT_CHUNK = 8
 _REGION_CELLS = 4096
@@ -69,16 +70,11 @@ class Evaluation:
         }
 
     @classmethod
-    def from_spec(cls, spec: Mapping[str, Any]) -> Evaluation:
+    def from_spec(cls, spec: EvaluationSpec) -> Evaluation:
         """Read what `spec` wrote."""
-        template, sampler = spec["template"], spec["sampler"]
+        template, sampler = spec.template, spec.sampler
         return cls(
-            spec["model"],
-            spec["request_model"],
-            template["name"],
-            template["source"],
-            sampler["name"],
-            sampler["params"],
+            spec.model, spec.request_model, template.name, template.source, sampler.name, sampler.params
         )
 
 
@@ -186,22 +182,19 @@ class Plan:
         }
 
     @classmethod
-    def from_spec(cls, spec: Mapping[str, Any], trials: int, repeats: int) -> Plan:
+    def from_spec(cls, spec: object, trials: int, repeats: int) -> Plan:
         """Build the plan of a cube from its attributes.
 
         Raises
         ------
         SweepError
-            If the spec is of a newer format, or names a task or a generator version that is not installed.
+            If the spec is of a newer format, is damaged, or names a task or a generator version that is not
+            installed.
         """
-        if spec.get("format") != SPEC_FORMAT:
-            raise SweepError(
-                f"the cube's spec has format {spec.get('format')!r}; this version reads format {SPEC_FORMAT}. "
-                f"Update evalcube."
-            )
-        tasks = tuple(_task_from_spec(item, spec["seed"]) for item in spec["tasks"])
-        evaluations = tuple(Evaluation.from_spec(item) for item in spec["evaluations"])
-        return cls(spec["seed"], evaluations, tasks, trials, repeats)
+        parsed = parse_spec(spec)
+        tasks = tuple(_task_from_spec(item, parsed.seed, i) for i, item in enumerate(parsed.tasks))
+        evaluations = tuple(Evaluation.from_spec(item) for item in parsed.evaluations)
+        return cls(parsed.seed, evaluations, tasks, trials, repeats)
 
     def valid(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
         """Which slots of the params axis exist, shape (task, params)."""
@@ -357,18 +350,21 @@ def _plan_task(task: Task, config: SweepConfig, name: str) -> TaskPlan:
     return TaskPlan(task, tuple(PlannedCell(Cell(task, p.params, config.seed), p.tiers) for p in points))
 
 
-def _task_from_spec(spec: Mapping[str, Any], seed: int) -> TaskPlan:
-    task = all_tasks().get(spec["name"])
-    if task is None or task.version != spec["version"]:
+def _task_from_spec(spec: TaskSpec, seed: int, index: int) -> TaskPlan:
+    task = all_tasks().get(spec.name)
+    if task is None or task.version != spec.version:
         found = "is not installed" if task is None else f"is installed in version {task.version}"
         raise SweepError(
-            f"task '{spec['name']}' version {spec['version']} of this cube {found}; its prompts cannot be made again. "
+            f"task '{spec.name}' version {spec.version} of this cube {found}; its prompts cannot be made again. "
             f"Install the version of evalcube (or of the plugin) that wrote the cube."
         )
-    cells = (
-        PlannedCell(Cell(task, task.Params.model_validate(point["params"]), seed), tuple(point["tiers"]))
-        for point in spec["points"]
-    )
+    cells = []
+    for number, point in enumerate(spec.points):
+        try:
+            params = task.Params.model_validate(point.params)
+        except ValidationError as error:
+            raise damaged(error, "tasks", index, "points", number, "params") from None
+        cells.append(PlannedCell(Cell(task, params, seed), tuple(point.tiers)))
     return TaskPlan(task, tuple(cells))
 
 

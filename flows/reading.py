@@ -14,6 +14,7 @@ import numpy as np
 from flows.errors import SweepError
 from flows.home import LEASE, LEDGER, NOTES
 from flows.plan import Plan
+from flows.spec import parse_spec
 from flows.worker import trial_request
 from stages.generate.stream import canonical_json, canonical_params
 from stages.outcome import Status
@@ -61,10 +62,10 @@ class Reader:
 
     def __init__(self, cube: str | Path, cache: str | Path | None = None) -> None:
         self.cube = Cube.open(cube)
-        sizes = self.cube.sizes
-        self.plan = Plan.from_spec(self.cube.attrs.get("spec", {}), sizes["trial"], sizes["repeat"])
+        self.plan = _plan(self.cube)
         self.notes = _notes(self.cube)
-        self._cache_url = str(cache) if cache is not None else self.notes.get("cache")
+        noted = self.notes.get("cache")
+        self._cache_url = str(cache) if cache is not None else noted if isinstance(noted, str) else None
 
     def cache(self) -> Cache | None:
         """The response cache, if it is where the sweep left it."""
@@ -95,8 +96,8 @@ class Reader:
         Parameters
         ----------
         params
-            JSON, ``name=value,...`` (the values that tell points apart are enough), a slot number, or None if the
-            task has one point only.
+            JSON, ``name=value,...`` (the values that tell points apart are enough; one with a comma needs JSON), a
+            slot number, or None if the task has one point only.
 
         Raises
         ------
@@ -174,9 +175,11 @@ def cube_status(url: str | Path) -> dict[str, Any]:
     ------
     StorageError
         If there is no cube.
+    SweepError
+        If it is not a sweep's, or its description is damaged.
     """
     cube = Cube.open(url)
-    plan = Plan.from_spec(cube.attrs.get("spec", {}), cube.sizes["trial"], cube.sizes["repeat"])
+    plan = _plan(cube)
     receipts = Ledger(cube.side / LEDGER).newest()
     each = plan.cells * plan.trials * plan.repeats
     regions = sum(1 for region in cube.regions() if region.model == 0)
@@ -224,10 +227,16 @@ def _running(cube: Cube) -> str | None:
     return f"running as process {process.pid} on {process.host}"
 
 
+def _plan(cube: Cube) -> Plan:
+    spec, sizes = cube.attrs.get("spec"), cube.sizes
+    parse_spec(spec, sizes)
+    return Plan.from_spec(spec, sizes["trial"], sizes["repeat"])
+
+
 def _notes(cube: Cube) -> dict[str, Any]:
     try:
         notes = json.loads((cube.side / NOTES).read_bytes())
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     return notes if isinstance(notes, dict) else {}
 
@@ -236,21 +245,21 @@ def _matching(points: Sequence[Mapping[str, object]], params: str | None) -> lis
     if params is None or not params.strip():
         return list(range(len(points)))
     text = params.strip()
-    if text.isdigit():
-        return [int(text)] if int(text) < len(points) else []
+    if text.isascii() and text.isdecimal():
+        return [i for i in range(len(points)) if str(i) == text]
     wanted = _wanted(text)
-    return [
-        i
-        for i, point in enumerate(points)
-        if all(canonical_params({"v": point.get(key)}) == {"v": value} for key, value in wanted.items())
-    ]
+    return [i for i, point in enumerate(points) if _fits(canonical_params(point), wanted)]
+
+
+def _fits(point: Mapping[str, object], wanted: Mapping[str, object]) -> bool:
+    return all(key in point and point[key] == value for key, value in wanted.items())
 
 
 def _wanted(text: str) -> dict[str, object]:
     if text.startswith("{"):
         try:
             return canonical_params(json.loads(text))
-        except (ValueError, AttributeError) as error:
+        except (ValueError, RecursionError) as error:
             raise SweepError(
                 f"--params: '{text}' is no JSON object", "Write it like length=4,max_depth=0"
             ) from error
@@ -261,5 +270,5 @@ def _wanted(text: str) -> dict[str, object]:
 def _value(text: str) -> object:
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text

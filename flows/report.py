@@ -12,15 +12,14 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from flows.errors import SweepError
+from flows.outputs import check_output, write_output
 from flows.reading import Reader
+from flows.spec import parse_spec
 from stages.analyze import labelled
 from stages.analyze.board import Leaderboard
 from stages.analyze.report import SampleTrial, render_report
 from stages.outcome import Status
 from storage.cube import Cube
-from storage.errors import guarded
-from storage.files import replace_synced
 from storage.regions import Region
 
 _SHOWN_STATUSES = (Status.CORRECT, Status.INCORRECT, Status.INVALID, Status.TRUNCATED, Status.REFUSED)
@@ -56,8 +55,20 @@ def leaderboard(cube: str | Path | xr.Dataset, *, seed: int = 0, draws: int = 20
         A cube's address, or the dataset of `open_cube`.
     seed, draws
         Of the bootstrap behind the intervals.
+
+    Raises
+    ------
+    StorageError
+        If there is no cube, or it cannot be read.
+    SweepError
+        If it is not a sweep's, or its description is damaged.
     """
-    dataset = cube if isinstance(cube, xr.Dataset) else open_cube(cube)
+    if isinstance(cube, xr.Dataset):
+        dataset = cube
+    else:
+        opened = Cube.open(cube)
+        parse_spec(opened.attrs.get("spec"), opened.sizes)
+        dataset = opened.dataset()
     return labelled.leaderboard(dataset, seed=seed, draws=draws)
 
 
@@ -87,25 +98,22 @@ def report(
     Raises
     ------
     SweepError
-        If `output` cannot be written.
+        If `output` is something other than a file, or the cube's description is damaged.
     StorageError
         If the cube cannot be read.
     """
+    path = Path(output)
+    check_output(path)  # told now, not when the work is done
     reader = Reader(cube, cache)
     dataset = reader.cube.dataset()
     board = labelled.leaderboard(dataset)
-    path = Path(output)
     html = render_report(
         dataset,
         board,
         facts=_facts(reader, date or datetime.datetime.now(tz=datetime.UTC).date()),
         samples=_samples(reader, samples),
     )
-    if path.is_dir():
-        raise SweepError(f"-o: '{path}' is a directory", "Give the name of a file, such as report.html")
-    with guarded(path, "write the report"):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        replace_synced(path, html.encode("utf-8", "replace"))
+    write_output(path, html.encode("utf-8", "replace"), "write the report")
     return path
 
 

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 from distributed import Client
 
 from deploy.clusters import Cluster, ExistingScheduler, LocalProcesses
-from flows.config import from_mapping, load_config
+from flows.config import as_config
 from flows.config.models import ModelConfig, SweepConfig
 from flows.driver import FLUSH_SECONDS, Budget, Driver
 from flows.errors import SweepError
@@ -92,7 +92,7 @@ def run(
         raise SystemExit  # a worker process that runs its parent's script: the parent tells, once
     if cluster is not None and (scheduler is not None or workers is not None):
         raise SweepError("`cluster` excludes `scheduler` and `workers`", "Give one of them")
-    settings = _settings(config, cube, cache)
+    settings = as_config(config, cube=cube, cache=cache)
     plan = build_plan(settings)
     if cluster is None:
         cluster = ExistingScheduler(scheduler) if scheduler else LocalProcesses(workers)
@@ -107,17 +107,6 @@ def run(
         home.relabel()
         home.note({"cache": _absolute(settings.cache), "name": settings.name})
         return _Run(home, settings, cluster, lease, subscribers, flush_seconds).run()
-
-
-def _settings(
-    config: SweepConfig | Mapping[str, Any] | str | Path, cube: str | Path | None, cache: str | Path | None
-) -> SweepConfig:
-    if isinstance(config, (str, Path)):
-        config = load_config(config)
-    elif not isinstance(config, SweepConfig):
-        config = from_mapping(config)
-    update = {name: str(value) for name, value in (("cube", cube), ("cache", cache)) if value is not None}
-    return config.model_copy(update=update)
 
 
 def _check_keys(models: Sequence[ModelConfig]) -> None:

@@ -124,7 +124,10 @@ def wrong_answer(answer: str, options: Sequence[str], draw: float) -> str:
     if digits.isascii() and digits.isdecimal() and len(digits) <= 1000:
         return str(int(answer) + (-3, -2, -1, 1, 2)[int(draw * 5)])
     shifted = answer.translate(_SHIFTS[int(draw * len(_SHIFTS))])
-    return shifted if shifted != answer else "none of these"
+    if shifted != answer:
+        return shifted
+    # Nothing to shift, such as in brackets: one character less still looks like an answer.
+    return answer[1:] or "none of these"
 
 
 def _shift(by: int) -> dict[int, int]:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import os
 import sys
+import traceback
+from contextlib import suppress
 from typing import Annotated
 
 import typer
 
 from flows.cli import cubes, setup, sweeps
-from flows.cli.output import EXIT_CODES, Code, complain
+from flows.cli.output import EXIT_CODES, Code, Output, complain
 
 EPILOG = "Exit codes: " + "; ".join(f"{int(code)} {text}" for code, text in EXIT_CODES.items()) + "."
+
+ISSUES = "https://github.com/evalcube/evalcube/issues"
 
 app = typer.Typer(
     name="evalcube",
@@ -47,20 +51,54 @@ def _root(
 
 
 def main() -> None:
-    """Run the command line."""
+    """Run the command line, and end the process with one of `EXIT_CODES`."""
+    output = Output.install()
+    code = _run(output)
+    with suppress(OSError):
+        sys.stdout.flush()
+    if output.failure is not None:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), output.fileno())  # Python flushes once more
+        if not isinstance(output.failure, BrokenPipeError):
+            complain(f"cannot write to standard output: {output.failure.strerror}. Send it to another place")
+            code = Code.REFUSED
+    sys.exit(code)
+
+
+def _run(output: Output) -> int:
     try:
         app()
     except KeyboardInterrupt:
-        complain("stopped at once; run the same command again to resume")
-        sys.exit(Code.STOPPED)
-    except BrokenPipeError:
-        # The reader of our output went away, such as `| head`.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(Code.OK)
-    except Exception as error:
-        from flows.errors import user_errors
+        return _stopped()
+    except (SystemExit, Exception) as error:  # noqa: BLE001 - the last place that can tell
+        if _interrupted(error):
+            return _stopped()
+        if output.failure is not None:
+            return Code.OK  # the reader went away, as `| head` does; `main` tells of anything else
+        if isinstance(error, SystemExit):
+            return error.code if isinstance(error.code, int) else Code.OK
+        return _failed(error)
+    return Code.OK
 
-        if not isinstance(error, user_errors()):
-            raise
+
+def _failed(error: Exception) -> int:
+    from flows.errors import user_errors
+
+    if isinstance(error, user_errors()):
         complain(str(error))
-        sys.exit(Code.REFUSED)
+        return Code.REFUSED
+    traceback.print_exception(error)
+    complain(f"this is a defect of evalcube; please report it with the lines above: {ISSUES}")
+    return Code.BUG
+
+
+def _stopped() -> int:
+    complain("stopped at once; run the same command again to resume")
+    return Code.STOPPED
+
+
+def _interrupted(error: BaseException) -> bool:
+    """Whether a Ctrl-C is behind an exception; Typer makes an exit of its own out of one."""
+    seen: BaseException | None = error
+    while seen is not None and not isinstance(seen, KeyboardInterrupt):
+        seen = seen.__cause__ or seen.__context__
+    return seen is not None

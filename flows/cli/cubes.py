@@ -44,10 +44,11 @@ def _print_status(document: dict[str, Any]) -> None:
     console.print(table)
     for row in document["models"]:
         for cause, count in row["causes"].items():
-            console.print(f"{escape(safe(row['model']))}: {count} trials failed with {escape(cause)}")
+            console.print(f"{escape(safe(row['model']))}: {count} trials failed with {escape(safe(cause))}")
     holder = document["running"]
     console.print(
-        f"{document['done']} of {document['trials']} trials done" + (f"; {holder}" if holder else "")
+        f"{document['done']} of {document['trials']} trials done"
+        + (f"; {escape(safe(holder))}" if holder else "")
     )
 
 
@@ -57,9 +58,12 @@ def leaderboard(
     markdown: Annotated[bool, typer.Option("--markdown", help="Print a Markdown table.")] = False,
 ) -> None:
     """Rank the models of a cube by ReasonScore."""
+    from flows.errors import SweepError
     from flows.report import leaderboard as make_board
     from stages.analyze import tables
 
+    if as_json and markdown:
+        raise SweepError("--json and --markdown exclude each other", "Give one of the two")
     if as_json:
         show(tables.json_text(make_board(cube)))
     elif markdown:
@@ -100,7 +104,10 @@ def show_trial(
     task: Annotated[str, typer.Option(help="Name of the task.")],
     model: Annotated[str, typer.Option(help="Label or number of the evaluation.")] = "0",
     params: Annotated[
-        str | None, typer.Option(help="Point of the task: length=4,max_depth=0, or JSON, or its number.")
+        str | None,
+        typer.Option(
+            help="Point of the task: length=4,max_depth=0, or its number, or JSON, which values with commas need."
+        ),
     ] = None,
     trial: Annotated[int, typer.Option(help="Number of the trial, from 0.")] = 0,
     repeat: Annotated[int, typer.Option(help="Number of the repeat, from 0.")] = 0,
@@ -126,15 +133,17 @@ def _print_trial(view: TrialView) -> None:
 
     console = Console()
     params = ", ".join(f"{name}={value}" for name, value in view.params.items())
-    console.print(Text(f"{view.model} · {view.task} · {params} · trial {view.trial} · repeat {view.repeat}"))
+    head = f"{view.model} · {view.task} · {params} · trial {view.trial} · repeat {view.repeat}"
+    console.print(Text(safe(head)))
     for message in view.messages:
-        console.print(Panel(Text(safe(message["content"])), title=message["role"], title_align="left"))
+        title = Text(safe(message["role"]))
+        console.print(Panel(Text(safe(message["content"])), title=title, title_align="left"))
     if view.reasoning:
         console.print(Panel(Text(safe(view.reasoning)), title="reasoning", title_align="left"))
     response = safe(view.response) if view.response is not None else "(the cache does not hold this reply)"
     console.print(Panel(Text(response), title="response", title_align="left"))
     parsed = "none" if view.parsed is None else safe(view.parsed)
-    console.print(Text(f"parsed {parsed}   reference {view.reference}   status {view.status}"))
+    console.print(Text(f"parsed {parsed}   reference {safe(view.reference)}   status {view.status}"))
     console.print(
         Text(f"tokens {view.tokens}   latency {view.latency:.3f} s   key {view.digest}", style="dim")
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import sys
@@ -15,6 +16,7 @@ class Code(IntEnum):
     OK = 0
     INCOMPLETE = 1
     REFUSED = 2
+    BUG = 70
     STOPPED = 130
 
 
@@ -22,13 +24,41 @@ EXIT_CODES = {
     Code.OK: "done",
     Code.INCOMPLETE: "the sweep ended with transport errors left, run it again to resume",
     Code.REFUSED: "refused or failed for a reason that is told (config, cube, disk, cluster, key)",
+    Code.BUG: "failed by a defect of evalcube, told with a traceback",
     Code.STOPPED: "stopped by Ctrl-C, run it again to resume",
 }
 
 
+class Output(io.FileIO):
+    """Standard output that remembers why it could not be written."""
+
+    failure: OSError | None = None
+
+    def write(self, data: Any, /) -> int:  # noqa: ANN401 - any buffer
+        """Write, as `io.FileIO` does."""
+        try:
+            return super().write(data)
+        except OSError as error:
+            self.failure = error
+            raise
+
+    @classmethod
+    def install(cls) -> Output:
+        """Put one in the place of `sys.stdout`; characters that its encoding lacks are escaped."""
+        before = sys.stdout
+        output = cls(before.fileno(), "w", closefd=False)
+        sys.stdout = io.TextIOWrapper(
+            io.BufferedWriter(output),
+            encoding=before.encoding,
+            errors="backslashreplace",
+            line_buffering=output.isatty(),
+        )
+        return output
+
+
 def complain(message: str) -> None:
-    """Write a message to standard error."""
-    sys.stderr.write(f"evalcube: {message}\n")
+    """Write a message to standard error; what it quotes from cubes and endpoints does nothing to a terminal."""
+    sys.stderr.write(f"evalcube: {safe(message)}\n")
 
 
 def show(text: str) -> None:
@@ -37,8 +67,8 @@ def show(text: str) -> None:
 
 
 def show_json(document: Any) -> None:  # noqa: ANN401 - any JSON value
-    """Write a JSON document to standard output; NaN becomes null."""
-    show(json.dumps(_plain(document), indent=2, ensure_ascii=False, allow_nan=False))
+    """Write a JSON document to standard output, in ASCII; NaN becomes null."""
+    show(json.dumps(_plain(document), indent=2, allow_nan=False))
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401 - any JSON value
@@ -52,5 +82,5 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 - any JSON value
 
 
 def safe(text: str) -> str:
-    """A model's text for a terminal: control characters other than line breaks and tabs made visible."""
+    """Foreign text for a terminal: control characters other than line breaks and tabs made visible."""
     return "".join(c if c in "\n\t" or c.isprintable() else repr(c)[1:-1] for c in text)

@@ -19,14 +19,11 @@ def init(
     """Write a commented config to start from."""
     from flows.config.initial import initial_config
     from flows.errors import SweepError
-    from storage.errors import guarded
-    from storage.files import replace_synced
+    from flows.outputs import check_output, write_output
 
-    if path.exists() and not force:
+    if check_output(path).exists() and not force:
         raise SweepError(f"'{path}' exists", "Give another name, or --force to overwrite it")
-    with guarded(path, "write the config"):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        replace_synced(path, initial_config().encode())
+    write_output(path, initial_config().encode(), "write the config")
     show(f"wrote {path}; next: evalcube plan {path}, then evalcube run {path}")
 
 

@@ -88,12 +88,9 @@ def _tell_what_is_left(summary: RunSummary) -> None:
 
 def plan(config: Config, cube: CubeOption = None, cache: CacheOption = None, as_json: Json = False) -> None:
     """Show what a run would ask and cost, without asking anything."""
-    from flows.config import load_config
     from flows.estimate import estimate
 
-    settings = load_config(config)
-    given = {name: value for name, value in (("cube", cube), ("cache", cache)) if value is not None}
-    result = estimate(settings.model_copy(update=given))
+    result = estimate(config, cube=cube, cache=cache)
     if as_json:
         show_json(result.to_dict())
     else:

@@ -1,6 +1,6 @@
 """A config file -> a valid, frozen description of a sweep, or all of its problems at once."""
 
-from flows.config.load import from_mapping, load_config, parse_config
+from flows.config.load import as_config, from_mapping, load_config, parse_config
 from flows.config.models import SweepConfig
 
-__all__ = ["SweepConfig", "from_mapping", "load_config", "parse_config"]
+__all__ = ["SweepConfig", "as_config", "from_mapping", "load_config", "parse_config"]

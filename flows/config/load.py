@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
@@ -67,6 +68,34 @@ def parse_config(text: str, source: str = "config") -> SweepConfig:
         raise _failure(source, rule, "Begin with lines such as models:, samplers:, tasks:", 1)
     stem = Path(source).stem[:128].strip()
     return _validate({"name": stem or "sweep", **parsed.value}, source, parsed)
+
+
+def as_config(
+    config: SweepConfig | Mapping[str, Any] | str | Path,
+    *,
+    cube: str | Path | None = None,
+    cache: str | Path | None = None,
+) -> SweepConfig:
+    """Make a config from whatever form it is given in.
+
+    Parameters
+    ----------
+    config
+        A config, a mapping of the same form, or the path of a YAML file.
+    cube, cache
+        Addresses that replace the config's.
+
+    Raises
+    ------
+    ConfigError
+        With all problems.
+    """
+    if isinstance(config, (str, Path)):
+        config = load_config(config)
+    elif not isinstance(config, SweepConfig):
+        config = from_mapping(config)
+    update = {name: str(value) for name, value in (("cube", cube), ("cache", cache)) if value is not None}
+    return config.model_copy(update=update)
 
 
 def from_mapping(mapping: Mapping[str, object]) -> SweepConfig:

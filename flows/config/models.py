@@ -125,11 +125,6 @@ class ModelConfig(Section):
         {}, description="Extra plain request headers; nothing secret."
     )
 
-    @property
-    def is_simulated(self) -> bool:
-        """Whether the endpoint is a simulated one; `simulate` is there then and only then."""
-        return self.endpoint.startswith("sim:")
-
 
 class EvaluationRule(Section):
     """Some models with some templates and samplers; each left out means all."""

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import jinja2
-from jinja2 import meta
+from jinja2 import meta, nodes
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from flows.config.secrecy import show
@@ -22,6 +22,10 @@ ROLES = ("system", "user", "assistant", "developer", "tool")
 VARIABLES = ("prompt", "task", "params")
 LARGEST_OUTPUT = 4_000_000
 """Bytes of UTF-8 in all contents together."""
+MOST_STEPS = 200_000
+"""Turns of loops and calls in one text: a few seconds at most."""
+_STEPS = " steps"
+"""Name of the counter among a text's variables; none that a template can write."""
 
 Message = dict[str, str]
 Where = tuple[str | int, ...]
@@ -31,6 +35,11 @@ class _Sandbox(ImmutableSandboxedEnvironment):
     """Jinja's sandbox, with repetition bounded: "a" * 10**10 would fill the memory before any check."""
 
     intercepted_binops = frozenset({"*", "**"})
+
+    def call(self, __context: Any, __obj: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
+        # every call counts as a step: macros can call themselves
+        __context.resolve(_STEPS).spend()
+        return super().call(__context, __obj, *args, **kwargs)
 
     def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:  # noqa: ANN401
         if operator == "**" and not (abs(left) <= 10**6 and abs(right) <= 64):
@@ -43,10 +52,43 @@ class _Sandbox(ImmutableSandboxedEnvironment):
         return super().call_binop(context, operator, left, right)
 
 
+class _Steps:
+    """How much work is left to one rendering."""
+
+    def __init__(self) -> None:
+        self._left = MOST_STEPS
+
+    def spend(self) -> None:
+        self._left -= 1
+        if self._left < 0:
+            raise TemplateError(
+                f"loops and calls in the template take more than {MOST_STEPS:,} steps",
+                "Make the loops shorter",
+            )
+
+
+@jinja2.pass_context
+def _counted(context: Any, items: Iterable[object]) -> Iterator[object]:  # noqa: ANN401
+    """What a loop goes through, each item one step."""
+    steps = context.resolve(_STEPS)
+    for item in items:
+        steps.spend()
+        yield item
+
+
+def _compile(tree: nodes.Template) -> jinja2.Template:
+    """Compile, with every loop's items counted: a few nested loops would otherwise run for ever."""
+    for loop in tree.find_all(nodes.For):
+        loop.iter = nodes.Filter(loop.iter, "counted", [], [], None, None, lineno=loop.lineno)
+    code = _ENVIRONMENT.compile(tree)
+    return jinja2.Template.from_code(_ENVIRONMENT, code, _ENVIRONMENT.make_globals(None))
+
+
 _SHORTEN = f"Keep the messages under {LARGEST_OUTPUT:,} bytes"
 _ENVIRONMENT = _Sandbox(undefined=jinja2.StrictUndefined, autoescape=False, keep_trailing_newline=True)
 _ENVIRONMENT.globals.clear()
 _ENVIRONMENT.globals["range"] = jinja2.sandbox.safe_range
+_ENVIRONMENT.filters["counted"] = _counted
 
 
 class _Text:
@@ -62,7 +104,7 @@ class _Text:
             source.encode()
             tree = _ENVIRONMENT.parse(source)
             self.uses = frozenset(meta.find_undeclared_variables(tree))
-            self._compiled = _ENVIRONMENT.from_string(source)
+            self._compiled = _compile(tree)
         except jinja2.TemplateSyntaxError as error:
             raise TemplateError(
                 f"wrong Jinja: {_one_line(error.message or 'syntax error')}",
@@ -90,7 +132,7 @@ class _Text:
         if self._constant is not None:
             return self._constant
         try:
-            return _bounded(self._compiled.generate(variables), self.where)
+            return _bounded(self._compiled.generate({**variables, _STEPS: _Steps()}), self.where)
         except TemplateError as error:
             raise TemplateError(error.message, error.remedy, where=self.where) from None
         except jinja2.UndefinedError as error:
@@ -190,16 +232,6 @@ class Template:
         if size > LARGEST_OUTPUT:
             raise TemplateError(f"renders more than {LARGEST_OUTPUT:,} bytes", _SHORTEN)
         return messages
-
-
-def render_messages(template: Template, variables: Mapping[str, object]) -> list[Message]:
-    """Render a compiled template with `variables` (prompt, task, params); see `Template.render`."""
-    params = variables.get("params")
-    return template.render(
-        prompt=str(variables["prompt"]),
-        task=str(variables.get("task", "")),
-        params=params if isinstance(params, Mapping) else None,
-    )
 
 
 def _read_json(text: str) -> list[Message]:

@@ -5,7 +5,10 @@ import os
 import re
 import signal
 import socket
+import subprocess
+import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -178,6 +181,52 @@ def test_run__ctrl_c_stops_cleanly_and_says_how_to_resume(tmp_path, simulator):
     assert simulator_stats(simulator)["requests"] == 400
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_run__a_signal_while_the_cluster_starts_ends_it_quietly(number, tmp_path, simulator):
+    path = write_config(tmp_path, slow(sweep_config(tmp_path, simulator.base_url, trials=400)))
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    process = command("run", path, "--workers", 2, "--quiet", cwd=tmp_path, env={"TMPDIR": str(scratch)})
+    deadline = time.monotonic() + 60
+    while not list(scratch.glob("evalcube-*")):  # the workers' folder: their processes start now
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    time.sleep(0.3)
+
+    os.killpg(process.pid, number) if number == signal.SIGINT else process.send_signal(number)
+    _, errors = process.communicate(timeout=60)
+
+    assert process.returncode == 130, errors
+    assert "Traceback" not in errors
+    assert "same command again" in errors
+    assert not list(scratch.glob("evalcube-*"))
+    assert not _alive_in_group(process.pid)
+
+
+def test_run__a_script_without_a_main_guard_says_so(tmp_path, simulator):
+    config = write_config(tmp_path, sweep_config(tmp_path, simulator.base_url))
+    script = tmp_path / "script.py"
+    script.write_text(f"import evalcube as ec\nec.run({str(config)!r}, workers=1)\n")
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+
+    done = subprocess.run(
+        [sys.executable, str(script)],
+        capture_output=True,
+        text=True,
+        env=environment,
+        check=False,
+        timeout=100,
+    )
+
+    assert done.returncode == 1
+    assert "if __name__ == '__main__':" in done.stderr
+
+
+def slow(config):
+    config["models"][0]["simulate"]["latency"] = 0.2
+    return config
+
+
 def _alive_in_group(group):
     for _ in range(50):
         try:
@@ -299,6 +348,7 @@ def test_help__names_every_command_and_the_exit_codes(tmp_path):
     for name in ("run", "plan", "status", "leaderboard", "report", "show", "simulate", "init", "local"):
         assert re.search(rf"\b{name}\b", text)
     assert "130" in text
+    assert "70 failed by a defect" in re.sub(r"\s+", " ", text)
 
 
 def test_version__is_printed(tmp_path):

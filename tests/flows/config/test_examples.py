@@ -33,7 +33,7 @@ def test_initial_config__is_valid_and_so_are_its_commented_parts() -> None:
     for first, count in (("  # - name", 6), ("  # brief", 3), ("  # warm", 1), ("# evaluations", 2)):
         full = uncommented(full, first, count)
 
-    assert parse_config(text).models[0].is_simulated
+    assert parse_config(text).models[0].simulate is not None
     config = parse_config(full)
     assert [model.key_env for model in config.models] == [None, "EXAMPLE_API_KEY"]
     assert config.templates.keys() == {"plain", "brief"}

@@ -140,7 +140,7 @@ def test_endpoint__accepts_each_form(given: str, kept: str) -> None:
     config = parse_config(text(models=f"- {{name: a, endpoint: {given!r}}}"))
 
     assert config.models[0].endpoint == kept
-    assert config.models[0].is_simulated == (kept == "sim:") == (config.models[0].simulate is not None)
+    assert (kept == "sim:") == (config.models[0].simulate is not None)
 
 
 def test_combinations__default_is_all_and_rules_are_joined() -> None:

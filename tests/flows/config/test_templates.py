@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flows.config.templates import LARGEST_OUTPUT, Template, render_messages
+from flows.config.templates import LARGEST_OUTPUT, Template
 from flows.errors import TemplateError
 
 texts = st.text(st.characters(exclude_categories=["Cs"]))
@@ -46,14 +46,24 @@ def test_render__task_params_and_loops() -> None:
     assert template.uses >= {"prompt", "task", "params"}
 
 
+def test_render__loops_keep_their_features() -> None:
+    loop = "{% for x in [1, 2, 3] if x > 1 %}{{ x }}/{{ loop.length }}{% if not loop.last %},{% endif %}{% endfor %}"
+    other = "{% for key, value in params.items() %}{{ key }}={{ value }}{% else %}none{% endfor %}"
+
+    assert Template(user(loop)).render(prompt="") == user("2/2,3/2")
+    assert Template(user(other)).render(prompt="", params={"a": 1}) == user("a=1")
+    assert Template(user(other)).render(prompt="") == user("none")
+
+
+def test_render__each_rendering_has_all_its_steps() -> None:
+    template = Template(user("{% for i in range(90000) %}{% endfor %}done"))
+
+    for _ in range(4):
+        assert template.render(prompt="") == user("done")
+
+
 def test_render__prompt_is_data_not_code() -> None:
     assert Template(user("{{ prompt }}!")).render(prompt="{{ 1 + 1 }}") == user("{{ 1 + 1 }}!")
-
-
-def test_render_messages__takes_a_mapping() -> None:
-    template = Template(user("{{ prompt }} {{ params.a }}"))
-
-    assert render_messages(template, {"prompt": "x", "params": {"a": 1}}) == user("x 1")
 
 
 @pytest.mark.parametrize(
@@ -70,6 +80,15 @@ def test_render_messages__takes_a_mapping() -> None:
         ("{{ 10 ** 10 ** 10 }}", "too large"),
         ("{% for i in range(99999) %}{{ prompt }}{{ prompt }}{% endfor %}", "renders more than 4,000,000"),
         ("{% for i in range(10 ** 6) %}{% endfor %}", "fails: OverflowError"),
+        ("{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}", "200,000 steps"),
+        (
+            "{% for i in [1, 2] recursive %}{% if loop.depth < 60 %}{{ loop([1, 2]) }}{% endif %}{% endfor %}",
+            "200,000 steps",
+        ),
+        (
+            "{% macro m(n) %}{% if n %}{{ m(n - 1) }}{{ m(n - 1) }}{% endif %}{% endmacro %}{{ m(60) }}",
+            "200,000 steps",
+        ),
     ],
 )
 def test_render__refuses(content: str, message: str) -> None:

@@ -1,0 +1,136 @@
+"""The description of a sweep in a cube's attributes -> the same as checked values. Anyone may have written it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+
+from flows.errors import SweepError
+
+SPEC_FORMAT = 1
+
+_REMEDY = (
+    "Take the cube from a copy, or run its sweep again: with the cache, nothing that it holds is asked again"
+)
+
+
+def _json(value: dict[str, Any]) -> dict[str, Any]:
+    try:
+        json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise ValueError("must be JSON values without NaN and infinities") from error
+    return value
+
+
+Values = Annotated[dict[str, Any], AfterValidator(_json)]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
+
+
+class TemplateSpec(_Part):
+    """A template by name."""
+
+    name: str
+    source: str | list[dict[str, str]]
+
+
+class SamplerSpec(_Part):
+    """Request parameters by name."""
+
+    name: str
+    params: Values
+
+
+class EvaluationSpec(_Part):
+    """A place on the model axis."""
+
+    eval_id: str
+    model: str
+    request_model: str
+    template: TemplateSpec
+    sampler: SamplerSpec
+
+
+class PointSpec(_Part):
+    """A point of a task; its params are checked by the task."""
+
+    cell_id: str
+    params: dict[str, Any]
+    tiers: list[str]
+
+
+class TaskSpec(_Part):
+    """A place on the task axis."""
+
+    name: str
+    version: int
+    points: list[PointSpec] = Field(min_length=1)
+
+
+class Spec(_Part):
+    """A sweep's identity."""
+
+    format: Literal[1]
+    seed: int = Field(ge=0, le=2**63 - 1)
+    evaluations: list[EvaluationSpec] = Field(min_length=1)
+    tasks: list[TaskSpec] = Field(min_length=1)
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Lengths of the cube's dimensions, as far as the spec decides them."""
+        points = max(len(task.points) for task in self.tasks)
+        return {"model": len(self.evaluations), "task": len(self.tasks), "params": points}
+
+
+def parse_spec(spec: object, sizes: Mapping[str, int] | None = None) -> Spec:
+    """Check a spec.
+
+    Parameters
+    ----------
+    spec
+        The attribute ``spec`` of a cube, or None if it has none.
+    sizes
+        The cube's sizes, to be compared with what the spec lists.
+
+    Raises
+    ------
+    SweepError
+        If the spec is of a newer format, is not what a sweep writes, or does not fit the sizes.
+    """
+    written = spec.get("format") if isinstance(spec, Mapping) else None
+    if type(written) is int and written > SPEC_FORMAT:
+        raise SweepError(
+            f"the cube's description has format {written}; this version reads format {SPEC_FORMAT}",
+            "Update evalcube",
+        )
+    try:
+        parsed = Spec.model_validate(spec)
+    except ValidationError as error:
+        raise damaged(error) from None
+    except RecursionError:
+        raise damaged_at("spec", "nested too deep") from None
+    for name, size in parsed.sizes.items():
+        found = size if sizes is None else sizes.get(name)
+        if found != size:
+            raise damaged_at("spec", f"it lists {size} along {name}, and the cube's arrays have {found}")
+    return parsed
+
+
+def damaged(error: ValidationError, *where: str | int) -> SweepError:
+    """The error for what pydantic found below the place `where`."""
+    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    place = "".join(
+        f"[{part}]" if isinstance(part, int) else f".{part}" for part in ("spec", *where, *first["loc"])
+    )
+    return damaged_at(place[1:], first["msg"])
+
+
+def damaged_at(where: str, what: str) -> SweepError:
+    """The error for a description that no sweep wrote."""
+    text = f"the cube's description is damaged or not by evalcube: {where}: {what}"
+    return SweepError(" ".join(text.split()), _REMEDY)
