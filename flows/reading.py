@@ -247,7 +247,7 @@ def _matching(points: Sequence[Mapping[str, object]], params: str | None) -> lis
     text = params.strip()
     if text.isascii() and text.isdecimal():
         return [i for i in range(len(points)) if str(i) == text]
-    wanted = _wanted(text)
+    wanted = read_params(text)
     return [i for i, point in enumerate(points) if _fits(canonical_params(point), wanted)]
 
 
@@ -255,7 +255,19 @@ def _fits(point: Mapping[str, object], wanted: Mapping[str, object]) -> bool:
     return all(key in point and point[key] == value for key, value in wanted.items())
 
 
-def _wanted(text: str) -> dict[str, object]:
+def read_params(text: str) -> dict[str, object]:
+    """Params as they are given on the command line: JSON, or ``name=value,...``.
+
+    Raises
+    ------
+    SweepError
+        If what begins like JSON is none.
+
+    Examples
+    --------
+    >>> read_params("length=4.0,format=yes/no")
+    {'format': 'yes/no', 'length': 4}
+    """
     if text.startswith("{"):
         try:
             return canonical_params(json.loads(text))

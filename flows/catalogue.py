@@ -1,0 +1,77 @@
+"""A task's name in; what it asks, its parameters, and sample trials out."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from flows.errors import SweepError
+from stages.generate import Cell, Entry, Task, Trial, all_tasks, expand
+
+
+@dataclass(frozen=True)
+class ParamInfo:
+    """One parameter of a task."""
+
+    name: str
+    default: object
+    allowed: str
+    """Range or listed values."""
+    description: str
+    """Unit, and what it makes harder."""
+
+
+def find_task(name: str) -> Task:
+    """The task of that name, bundled or from a plugin.
+
+    Raises
+    ------
+    SweepError
+        If there is none.
+    """
+    tasks = all_tasks()
+    if name in tasks:
+        return tasks[name]
+    near = difflib.get_close_matches(name, tasks, n=1)
+    hint = f"Did you mean '{near[0]}'?" if near else f"Give one of: {', '.join(tasks)}"
+    raise SweepError(f"there is no task '{name}'", hint)
+
+
+def task_params(task: Task) -> list[ParamInfo]:
+    """The parameters of a task, in the order of their declaration."""
+    properties = task.Params.model_json_schema()["properties"]
+    return [
+        ParamInfo(name, field.get("default"), _allowed(field), field.get("description", ""))
+        for name, field in properties.items()
+    ]
+
+
+def sample_trials(task: Task, params: Mapping[str, Any], count: int, seed: int) -> Iterator[Trial]:
+    """The first trials of a cell.
+
+    Raises
+    ------
+    TaskError
+        If a parameter is unknown or out of range.
+    """
+    (point,) = expand(task, [Entry(grid=None, points=[dict(params)], tiers=("sample",))])
+    cell = Cell(task, point.params, seed)
+    return (cell.trial(index) for index in range(count))
+
+
+def _allowed(field: Mapping[str, Any]) -> str:
+    """Range or values of a field, from its JSON schema."""
+    if "enum" in field:
+        return ", ".join(map(str, field["enum"]))
+    if "anyOf" in field:
+        return " or ".join(_allowed(option) for option in field["anyOf"])
+    if "const" in field:
+        return str(field["const"])
+    low, high = field.get("minimum"), field.get("maximum")
+    if low is not None or high is not None:
+        return (
+            f"{low:g} to {high:g}" if low is not None and high is not None else f"{low or ''} to {high or ''}"
+        )
+    return str(field.get("type", "any"))
