@@ -67,7 +67,9 @@ def _one_task(task: Any, *, as_json: bool) -> None:  # noqa: ANN401 - stages are
             *(escape(str(value)) for value in (param.name, param.default, param.allowed, param.description))
         )
     console = Console()
-    console.print(f"[bold]{escape(task.name)}[/]: {escape(task.summary)}. Guess chance: {escape(task.guess_rule)}")
+    console.print(
+        f"[bold]{escape(task.name)}[/]: {escape(task.summary)}. Guess chance: {escape(task.guess_rule)}"
+    )
     console.print(table)
     show(f"\n{example.prompt}\n\nReference answer: {example.answer}")
 

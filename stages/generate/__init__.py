@@ -11,14 +11,17 @@ from stages.generate.brackets import Brackets
 from stages.generate.cars import Cars
 from stages.generate.dates import Dates
 from stages.generate.errors import TaskError
+from stages.generate.jsonpath import Jsonpath
 from stages.generate.letters import Letters
 from stages.generate.manifold import Entry, Point, expand, find_problems
 from stages.generate.movies import Movies
 from stages.generate.objects import Objects
 from stages.generate.plugins import GROUP, with_plugins
 from stages.generate.sequence import Sequence
+from stages.generate.shapes import Shapes
 from stages.generate.shuffle import Shuffle
 from stages.generate.sort import Sort
+from stages.generate.tables import Tables
 
 __all__ = [
     "TASKS",
@@ -42,12 +45,15 @@ TASKS: dict[str, Task] = {
         Brackets(),
         Cars(),
         Dates(),
+        Jsonpath(),
         Letters(),
         Movies(),
         Objects(),
         Sequence(),
+        Shapes(),
         Shuffle(),
         Sort(),
+        Tables(),
     )
 }
 """The bundled tasks by name."""

@@ -28,7 +28,7 @@ _BULLET = re.compile(r"[-*•+] |\(?[0-9]{1,3}[.):] ?")
 _MINUS_APART = re.compile(r"(?<=[,;] )- (?=[0-9])")
 
 
-def _tails(text: str) -> Iterator[tuple[str, bool]]:
+def tails(text: str) -> Iterator[tuple[str, bool]]:
     """What follows each mark of an explicit answer and whether that is a LaTeX box, the last one first."""
     for match in reversed(deque(_MARK.finditer(text), maxlen=_CANDIDATES)):
         yield text[match.end() : match.end() + _TAIL], match["boxed"] is not None
@@ -69,7 +69,7 @@ def word_list(text: str) -> str | None:
     True
     """
     text = normalised(text)
-    for tail, _ in _tails(text):
+    for tail, _ in tails(text):
         words = _words_from(_lines(tail))
         if len(words) > 1:
             return ", ".join(words)
@@ -174,7 +174,7 @@ def integer_list(text: str) -> str | None:
     True
     """
     text = normalised(text)
-    for tail, _ in _tails(text):
+    for tail, _ in tails(text):
         found = _integers_from(tail)
         if found:
             return ", ".join(found)
@@ -280,7 +280,7 @@ def closing_brackets(text: str) -> str | None:
     True
     """
     text = text.replace("&gt;", ">").replace("\r", "\n")
-    for tail, boxed in _tails(text):
+    for tail, boxed in tails(text):
         found = _boxed_closers(tail) if boxed else _closers_from(tail)
         if found:
             return found

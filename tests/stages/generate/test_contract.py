@@ -30,12 +30,15 @@ GROWING = {
     "brackets": ["length", "max_depth", "kinds"],
     "cars": ["cars", "moves", "confounders"],
     "dates": ["level", "offset"],
+    "jsonpath": ["depth", "width", "wildcards", "filters"],
     "letters": ["target_letters", "min_word_length", "max_word_length", "target_words", "confounder_words"],
     "movies": ["reference_count", "choice_count"],
     "objects": ["target_items", "target_groups", "max_count", "distractor_count", "prob_adjective"],
     "sequence": ["rules", "terms", "max_constant"],
+    "shapes": ["choices", "rotation", "scale", "offset", "noise"],
     "shuffle": ["length", "swaps", "confounders"],
     "sort": ["length", "run_length", "prob_mutation", "prob_duplication"],
+    "tables": ["rows", "columns", "conditions", "max_value"],
 }
 """Numeric dimensions along which the difficulty must not fall."""
 
@@ -147,7 +150,7 @@ def test_trial__prompt_states_the_format(task: Task) -> None:
 
         assert prompt.splitlines()[-1].startswith("Answer: <")
         assert prompt.isascii()
-        assert "{" not in prompt or task.name == "brackets"
+        assert "{" not in prompt or task.name in {"brackets", "jsonpath", "tables"}
 
 
 @pytest.mark.parametrize(
@@ -306,6 +309,7 @@ LARGE: dict[str, dict[str, Any]] = {
     "brackets": {"length": 40, "max_depth": 12, "kinds": 4},
     "cars": {"cars": 9, "moves": 12, "confounders": 6, "reference": "attribute", "question": "car"},
     "dates": {"level": 4, "offset": 45, "format": "european"},
+    "jsonpath": {"depth": 6, "width": 5, "wildcards": 2, "filters": 1},
     "letters": {"letters": "rare", "target_letters": 3, "target_words": 12, "confounder_words": 9},
     "movies": {"reference_count": 7, "choice_count": 11, "hint": "none"},
     "objects": {
@@ -316,8 +320,10 @@ LARGE: dict[str, dict[str, Any]] = {
         "prob_adjective": 0.5,
     },
     "sequence": {"rules": 4, "terms": 6, "max_constant": 50},
+    "shapes": {"choices": 12, "rotation": 180, "scale": 20, "offset": 200, "noise": 1.5},
     "shuffle": {"length": 9, "swaps": 12, "confounders": 6, "anchors": "roman"},
     "sort": {"length": 40, "run_length": 5, "prob_mutation": 0.5, "prob_duplication": 0.2},
+    "tables": {"rows": 40, "columns": 7, "conditions": 3, "format": "json", "operation": "mean"},
 }
 """The second cell of the golden digests."""
 

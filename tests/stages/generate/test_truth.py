@@ -12,11 +12,12 @@ from stages.generate import TASKS, Cell
 from stages.generate.letters import LETTERS, _pools
 from stages.generate.words import ITEMS, NAMES, WORDS
 from tests.stages.generate.solvers import SOLVERS
+from tests.stages.generate.solvers_documents import DOCUMENT_SOLVERS
 from tests.stages.generate.solvers_lists import LIST_SOLVERS
 from tests.stages.generate.solvers_stories import STORY_SOLVERS
 from tests.strategies import random_params
 
-ALL_SOLVERS = SOLVERS | LIST_SOLVERS | STORY_SOLVERS
+ALL_SOLVERS = SOLVERS | LIST_SOLVERS | STORY_SOLVERS | DOCUMENT_SOLVERS
 
 
 @pytest.mark.parametrize("name", list(TASKS))
