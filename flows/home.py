@@ -17,8 +17,7 @@ from flows.driver import RegionTask
 from flows.errors import SweepError
 from flows.plan import Plan
 from flows.spec import parse_spec
-from stages.outcome import Status
-from stages.score.counters import COUNTERS
+from stages.outcome import COUNTERS, Status
 from storage.cube import Cube, region_digest
 from storage.files import replace_synced
 from storage.ledger import Ledger, Receipt

@@ -22,7 +22,7 @@ from flows.errors import SweepError
 from flows.spec import SPEC_FORMAT, EvaluationSpec, TaskSpec, damaged, parse_spec
 from stages.generate import Cell, Task, all_tasks, expand
 from stages.generate.stream import canonical_json, canonical_params
-from stages.score.counters import COUNTERS
+from stages.outcome import COUNTERS
 from storage.cube import Coordinate
 
 _TRIAL_CHUNK = 32

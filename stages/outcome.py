@@ -1,4 +1,4 @@
-"""The outcome of one trial as a small integer: what `process` writes and `score` counts."""
+"""The outcome of one trial as a small integer, and the counters of a cell: names that several stages share."""
 
 from __future__ import annotations
 
@@ -27,3 +27,22 @@ class Status(IntEnum):
 
 COMPLETED = (Status.INCORRECT, Status.CORRECT, Status.INVALID, Status.REFUSED)
 """Outcomes of trials that came to an end of their own; with truncated ones they are the finished trials."""
+
+COUNTERS = (
+    "trials",
+    "completed",
+    "correct",
+    "invalid",
+    "refused",
+    "truncated",
+    "guess_sum",
+    "tokens_sum",
+    "tokens_sumsq",
+    "prompt_tokens_sum",
+    "compressed_sum",
+    "latency_sum",
+    "cost_sum",
+    "transport",
+    "missing",
+)
+"""Labels of the counters of a cell, in the order in which they are stored; see `stages.score.counters`."""

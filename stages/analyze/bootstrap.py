@@ -22,7 +22,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from stages.analyze.intervals import Floats
 from stages.analyze.reasonscore import (
-    COUNTERS,
     Basis,
     column,
     mean_score,
@@ -30,6 +29,7 @@ from stages.analyze.reasonscore import (
     tier_score,
     tier_tokens,
 )
+from stages.outcome import COUNTERS
 
 BLOCK = 125
 """Draws that share one random stream and are held in memory at once."""

@@ -15,27 +15,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stages.analyze.intervals import Floats, wilson
+from stages.outcome import COUNTERS
 
 Basis = Literal["completed", "all"]
-
-COUNTERS = (
-    "trials",
-    "completed",
-    "correct",
-    "invalid",
-    "refused",
-    "truncated",
-    "guess_sum",
-    "tokens_sum",
-    "tokens_sumsq",
-    "prompt_tokens_sum",
-    "compressed_sum",
-    "latency_sum",
-    "cost_sum",
-    "transport",
-    "missing",
-)
-"""Default labels of the last axis of a counters array, in the cube's order."""
 
 FLOOR = 0.01
 """Least score of a task, so that one failed task lowers a tier's geometric mean without making it zero."""

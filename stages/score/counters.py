@@ -7,26 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from stages.outcome import COMPLETED, Status
-
-COUNTERS = (
-    "trials",
-    "completed",
-    "correct",
-    "invalid",
-    "refused",
-    "truncated",
-    "guess_sum",
-    "tokens_sum",
-    "tokens_sumsq",
-    "prompt_tokens_sum",
-    "compressed_sum",
-    "latency_sum",
-    "cost_sum",
-    "transport",
-    "missing",
-)
-"""Labels of the counter axis, in order."""
+from stages.outcome import COMPLETED, COUNTERS, Status
 
 FloatArray = npt.NDArray[np.float64]
 

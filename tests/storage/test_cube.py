@@ -299,3 +299,9 @@ def test_write_label__replaces_a_coordinate_along_model_and_nothing_else(cube):
         cube.read_label("price")
     with pytest.raises(CubeMismatchError, match="has shape"):
         cube.write_label("model_name", np.array(["one", "too", "many", "of", "them"], dtype=object))
+
+
+def test_labels__are_those_that_the_stages_count():
+    from stages.outcome import COUNTERS as COUNTED
+
+    assert tuple(COUNTER_LABELS) == COUNTED

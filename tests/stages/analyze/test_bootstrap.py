@@ -5,7 +5,8 @@ import pytest
 
 from stages.analyze import bootstrap
 from stages.analyze.bootstrap import bootstrap_scores, draw_tier_scores
-from stages.analyze.reasonscore import COUNTERS, tier_score
+from stages.analyze.reasonscore import tier_score
+from stages.outcome import COUNTERS
 from tests.stages.analyze.synthetic import dataset
 
 

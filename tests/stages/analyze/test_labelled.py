@@ -7,7 +7,7 @@ import pytest
 
 from stages.analyze import labelled
 from stages.analyze.labelled import leaderboard
-from stages.analyze.reasonscore import COUNTERS
+from stages.outcome import COUNTERS
 from tests.stages.analyze.synthetic import Profile, dataset
 
 
