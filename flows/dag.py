@@ -9,7 +9,7 @@
 * ``process``: the block's replies are read from the cache and graded, a few bytes per trial; one more task of this
   stage gathers a region's blocks and writes whole chunks, the only writer of that region.
 * ``score``: counters of a region, counted from what the cube now holds, and sums of such counters.
-* ``analyze``: a model's counters into the cube, and its standing out.
+* ``analyze``: the counters of some models into the cube.
 
 Any task may run again anywhere: it finds its inputs by address and writes the same bytes.
 """
@@ -19,7 +19,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -88,7 +87,7 @@ def infer(run: str, block: Block, order: Order) -> Delivery:
     prepared = work.prepare(block)
     evaluation = work.plan.evaluations[block.window.region.model]
     indices = order.missing.tolist()
-    jobs = [work.job(block, prepared[i], _difficulty(work, block, i)) for i in indices]
+    jobs = [work.job(block, prepared[i]) for i in indices]
     # Waiting is not work: give the thread back, so that this worker keeps many blocks in flight.
     secede()
     results = work.engine().run(evaluation.model, jobs)
@@ -102,25 +101,18 @@ def infer(run: str, block: Block, order: Order) -> Delivery:
     )
 
 
-def _difficulty(work: Workspace, block: Block, index: int) -> float:
-    task, slot, _, _ = block.window.coordinates(block.positions[index : index + 1])
-    entry = work.plan.tasks[int(task[0])]
-    return entry.task.difficulty(entry.cells[int(slot[0])].cell.params)
-
-
 def process(run: str, block: Block, delivery: Delivery) -> BlockResult:
     """Read a block's replies from the cache and grade them."""
     work = workspace(run)
     prepared = work.prepare(block)
-    tasks = block.window.coordinates(block.positions)[0].tolist()
     outcomes, causes = [], Counter(delivery.failed.values())
-    for i, (item, task_index) in enumerate(zip(prepared, tasks, strict=True)):
+    for i, item in enumerate(prepared):
         if i in delivery.skipped:
             outcomes.append(Outcome(Status.MISSING))
         elif i in delivery.failed:
             outcomes.append(Outcome(Status.TRANSPORT))
         else:
-            outcome = grade(work, item, task_index)
+            outcome = grade(work, item)
             if outcome is None:
                 # Lost or damaged between infer and here: not an answer, so the next run asks again.
                 causes["cache damaged"] += 1
@@ -132,12 +124,12 @@ def process(run: str, block: Block, delivery: Delivery) -> BlockResult:
     return result
 
 
-def grade(work: Workspace, item: Prepared, task_index: int) -> Outcome | None:
+def grade(work: Workspace, item: Prepared) -> Outcome | None:
     """The outcome of one trial from its cached reply; None if the cache has none."""
     data = work.cache.get(item.request.digest)
     if data is None:
         return None
-    task = work.plan.tasks[task_index].task
+    task = item.cell.task
     try:
         reading = read_reply(Record.decode(data))
     except ValueError:  # whole, but no record: whatever it is, it is no answer
@@ -186,7 +178,7 @@ def _tally(work: Workspace, block: Block, result: BlockResult) -> npt.NDArray[np
         axis=-1,
     ).astype(np.float64)
     tally = np.zeros((len(plan.tiers), len(plan.tasks), len(TALLY)))
-    in_tier = plan.in_tier()
+    in_tier = plan.in_tier
     for tier in range(len(plan.tiers)):
         member = in_tier[tier, task, slot]
         np.add.at(tally[tier], task[member], rows[member])
@@ -228,7 +220,7 @@ def write_region(
         complete=not transport and not missing,
         transport=transport,
         missing=missing,
-        counts={cause: float(count) for cause, count in sorted(causes.items())[:8]},
+        counts={cause: float(count) for cause, count in causes.items()},
         digest=digest,
     )
 
@@ -263,7 +255,6 @@ def score_sum(parts: Sequence[npt.NDArray[np.float64]]) -> npt.NDArray[np.float6
     return add_counters(parts)
 
 
-def analyze(run: str, models: Sequence[int], counters: Sequence[npt.NDArray[np.float64]]) -> dict[int, Any]:
-    """Put the counters of some models into the cube; one such task runs at a time. Returns trials by model."""
+def analyze(run: str, models: Sequence[int], counters: Sequence[npt.NDArray[np.float64]]) -> None:
+    """Put the counters of some models into the cube; one such task runs at a time."""
     workspace(run).cube.write_counters(dict(zip(models, counters, strict=True)))
-    return {model: float(values[..., 0].sum()) for model, values in zip(models, counters, strict=True)}

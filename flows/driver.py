@@ -107,7 +107,6 @@ class _Lane:
         self.budget = budget
         self._tasks = tasks
         self._blocks: Iterator[Block] = iter(())
-        self._next: Block | None = None
         self._region: _OpenRegion | None = None
         self.opened: list[_OpenRegion] = []
 

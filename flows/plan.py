@@ -203,6 +203,7 @@ class Plan:
             row[: len(task.cells)] = True
         return mask
 
+    @cached_property
     def in_tier(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
         """Membership of the points in the tiers, shape (tier, task, params)."""
         tiers = self.tiers
@@ -246,22 +247,18 @@ class Plan:
         params = np.full(shape, "", dtype=object)
         ids = np.full(shape, "", dtype=object)
         difficulty = np.full(shape, np.nan)
-        tiers = self.tiers
-        in_tier = np.zeros((len(tiers), *shape), dtype=bool)
         for i, task in enumerate(self.tasks):
             for j, planned in enumerate(task.cells):
                 cell = planned.cell
                 params[i, j] = canonical_json(cell.params.canonical())
                 ids[i, j] = cell.id
-                difficulty[i, j] = task.task.difficulty(cell.params)
-                for tier in planned.tiers:
-                    in_tier[tiers.index(tier), i, j] = True
+                difficulty[i, j] = cell.difficulty
         point = ("task", "params")
         return [
             Coordinate(
                 "task", ("task",), _texts([task.task.name for task in self.tasks]), {"long_name": "task"}
             ),
-            Coordinate("tier", ("tier",), _texts(tiers), {"long_name": "difficulty tier"}),
+            Coordinate("tier", ("tier",), _texts(self.tiers), {"long_name": "difficulty tier"}),
             Coordinate(
                 "params", ("params",), np.arange(self.slots), {"long_name": "slot in the task's manifold"}
             ),
@@ -277,7 +274,10 @@ class Plan:
                 {"long_name": "declared difficulty", "units": "elementary steps"},
             ),
             Coordinate(
-                "in_tier", ("tier", *point), in_tier, {"long_name": "membership of the point in the tier"}
+                "in_tier",
+                ("tier", *point),
+                self.in_tier,
+                {"long_name": "membership of the point in the tier"},
             ),
         ]
 

@@ -64,6 +64,7 @@ class RunContext:
 class Prepared:
     """One trial, ready to send and to grade."""
 
+    cell: Cell
     trial: Trial
     request: Request
     repeat: int
@@ -136,13 +137,15 @@ class Workspace:
         with self._lock:
             self._recent.pop(block.key, None)
 
-    def job(self, block: Block, prepared: Prepared, difficulty: float) -> Job:
+    def job(self, block: Block, prepared: Prepared) -> Job:
         """The job of a prepared trial; the truth goes along only to the project's own simulator."""
         request = prepared.request
         if not self.route(block).simulated:
             return Job(request.digest, request.body)
         trial = prepared.trial
-        truth = Truth(trial.answer, trial.options, difficulty, trial.guess_chance, prepared.repeat)
+        truth = Truth(
+            trial.answer, trial.options, prepared.cell.difficulty, trial.guess_chance, prepared.repeat
+        )
         return Job(request.digest, request.body, {HEADER: encode(truth)})
 
     def route(self, block: Block) -> Route:
@@ -169,7 +172,7 @@ def prepare_trials(plan: Plan, block: Block) -> list[Prepared]:
         trial = trials.get((task_index, slot, index))
         if trial is None:
             trial = trials[task_index, slot, index] = cell.trial(index)
-        prepared.append(Prepared(trial, trial_request(evaluation, cell, trial, repeat), repeat))
+        prepared.append(Prepared(cell, trial, trial_request(evaluation, cell, trial, repeat), repeat))
     return prepared
 
 

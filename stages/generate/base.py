@@ -120,6 +120,11 @@ class Cell:
         """The canonical params, made once; treat as read-only."""
         return self.params.canonical()
 
+    @cached_property
+    def difficulty(self) -> float:
+        """Size of the cell's problems in elementary steps; see `Task.difficulty`."""
+        return self.task.difficulty(self.params)
+
     def trial(self, index: int) -> Trial:
         """Make trial `index` (from 0); costs the same for every index."""
         digest = hashlib.sha256(self._prefix + str(index).encode()).digest()

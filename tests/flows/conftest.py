@@ -3,7 +3,7 @@
 import pytest
 
 from deploy.servers.simulator import Simulator
-from tests.flows.support import reset
+from tests.flows.support import evalcube, reset, sweep_config, write_config
 
 
 @pytest.fixture(scope="session")
@@ -16,3 +16,14 @@ def _served():
 def simulator(_served):
     reset(_served)
     return _served
+
+
+@pytest.fixture(scope="module")
+def small_sweep(tmp_path_factory, _served):
+    """A folder with a finished small sweep of one model."""
+    reset(_served)
+    folder = tmp_path_factory.mktemp("finished")
+    path = write_config(folder, sweep_config(folder, _served.base_url, trials=2))
+    code, _, errors = evalcube("run", path, "--workers", 1, "--quiet", cwd=folder)
+    assert code == 0, errors
+    return folder

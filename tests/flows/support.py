@@ -118,3 +118,13 @@ def write_config(tmp_path, config, name="sweep.yaml"):
     path = tmp_path / name
     path.write_text(json.dumps(config, indent=1))
     return path
+
+
+def refused(result, *fragments):
+    """A command that ended with exit code 2 and one clear message; returns what it wrote to standard error."""
+    code, output, errors = result
+    assert code == 2, (output, errors)
+    assert "Traceback" not in errors
+    for fragment in fragments:
+        assert fragment in errors
+    return errors

@@ -15,6 +15,7 @@ import pytest
 from tests.flows.support import (
     command,
     evalcube,
+    refused,
     reset,
     set_faults,
     simulator_stats,
@@ -44,15 +45,6 @@ def _closed_port():
         return listener.getsockname()[1]
 
 
-def _refused(result, *fragments):
-    code, output, errors = result
-    assert code == 2, (output, errors)
-    assert "Traceback" not in errors
-    for fragment in fragments:
-        assert fragment in errors
-    return errors
-
-
 BAD_CONFIGS = {
     "unknown field": ({"trails": 3}, ["sweep.yaml:", "trails", "Did you mean 'trials'?"]),
     "unknown task": ({"tasks": {"aritmetic": {"manifold": [{"points": [{"length": 3}]}]}}}, ["'arithmetic'"]),
@@ -73,7 +65,7 @@ def test_run__bad_config_is_one_clear_message(name, tmp_path):
     changes, fragments = BAD_CONFIGS[name]
     write_config(tmp_path, sweep_config(tmp_path, "http://127.0.0.1:9/v1", **changes))
 
-    _refused(evalcube("run", "sweep.yaml", cwd=tmp_path), *fragments)
+    refused(evalcube("run", "sweep.yaml", cwd=tmp_path), *fragments)
 
     assert not (tmp_path / "cube.zarr").exists()
 
@@ -81,13 +73,13 @@ def test_run__bad_config_is_one_clear_message(name, tmp_path):
 def test_run__missing_file(tmp_path):
     (tmp_path / "sweep.yaml").write_text("{}")
 
-    _refused(evalcube("run", "sweap.yaml", cwd=tmp_path), "sweap.yaml", "sweep.yaml")
+    refused(evalcube("run", "sweap.yaml", cwd=tmp_path), "sweap.yaml", "sweep.yaml")
 
 
 def test_run__wrong_yaml(tmp_path):
     (tmp_path / "sweep.yaml").write_text("name: a\nmodels: [\n")
 
-    _refused(evalcube("run", "sweep.yaml", cwd=tmp_path), "sweep.yaml:")
+    refused(evalcube("run", "sweep.yaml", cwd=tmp_path), "sweep.yaml:")
 
 
 def test_run__key_variable_not_set(tmp_path):
@@ -95,7 +87,7 @@ def test_run__key_variable_not_set(tmp_path):
     config["models"] = [{"name": "m", "endpoint": "http://127.0.0.1:9/v1", "key_env": "NO_SUCH_KEY"}]
     write_config(tmp_path, config)
 
-    _refused(evalcube("run", "sweep.yaml", cwd=tmp_path), "models[m].key_env", "NO_SUCH_KEY")
+    refused(evalcube("run", "sweep.yaml", cwd=tmp_path), "models[m].key_env", "NO_SUCH_KEY")
 
 
 def test_run__endpoint_refusing_connections_marks_transport_errors_and_resume_finishes(tmp_path, simulator):
@@ -134,7 +126,7 @@ def test_run__cube_of_another_config(finished):
     config = json.loads((finished / "sweep.yaml").read_text())
     write_config(finished, {**config, "seed": 1}, "other.yaml")
 
-    _refused(
+    refused(
         evalcube("run", "other.yaml", cwd=finished), "seed is 42 in the cube and 1 in the config", "--cube"
     )
 
@@ -143,15 +135,15 @@ def test_run__paths_that_cannot_be_written(tmp_path, simulator):
     path = write_config(tmp_path, sweep_config(tmp_path, simulator.base_url))
     (tmp_path / "file").write_text("")
 
-    _refused(evalcube("run", path, "--cube", tmp_path / "file" / "cube.zarr", cwd=tmp_path), "file")
-    _refused(evalcube("run", path, "--cache", tmp_path / "file" / "cache", cwd=tmp_path), "file")
+    refused(evalcube("run", path, "--cube", tmp_path / "file" / "cube.zarr", cwd=tmp_path), "file")
+    refused(evalcube("run", path, "--cache", tmp_path / "file" / "cache", cwd=tmp_path), "file")
 
 
 def test_run__scheduler_unreachable(tmp_path, simulator):
     path = write_config(tmp_path, sweep_config(tmp_path, simulator.base_url))
     address = f"tcp://127.0.0.1:{_closed_port()}"
 
-    _refused(evalcube("run", path, "--scheduler", address, cwd=tmp_path), address, "dask scheduler")
+    refused(evalcube("run", path, "--scheduler", address, cwd=tmp_path), address, "dask scheduler")
 
 
 def test_run__ctrl_c_stops_cleanly_and_says_how_to_resume(tmp_path, simulator):
@@ -322,14 +314,14 @@ def test_show__tells_everything_of_one_trial(finished):
 def test_show__says_what_can_be_chosen(finished, arguments, fragments):
     given = arguments if "--model" in arguments else (*arguments, "--model", "alpha")
 
-    _refused(evalcube("show", "cube.zarr", *given, cwd=finished), *fragments)
+    refused(evalcube("show", "cube.zarr", *given, cwd=finished), *fragments)
 
 
 @pytest.mark.parametrize("name", ["status", "leaderboard", "report", "show"])
 def test_readers__say_when_there_is_no_cube(name, tmp_path):
     more = ("--task", "boolean") if name == "show" else ()
 
-    _refused(evalcube(name, "none.zarr", *more, cwd=tmp_path), "none.zarr")
+    refused(evalcube(name, "none.zarr", *more, cwd=tmp_path), "none.zarr")
 
 
 def test_init__writes_a_config_that_plans_and_refuses_to_overwrite(tmp_path):
@@ -338,7 +330,7 @@ def test_init__writes_a_config_that_plans_and_refuses_to_overwrite(tmp_path):
 
     assert (code, "wrote sweep.yaml" in output) == (0, True)
     assert planned[0] == 0, planned[2]
-    _refused(evalcube("init", cwd=tmp_path), "sweep.yaml", "--force")
+    refused(evalcube("init", cwd=tmp_path), "sweep.yaml", "--force")
 
 
 def test_help__names_every_command_and_the_exit_codes(tmp_path):

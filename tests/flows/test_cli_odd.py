@@ -10,26 +10,7 @@ from pathlib import Path
 import pytest
 
 from flows.cli.output import complain, show_json
-from tests.flows.support import change_attributes, evalcube, reset, sweep_config, write_config
-
-
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory, _served):
-    """A folder with a finished small sweep."""
-    reset(_served)
-    folder = tmp_path_factory.mktemp("finished")
-    path = write_config(folder, sweep_config(folder, _served.base_url, trials=2))
-    code, _, errors = evalcube("run", path, "--workers", 1, "--quiet", cwd=folder)
-    assert code == 0, errors
-    return folder
-
-
-def _refused(result, *fragments):
-    code, output, errors = result
-    assert code == 2, (output, errors)
-    assert "Traceback" not in errors
-    for fragment in fragments:
-        assert fragment in errors
+from tests.flows.support import change_attributes, evalcube, refused
 
 
 def _to(arguments, cwd, output):
@@ -58,35 +39,35 @@ READERS = {
 
 
 @pytest.mark.parametrize("name", READERS)
-def test_readers__end_quietly_when_nobody_reads_on(name, finished):
+def test_readers__end_quietly_when_nobody_reads_on(name, small_sweep):
     reader, writer = os.pipe()
     os.close(reader)
     try:
-        assert _to(READERS[name], finished, writer) == (0, "")
+        assert _to(READERS[name], small_sweep, writer) == (0, "")
     finally:
         os.close(writer)
 
 
 @pytest.mark.parametrize("name", READERS)
-def test_readers__say_that_their_output_is_full(name, finished):
+def test_readers__say_that_their_output_is_full(name, small_sweep):
     with Path("/dev/full").open("w") as full:
-        code, errors = _to(READERS[name], finished, full)
+        code, errors = _to(READERS[name], small_sweep, full)
 
     assert code == 2
     assert errors.startswith("evalcube: cannot write to standard output: No space left on device")
     assert errors.count("\n") == 1
 
 
-def test_report_and_init__refuse_to_replace_what_is_no_file(finished, tmp_path):
+def test_report_and_init__refuse_to_replace_what_is_no_file(small_sweep, tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     link = tmp_path / "link"
     link.symlink_to(pipe)
 
     for path in (pipe, link):
-        _refused(evalcube("report", "cube.zarr", "-o", path, cwd=finished), str(path), "not a regular file")
-        _refused(evalcube("init", "--force", path, cwd=tmp_path), str(path), "not a regular file")
-    _refused(evalcube("init", "--force", tmp_path, cwd=tmp_path), "is a directory")
+        refused(evalcube("report", "cube.zarr", "-o", path, cwd=small_sweep), str(path), "not a regular file")
+        refused(evalcube("init", "--force", path, cwd=tmp_path), str(path), "not a regular file")
+    refused(evalcube("init", "--force", tmp_path, cwd=tmp_path), "is a directory")
     assert pipe.is_fifo()
     assert link.is_symlink()
 
@@ -101,17 +82,19 @@ def test_init__writes_through_a_link_to_a_file(tmp_path):
     assert "models:" in (tmp_path / "real.yaml").read_text()
 
 
-def test_leaderboard__refuses_two_formats(finished):
-    _refused(evalcube("leaderboard", "cube.zarr", "--json", "--markdown", cwd=finished), "--markdown")
+def test_leaderboard__refuses_two_formats(small_sweep):
+    refused(evalcube("leaderboard", "cube.zarr", "--json", "--markdown", cwd=small_sweep), "--markdown")
 
 
 @pytest.mark.parametrize("given", ["²", "9" * 5000, "foo=null", "{" * 3000])
-def test_show__odd_params_match_nothing(given, finished):
-    _refused(evalcube("show", "cube.zarr", "--task", "boolean", "--params", given, cwd=finished), "--params")
+def test_show__odd_params_match_nothing(given, small_sweep):
+    refused(
+        evalcube("show", "cube.zarr", "--task", "boolean", "--params", given, cwd=small_sweep), "--params"
+    )
 
 
-def test_readers__foreign_labels_do_nothing_to_the_terminal(finished, tmp_path):
-    shutil.copytree(finished / "cube.zarr", tmp_path / "cube.zarr")
+def test_readers__foreign_labels_do_nothing_to_the_terminal(small_sweep, tmp_path):
+    shutil.copytree(small_sweep / "cube.zarr", tmp_path / "cube.zarr")
     bell = "al\x1b[2Jpha"
     change_attributes(tmp_path / "cube.zarr", lambda spec: spec["evaluations"][0].update(model=bell))
 

@@ -8,26 +8,7 @@ import evalcube as ec
 from flows.errors import SweepError, user_errors
 from flows.reading import Reader, _matching, cube_status
 from flows.report import leaderboard, report
-from tests.flows.support import change_attributes, evalcube, reset, sweep_config, write_config
-
-
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory, _served):
-    """A folder with a finished small sweep."""
-    reset(_served)
-    folder = tmp_path_factory.mktemp("finished")
-    path = write_config(folder, sweep_config(folder, _served.base_url, trials=2))
-    code, _, errors = evalcube("run", path, "--workers", 1, "--quiet", cwd=folder)
-    assert code == 0, errors
-    return folder
-
-
-def _refused(result, *fragments):
-    code, output, errors = result
-    assert code == 2, (output, errors)
-    assert "Traceback" not in errors
-    for fragment in fragments:
-        assert fragment in errors
+from tests.flows.support import change_attributes, evalcube, refused
 
 
 def _points(spec):
@@ -64,9 +45,9 @@ DAMAGES = {
 
 
 @pytest.mark.parametrize("name", DAMAGES)
-def test_readers__damaged_description_is_one_clear_message(name, finished, tmp_path):
+def test_readers__damaged_description_is_one_clear_message(name, small_sweep, tmp_path):
     change, where = DAMAGES[name]
-    shutil.copytree(finished / "cube.zarr", tmp_path / "cube.zarr")
+    shutil.copytree(small_sweep / "cube.zarr", tmp_path / "cube.zarr")
     change_attributes(tmp_path / "cube.zarr", change)
 
     calls = [
@@ -82,11 +63,11 @@ def test_readers__damaged_description_is_one_clear_message(name, finished, tmp_p
         assert where in str(caught.value)
         assert "\n" not in str(caught.value)
     if name == "no seed":
-        _refused(evalcube("status", "cube.zarr", cwd=tmp_path), "evalcube: the cube's description is damaged")
+        refused(evalcube("status", "cube.zarr", cwd=tmp_path), "evalcube: the cube's description is damaged")
 
 
-def test_reader__newer_format_says_update(finished, tmp_path):
-    shutil.copytree(finished / "cube.zarr", tmp_path / "cube.zarr")
+def test_reader__newer_format_says_update(small_sweep, tmp_path):
+    shutil.copytree(small_sweep / "cube.zarr", tmp_path / "cube.zarr")
     change_attributes(tmp_path / "cube.zarr", lambda spec: spec.update(format=2, more=1))
 
     with pytest.raises(SweepError, match="Update evalcube"):
@@ -94,8 +75,8 @@ def test_reader__newer_format_says_update(finished, tmp_path):
 
 
 @pytest.mark.parametrize("notes", ['{"cache": 5, "name": [1]}', "[" * 100_000, "[]"])
-def test_reader__damaged_notes_are_left_out(notes, finished, tmp_path):
-    shutil.copytree(finished / "cube.zarr", tmp_path / "cube.zarr")
+def test_reader__damaged_notes_are_left_out(notes, small_sweep, tmp_path):
+    shutil.copytree(small_sweep / "cube.zarr", tmp_path / "cube.zarr")
     (tmp_path / "cube.zarr" / "_evalcube" / "sweep.json").write_text(notes)
 
     assert Reader(tmp_path / "cube.zarr").cache() is None
