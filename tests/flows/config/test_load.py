@@ -9,24 +9,7 @@ from flows.config.initial import initial_config
 from flows.config.models import ModelConfig, SimulatedModel
 from flows.config.yamltext import LONGEST_TEXT
 from flows.errors import ConfigError
-
-GOOD = {
-    "models": '- {name: a, endpoint: "sim:"}',
-    "samplers": "greedy: {temperature: 0}",
-    "tasks": "arithmetic: {manifold: [{points: [{length: 4}]}]}",
-}
-
-
-def text(**sections: str) -> str:
-    """Write a config with one line per section, in this order: models, samplers, tasks, the others."""
-    merged = {**GOOD, **sections}
-    return "".join(f"{name}:\n  {body}\n" if body else "" for name, body in merged.items())
-
-
-def problems(source: str) -> list[str]:
-    with pytest.raises(ConfigError) as caught:
-        parse_config(source, "c.yaml")
-    return str(caught.value).splitlines()
+from tests.flows.config.sources import problems, text
 
 
 def test_parse_config__tells_all_problems_sorted_by_line() -> None:
