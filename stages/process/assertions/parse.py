@@ -1,0 +1,324 @@
+"""Declarations as read from YAML or JSON in; checked assertions out, or one error that says what to repair."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import regex
+
+from stages.process.assertions import patterns, schemas
+from stages.process.assertions.hooks import CHECKS, SCORERS, Hooks
+from stages.process.assertions.model import (
+    BEHAVIOR_TYPES,
+    FACT_TYPES,
+    SCORED,
+    SET,
+    Assertion,
+    DeclarationError,
+    layer_of,
+)
+from stages.process.assertions.profile import Profile
+
+DEPTH_LIMIT = 20
+"""Sets inside one another."""
+DISTANCE_LIMIT = 20_000
+"""Longest reference and largest distance of `levenshtein_max`, whose time is their product."""
+
+_TYPES = (*FACT_TYPES, *BEHAVIOR_TYPES, SET)
+_COMMON = ("type", "weight", "not")
+_FIELDS: dict[str, tuple[str, ...]] = {
+    "text": ("value",),
+    "number": ("value",),
+    "texts": ("values",),
+    "regex": ("pattern", "flags"),
+    "json_valid": (),
+    "json_schema": ("schema",),
+    "mock_hit": ("value", "threshold"),
+    "rouge_n_min": ("reference", "value", "n", "threshold"),
+    "bleu_min": ("reference", "value", "n", "threshold"),
+    "levenshtein_max": ("reference", "value"),
+    "scored": ("reference", "threshold"),
+    "custom": ("fn",),
+    SET: ("mode", "children"),
+}
+_NUMBER_ENDS = ("_min", "_max", "min_length", "max_length")
+_TEXTS = ("contains_all", "contains_any", "tools_called", "tools_not_called")
+_MAY_BE_EMPTY = ("equals", "not_equals")
+_WHOLE = ("length", "count", "turns")
+_HUGE = 10**300
+
+
+def parse_assertions(
+    declarations: object,
+    *,
+    hooks: Hooks | None = None,
+    profile: Profile = "reference",
+    where: str = "assertions",
+) -> tuple[Assertion, ...]:
+    """The assertions that a list declares.
+
+    Parameters
+    ----------
+    declarations
+        List of mappings, each with a ``type``, the fields of that type, and optionally ``weight`` and ``not``.
+    hooks
+        Functions that `custom` and scored assertions may name.
+    profile
+        ``omk054`` lets declarations pass that can only ever hold or fail, as that tool does.
+    where
+        Name of the list in errors.
+
+    Raises
+    ------
+    DeclarationError
+        The first mistake.
+    """
+    reader = _Reader(hooks or Hooks(), profile)
+    return tuple(
+        reader.assertion(row, place, 0) for row, place in _rows(declarations, where, "a list of assertions")
+    )
+
+
+def _rows(rows: object, where: str, wanted: str) -> list[tuple[object, str]]:
+    if isinstance(rows, (str, Mapping)) or not isinstance(rows, Sequence):
+        raise DeclarationError(
+            where, "", rows, f"must be {wanted}, not {_shown(rows)}", "write each behind a dash"
+        )
+    return [(row, f"{where}[{index}]") for index, row in enumerate(rows)]
+
+
+@dataclass(frozen=True)
+class _Reader:
+    hooks: Hooks
+    profile: Profile
+
+    def assertion(self, row: object, where: str, depth: int) -> Assertion:
+        if not isinstance(row, Mapping):
+            rule = f"must be a mapping, not {_shown(row)}"
+            raise DeclarationError(where, "", row, rule, "write e.g. {type: contains, value: Paris}")
+        kind = row.get("type")
+        if not isinstance(kind, str) or kind not in _TYPES:
+            raise DeclarationError(
+                where, "type", kind, f"unknown type {_shown(kind)}", _nearest(kind, _TYPES)
+            )
+        known = _FIELDS[_family(kind)]
+        for name in row:
+            if name not in _COMMON + known:
+                rule = f"{kind} has no field {_shown(name)}"
+                raise DeclarationError(where, str(name), row[name], rule, _nearest(name, (*known, *_COMMON)))
+        declared = _Row(where, kind, row, self.profile)
+        weight, negated = declared.number("weight", 1.0, above=0.0), declared.truth("not")
+        if kind == SET:
+            mode, children = declared.choice("mode", ("all", "any")), self._children(declared, depth)
+            layers = {child.layer for child in children}
+            layer = layers.pop() if len(layers) == 1 else None
+            return Assertion(kind, layer, weight, negated, mode=mode, children=children)
+        return Assertion(kind, layer_of(kind), weight, negated, **self._own(_family(kind), declared))
+
+    def _children(self, declared: _Row, depth: int) -> tuple[Assertion, ...]:
+        if depth >= DEPTH_LIMIT:
+            raise declared.error("children", f"sets are nested deeper than {DEPTH_LIMIT}", "flatten them")
+        rows = _rows(declared.row.get("children"), f"{declared.where}.children", "a list of assertions")
+        if not rows:
+            raise declared.error("children", "a set needs at least one assertion", "add one or drop the set")
+        return tuple(self.assertion(row, place, depth + 1) for row, place in rows)
+
+    def _own(self, family: str, declared: _Row) -> dict[str, Any]:
+        """Fields of an assertion that is no set, by the family of its type."""
+        if family in _PLAIN:
+            return _PLAIN[family](declared)
+        if family == "custom":
+            return {"fn": self._hook(declared, "fn", declared.text("fn"), self.hooks.checks, CHECKS)}
+        self._hook(declared, "type", declared.kind, self.hooks.scorers, SCORERS)
+        return {
+            "reference": declared.text("reference", "" if declared.kind == "answer_relevancy" else None),
+            "threshold": declared.number("threshold"),
+        }
+
+    def _hook(self, declared: _Row, field: str, name: str, known: Mapping[str, Any], group: str) -> str:
+        if name in known:
+            return name
+        what = "check" if group == CHECKS else "scorer"
+        raise declared.error(
+            field,
+            f"no {what} named '{name}' ({', '.join(sorted(known)) or 'none'} known)",
+            f"pass it in hooks={what}s or install a package with an entry point '{name}' in group {group}",
+        )
+
+
+@dataclass(frozen=True)
+class _Row:
+    """One declaration, read field by field."""
+
+    where: str
+    kind: str
+    row: Mapping[Any, Any]
+    profile: Profile
+
+    def error(self, field: str, rule: str, remedy: str) -> DeclarationError:
+        return DeclarationError(self.where, field, self.row.get(field), rule, remedy)
+
+    def text(self, field: str, default: str | None = None, *, empty: bool = True) -> str:
+        """A text; a whole number stands for its digits."""
+        value = self.row.get(field, default)
+        if isinstance(value, int) and not isinstance(value, bool) and abs(value) < _HUGE:
+            value = str(value)
+        if not isinstance(value, str):
+            rule = f"{self.kind} needs a text, not {_shown(value)}"
+            raise self.error(field, rule, f'write it in quotes, e.g. {field}: "yes"')
+        if not value and not empty and self.profile == "reference":
+            raise self.error(field, "an empty text is in every output", "say what to look for")
+        return value
+
+    def texts(self, field: str) -> tuple[str, ...]:
+        value = self.row.get(field, [] if self.profile == "omk054" else None)
+        if not isinstance(value, list) or not (value or self.profile == "omk054"):
+            rule = f"{self.kind} needs a list of texts, not {_shown(value)}"
+            raise self.error(field, rule, f"write e.g. {field}: [yes, no], with quotes where YAML needs them")
+        return tuple(
+            _Row(self.where, self.kind, {f"{field}[{index}]": item}, self.profile).text(
+                f"{field}[{index}]", empty=False
+            )
+            for index, item in enumerate(value)
+        )
+
+    def number(
+        self,
+        field: str,
+        default: float | None = None,
+        *,
+        low: float = -math.inf,
+        high: float = math.inf,
+        above: float | None = None,
+        whole: bool = False,
+    ) -> float:
+        value = self.row.get(field, default)
+        valid = isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < _HUGE
+        if valid and low <= value <= high and (above is None or value > above) and not (whole and value % 1):
+            return float(value)
+        bounds = f" above {above:g}" if above is not None else ""
+        bounds += f" of at least {low:g}" if math.isfinite(low) else ""
+        bounds += f" and at most {high:.0f}" if math.isfinite(high) else ""
+        rule = f"{self.kind} needs a {'whole ' if whole else ''}number{bounds}, not {_shown(value)}"
+        raise self.error(field, rule, f"write e.g. {field}: 1")
+
+    def truth(self, field: str) -> bool:
+        value = self.row.get(field, False)
+        if not isinstance(value, bool):
+            raise self.error(field, f"must be true or false, not {_shown(value)}", f"write {field}: true")
+        return value
+
+    def choice(self, field: str, options: tuple[str, ...]) -> str:
+        value = self.row.get(field, options[0])
+        if value not in options:
+            rule = f"must be {' or '.join(options)}, not {_shown(value)}"
+            raise self.error(field, rule, f"write {field}: {options[0]}")
+        return str(value)
+
+
+def _family(kind: str) -> str:
+    if kind in _FIELDS:
+        return kind
+    if kind in SCORED:
+        return "scored"
+    if kind in _TEXTS:
+        return "texts"
+    return "number" if kind.endswith(_NUMBER_ENDS) else "text"
+
+
+def _text_value(declared: _Row) -> dict[str, Any]:
+    text = declared.text("value", empty=declared.kind in _MAY_BE_EMPTY)
+    if declared.kind.startswith("tool_") and text.find(":") <= 0 and declared.profile == "reference":
+        rule = f"{declared.kind} needs a tool and a text, not {_shown(text)}"
+        raise declared.error("value", rule, 'write e.g. value: "bash:--force"')
+    return {"text": text}
+
+
+def _number_value(declared: _Row) -> dict[str, Any]:
+    whole = any(word in declared.kind for word in _WHOLE) and declared.profile == "reference"
+    return {"limit": declared.number("value", low=0.0, whole=whole)}
+
+
+def _pattern_value(declared: _Row) -> dict[str, Any]:
+    pattern, flags = declared.text("pattern", empty=False), declared.text("flags", "i")
+    wrong = [letter for letter in flags if letter not in patterns.FLAGS]
+    if wrong:
+        raise declared.error("flags", f"unknown flag {_shown(wrong[0])}", f"use letters of {patterns.FLAGS}")
+    try:
+        patterns.compile_pattern(pattern, flags, ecmascript=declared.profile == "omk054")
+    except (regex.error, OverflowError, RecursionError) as error:
+        raise declared.error("pattern", f"{_shown(pattern)} is no pattern ({error})", "repair it") from error
+    return {"pattern": pattern, "flags": flags}
+
+
+def _schema_value(declared: _Row) -> dict[str, Any]:
+    schema = declared.row.get("schema")
+    if not isinstance(schema, Mapping):
+        raise declared.error(
+            "schema", f"must be a JSON schema, not {_shown(schema)}", "write e.g. schema: {type: object}"
+        )
+    try:
+        schemas.check_schema(schema)
+    except schemas.SchemaError as error:
+        rule, _, remedy = str(error).rpartition("; ")
+        raise declared.error("schema", rule, remedy) from error
+    return {"schema": schema}
+
+
+def _similarity_value(declared: _Row) -> dict[str, Any]:
+    """Of ROUGE and BLEU; the reference may stand in ``value``."""
+    field = "reference" if "reference" in declared.row else "value"
+    longest = 1 if declared.kind == "rouge_n_min" else 4
+    return {
+        "reference": declared.text(field if field in declared.row else "reference"),
+        "n": int(declared.number("n", longest, low=1, high=10, whole=True)),
+        "threshold": declared.number("threshold", 0.5, low=0.0, high=1.0),
+    }
+
+
+def _levenshtein_value(declared: _Row) -> dict[str, Any]:
+    reference = declared.text("reference")
+    if len(reference) > DISTANCE_LIMIT:
+        rule = f"the reference has {len(reference)} characters, more than {DISTANCE_LIMIT}"
+        raise declared.error("reference", rule, "use rouge_n_min, which takes linear time")
+    return {
+        "reference": reference,
+        "limit": declared.number("value", low=0.0, high=DISTANCE_LIMIT, whole=True),
+    }
+
+
+_PLAIN: dict[str, Callable[[_Row], dict[str, Any]]] = {
+    "text": _text_value,
+    "number": _number_value,
+    "texts": lambda declared: {"values": declared.texts("values")},
+    "regex": _pattern_value,
+    "json_valid": lambda declared: {},  # noqa: ARG005 - has no fields
+    "json_schema": _schema_value,
+    "mock_hit": lambda declared: {
+        "text": declared.text("value", empty=False),
+        "threshold": declared.number("threshold", 1.0, low=0.0, whole=True),
+    },
+    "rouge_n_min": _similarity_value,
+    "bleu_min": _similarity_value,
+    "levenshtein_max": _levenshtein_value,
+}
+
+
+def _nearest(name: object, known: Sequence[str]) -> str:
+    close = difflib.get_close_matches(str(name), known, 1)
+    return f"did you mean '{close[0]}'?" if close else f"use one of {', '.join(known) or 'none'}"
+
+
+def _shown(value: object) -> str:
+    """A value as an error shows it."""
+    if value is None:
+        return "nothing"
+    if isinstance(value, (Mapping, list, tuple, set)):
+        return f"a {type(value).__name__}"
+    if isinstance(value, int) and abs(value) >= _HUGE:
+        return "a huge number"
+    return repr(value) if len(repr(value)) <= 80 else repr(value)[:77] + "..."
