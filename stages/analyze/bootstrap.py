@@ -14,7 +14,7 @@ for 200 of them on one core.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,7 +34,11 @@ from stages.outcome import COUNTERS
 BLOCK = 125
 """Draws that share one random stream and are held in memory at once."""
 
-_DRAWN = ("trials", "completed", "correct", "truncated", "guess_sum")
+DRAWN = ("trials", "completed", "correct", "truncated", "guess_sum")
+"""Labels of the counters that a draw gives to a score."""
+
+TierScore = Callable[[Floats], Floats]
+"""Drawn counters (..., tier, task, counter), labelled `DRAWN` -> scores (..., tier)."""
 
 
 @dataclass(frozen=True)
@@ -86,10 +90,11 @@ def bootstrap_scores(
     seed: int,
     labels: Sequence[str] = COUNTERS,
     basis: Basis = "completed",
+    score: TierScore | None = None,
     draws: int = 2000,
     confidence: float = 0.95,
 ) -> Intervals:
-    """Intervals of the version 1 scores of models, each from its own random streams.
+    """Intervals of the scores of models, each from its own random streams.
 
     Parameters
     ----------
@@ -104,7 +109,9 @@ def bootstrap_scores(
     labels
         Names along the last axis of `counters`.
     basis
-        See `stages.analyze.reasonscore.adjusted`.
+        See `stages.analyze.reasonscore.adjusted`; of version 1 only.
+    score
+        Another score than version 1.
     draws
         Number of draws B, >= 1.
     confidence
@@ -135,7 +142,14 @@ def bootstrap_scores(
     result = Intervals(np.empty((models, tiers, 2)), np.empty((models, 2)), np.empty((models, 2)))
     for index, identity in enumerate(identities):
         scores = draw_tier_scores(
-            values[index], member, identity, seed=seed, labels=labels, basis=basis, draws=draws
+            values[index],
+            member,
+            identity,
+            seed=seed,
+            labels=labels,
+            basis=basis,
+            score=score,
+            draws=draws,
         )
         pooled = np.einsum("gkp,kpc->gkc", member.astype(float), values[index])
         tokens = tier_tokens(pooled, labels=labels)
@@ -153,6 +167,7 @@ def draw_tier_scores(
     seed: int,
     labels: Sequence[str] = COUNTERS,
     basis: Basis = "completed",
+    score: TierScore | None = None,
     draws: int = 2000,
 ) -> Floats:
     """Tier scores of one model under every draw: array (draw, tier), NaN for a tier without trials.
@@ -162,8 +177,12 @@ def draw_tier_scores(
     """
     cells = _flatten(np.asarray(counters, dtype=np.float64), np.asarray(in_tier, dtype=bool), labels)
     scores = np.full((draws, cells.shape[0]), np.nan)
+
+    def first(counters: Floats) -> Floats:
+        return tier_score(counters, labels=DRAWN, basis=basis).score
+
     for block, start in enumerate(range(0, draws, BLOCK)):
-        drawn = _draw_block(cells, stream(seed, identity, block), basis)
+        drawn = (score or first)(_draw_block(cells, stream(seed, identity, block)))
         scores[start : start + BLOCK] = drawn[: draws - start]
     return scores
 
@@ -191,11 +210,11 @@ def _flatten(counters: Floats, in_tier: NDArray[np.bool_], labels: Sequence[str]
     )
 
 
-def _draw_block(cells: _Cells, rng: np.random.Generator, basis: Basis) -> Floats:
+def _draw_block(cells: _Cells, rng: np.random.Generator) -> Floats:
+    """Summed counters of one block of draws: (draw, tier, task, counter), labelled `DRAWN`."""
     drawn = rng.multinomial(cells.trials, cells.shares, size=(BLOCK, len(cells.trials)))
     correct, truncated = (drawn[..., place].astype(np.float64) @ cells.groups for place in (0, 2))
     guesses = ((cells.trials - drawn[..., 2]) * cells.guess) @ cells.groups
     trials = np.broadcast_to(cells.trials.astype(np.float64) @ cells.groups, correct.shape)
     summed = np.stack([trials, trials - truncated, correct, truncated, guesses], axis=-1)
-    counters = summed.reshape(BLOCK, *cells.shape, len(_DRAWN))
-    return tier_score(counters, labels=_DRAWN, basis=basis).score
+    return summed.reshape(BLOCK, *cells.shape, len(DRAWN))

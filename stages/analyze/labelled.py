@@ -192,7 +192,7 @@ def _row(ds: xr.Dataset, scored: _Scored, index: int) -> Row:
         template=names(ds, "template")[index],
         sampler=names(ds, "sampler")[index],
         eval_id=names(ds, "eval_id")[index],
-        facets=_facets(names(ds, "facets")[index]),
+        facets=facets(names(ds, "facets")[index]),
         score=_estimate(scored.mean[index], scored.bounds.mean[index]),
         tiers=_tiers(ds, scored, index),
         score_per_token=_estimate(scored.per_token[index], scored.bounds.per_token[index]),
@@ -228,7 +228,8 @@ def _estimate(value: float, bounds: Floats) -> Estimate:
     return Estimate(float(value), float(bounds[0]), float(bounds[1]))
 
 
-def _facets(text: str) -> dict[str, Facet]:
+def facets(text: str) -> dict[str, Facet]:
+    """A model's facets from their JSON text; empty if it is no object, lists and objects left out."""
     try:
         data = json.loads(text)
     except ValueError:
