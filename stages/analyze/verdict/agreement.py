@@ -1,0 +1,195 @@
+"""Readings of several judges, or of a judge and a human, on the same units -> how well they agree."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from stages.analyze.intervals import Floats
+from stages.analyze.verdict.resampling import Mapper, in_blocks, indices
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """Agreement among the judges of one arm."""
+
+    pearson: float
+    """Mean over pairs of judges; NaN if no pair has two units and two different readings each."""
+    mad: float
+    """Mean absolute difference, averaged over pairs of judges."""
+    pairs: int
+    """Pairs of judges."""
+    units: int
+    """Units on which every judge gave a valid reading."""
+
+
+def judge_agreement(readings: ArrayLike) -> Agreement | None:
+    """Mean pairwise Pearson correlation and absolute difference of judges; None if they share fewer than two units.
+
+    Parameters
+    ----------
+    readings
+        Array (unit, judge); NaN or <= 0 where a judge failed. Judges without a single valid reading are left out.
+    """
+    values = np.asarray(readings, dtype=float)
+    valid = values > 0
+    judges = valid.any(axis=0) if len(values) else np.zeros(values.shape[1], dtype=bool)
+    aligned = values[:, judges][valid[:, judges].all(axis=1)]
+    if aligned.shape[1] < 2 or len(aligned) < 2:
+        return None
+    couples = [(aligned[:, i], aligned[:, j]) for i, j in combinations(range(aligned.shape[1]), 2)]
+    correlations = [value for value in (pearson(a, b) for a, b in couples) if not math.isnan(value)]
+    return Agreement(
+        pearson=math.fsum(correlations) / len(correlations) if correlations else math.nan,
+        mad=math.fsum(float(np.abs(a - b).mean()) for a, b in couples) / len(couples),
+        pairs=len(couples),
+        units=len(aligned),
+    )
+
+
+def pearson(a: ArrayLike, b: ArrayLike) -> float:
+    """Product-moment correlation of two series; NaN with fewer than two units or without variance.
+
+    Examples
+    --------
+    >>> pearson([1, 2, 3, 4], [2, 3, 4, 5]), pearson([3, 3], [1, 2])
+    (1.0, nan)
+    """
+    x, y = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
+    if len(x) < 2 or np.ptp(x) == 0 or np.ptp(y) == 0:
+        return math.nan
+    dx, dy = x - x.mean(), y - y.mean()
+    return float((dx * dy).sum() / math.sqrt((dx * dx).sum() * (dy * dy).sum()))
+
+
+def krippendorff_alpha(ratings: ArrayLike) -> float:
+    """Krippendorff's alpha for interval data: 1 − observed / expected squared difference.
+
+    Parameters
+    ----------
+    ratings
+        Array (unit, coder), NaN where a coder has not rated; units with fewer than two ratings do not count.
+
+    Returns
+    -------
+    1 perfect, 0 as by chance, below 0 worse; NaN if all ratings are equal or there are none.
+
+    References
+    ----------
+    K. Krippendorff (2011), Computing Krippendorff's alpha-reliability.
+
+    Examples
+    --------
+    >>> krippendorff_alpha([[1, 2], [2, 3], [3, 4], [4, 5]]).__round__(6)
+    0.708333
+    """
+    values = np.asarray(ratings, dtype=float)
+    rated = ~np.isnan(values)
+    values, rated = values[rated.sum(axis=1) >= 2], rated[rated.sum(axis=1) >= 2]
+    if len(values) == 0 or np.ptp(values[rated]) == 0:
+        return math.nan
+    filled = np.where(rated, values - values[rated].mean(), 0.0)
+    sizes = rated.sum(axis=1)
+    within = 2.0 * (sizes * (filled**2).sum(axis=1) - filled.sum(axis=1) ** 2)
+    total = float(sizes.sum())
+    among = 2.0 * (total * (filled**2).sum() - filled.sum() ** 2)
+    return float(1.0 - (within / (sizes - 1)).sum() / (among / (total - 1)))
+
+
+def weighted_kappa(a: ArrayLike, b: ArrayLike, scale: tuple[float, float] = (1.0, 5.0)) -> float:
+    """Cohen's kappa with quadratic weights over a numeric scale; NaN if chance agreement is complete.
+
+    Parameters
+    ----------
+    a, b
+        Ratings (unit,) of two coders.
+    scale
+        Lowest and highest rating; it scales the weights and cancels, but an empty scale has no kappa.
+    """
+    x, y = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
+    width = scale[1] - scale[0]
+    if len(x) == 0 or width <= 0:
+        return math.nan
+    observed = ((x - y) ** 2).mean() / width**2
+    expected = ((x[:, np.newaxis] - y[np.newaxis, :]) ** 2).mean() / width**2
+    return math.nan if expected == 0 else float(1.0 - observed / expected)
+
+
+@dataclass(frozen=True)
+class GoldAgreement:
+    """Agreement of a judge with gold ratings."""
+
+    alpha: float
+    low: float
+    high: float
+    """Percentile bootstrap interval of alpha over units; draws without variance are left out."""
+    kappa: float
+    pearson: float
+    units: int
+
+
+def gold_agreement(
+    gold: ArrayLike,
+    judge: ArrayLike,
+    *,
+    scale: tuple[float, float] = (1.0, 5.0),
+    level_alpha: float = 0.05,
+    draws: int = 2000,
+    seed: int = 0,
+    mapper: Mapper = map,
+) -> GoldAgreement:
+    """Krippendorff's alpha with an interval, weighted kappa and Pearson of gold and judge.
+
+    Parameters
+    ----------
+    gold, judge
+        Ratings (unit,); units without both are left out.
+    scale
+        Lowest and highest rating.
+    level_alpha
+        1 − level of the interval.
+    draws, seed, mapper
+        Resampling; see `stages.analyze.verdict.resampling`.
+    """
+    both = np.stack([np.asarray(gold, dtype=float), np.asarray(judge, dtype=float)], axis=1)
+    both = both[~np.isnan(both).any(axis=1)]
+    if len(both) == 0:
+        return GoldAgreement(math.nan, math.nan, math.nan, math.nan, math.nan, 0)
+
+    def drawn_alphas(start: int, stop: int) -> Floats:
+        return alphas(both, indices(len(both), start, stop, seed=seed))
+
+    drawn = in_blocks(drawn_alphas, draws, mapper=mapper)
+    drawn = drawn[~np.isnan(drawn)]
+    tails = (level_alpha / 2, 1 - level_alpha / 2)
+    low, high = np.quantile(drawn, tails) if len(drawn) else (math.nan, math.nan)
+    return GoldAgreement(
+        krippendorff_alpha(both),
+        float(low),
+        float(high),
+        weighted_kappa(both[:, 0], both[:, 1], scale),
+        pearson(both[:, 0], both[:, 1]),
+        len(both),
+    )
+
+
+def alphas(both: Floats, drawn: np.ndarray) -> Floats:
+    """Krippendorff's alpha of two complete coders under each draw of units: array (draw,), NaN without variance.
+
+    Parameters
+    ----------
+    both
+        Ratings (unit, 2).
+    drawn
+        Places of units (draw, unit).
+    """
+    centred = both - both.mean()
+    square, apart, total = (centred**2).sum(axis=1), (both[:, 0] - both[:, 1]) ** 2, centred.sum(axis=1)
+    size = 2.0 * drawn.shape[1]
+    expected = 2.0 * (size * square[drawn].sum(axis=1) - total[drawn].sum(axis=1) ** 2) / (size * (size - 1))
+    flat = np.ptp(both[drawn].reshape(len(drawn), -1), axis=1) == 0
+    return np.asarray(1.0 - np.where(flat, np.nan, apart[drawn].mean(axis=1)) / np.where(flat, 1.0, expected))

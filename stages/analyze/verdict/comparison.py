@@ -1,0 +1,131 @@
+"""Layers of a control and one treatment -> every interval and test of the pair, and its verdict."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from functools import partial
+
+import numpy as np
+
+from stages.analyze.intervals import Floats
+from stages.analyze.verdict.composite import LAYERS, common, composite, describe, layer_bits
+from stages.analyze.verdict.gates import Gate
+from stages.analyze.verdict.hotelling import hotelling
+from stages.analyze.verdict.options import Options
+from stages.analyze.verdict.paired import Interval, paired_intervals, simultaneous_intervals
+from stages.analyze.verdict.result import Arm, PairResult
+from stages.analyze.verdict.rules import Evidence, decide_pair
+from stages.analyze.verdict.sensitivity import sensitivity
+
+SENSITIVITY_DRAWS = 2_000
+"""Sign flips per point of the weight simplex: the share over all points averages their noise."""
+
+
+def compare(
+    control: Arm,
+    treatment: Arm,
+    control_layers: Floats,
+    treatment_layers: Floats,
+    options: Options,
+    *,
+    treatments: int,
+) -> PairResult:
+    """One treatment against the control.
+
+    Parameters
+    ----------
+    control, treatment
+        What is known of each arm on its own.
+    control_layers, treatment_layers
+        Scores (unit, layer) of the same units, NaN where absent.
+    options
+        Choices of the caller.
+    treatments
+        Number of treatments K; this pair is tested at alpha / K.
+    """
+    shared = common(control_layers, treatment_layers)
+    sides = shared if options.layer_set == "common" else (control_layers, treatment_layers)
+    totals = [composite(side, options.weights) for side in sides]
+    both = ~np.isnan(totals[0]) & ~np.isnan(totals[1])
+    spread = [composite(side, options.weights) for side in standardised(*shared)]
+    steps = shared[1] - shared[0]
+    names = (
+        [name for place, name in enumerate(LAYERS) if not np.isnan(steps[:, place]).all()]
+        if len(steps)
+        else []
+    )
+    moved = steps[:, [LAYERS.index(name) for name in names]]
+    level, seed, mapper = options.alpha / treatments, options.seed, options.mapper
+    intervals = partial(
+        paired_intervals, alpha=level, draws=options.draws, seed=seed, method=options.method, mapper=mapper
+    )
+    main, scaled = intervals(np.stack([totals[1] - totals[0], spread[1] - spread[0]], axis=1))
+    together = simultaneous_intervals(moved, alpha=level, draws=options.draws, seed=seed, mapper=mapper)
+    simultaneous = dict(zip(names, together, strict=True))
+    evidence = _evidence(control, treatment, main, simultaneous, options)
+    fewer = min(options.draws, SENSITIVITY_DRAWS)
+    return PairResult(
+        control=control.name,
+        treatment=treatment.name,
+        decision=decide_pair(evidence, options.limits),
+        complete_pairs=int(both.sum()),
+        shown=(_shown(sides[0], totals[0], both), _shown(sides[1], totals[1], both)),
+        composite=main,
+        layers=dict(zip(names, intervals(moved), strict=True)),
+        simultaneous=simultaneous,
+        standardised=scaled,
+        joint=hotelling(moved, draws=options.draws, seed=seed, mapper=mapper),
+        sensitivity=sensitivity(
+            steps, weights=options.weights, alpha=level, draws=fewer, seed=seed, mapper=mapper
+        ),
+    )
+
+
+def standardised(control: Floats, treatment: Floats) -> tuple[Floats, Floats]:
+    """Both arms with each layer in units of its standard deviation over both, so that no layer dominates by its scale.
+
+    Parameters
+    ----------
+    control, treatment
+        Scores (unit, layer), NaN where absent. A layer without any variation stays as it is: its differences are 0.
+    """
+    pooled = np.concatenate([control, treatment])
+    scale = np.ones(pooled.shape[1])
+    for place, column in enumerate(pooled.T):
+        present = column[~np.isnan(column)]
+        if len(present) > 1 and np.ptp(present) > 0:
+            scale[place] = present.std(ddof=1)
+    return control / scale, treatment / scale
+
+
+def _evidence(
+    control: Arm, treatment: Arm, main: Interval, layers: Mapping[str, Interval], options: Options
+) -> Evidence:
+    return Evidence(
+        composite=main,
+        layers=layers,
+        control_gate=_gate(control, options.threshold),
+        treatment_gate=_gate(treatment, options.threshold),
+        saturation=treatment.saturation,
+        pearson={
+            arm.name: arm.agreement.pearson for arm in (control, treatment) if arm.agreement is not None
+        },
+        variation=_median(control.variation, treatment.variation),
+        overfit=treatment.overfit,
+    )
+
+
+def _gate(arm: Arm, threshold: float) -> Gate:
+    return Gate(arm.layers, threshold, arm.failed_layers)
+
+
+def _median(one: float, other: float) -> float:
+    """Median of those of two values that are known."""
+    known = [value for value in (one, other) if not math.isnan(value)]
+    return sum(known) / len(known) if known else math.nan
+
+
+def _shown(layers: Floats, totals: Floats, both: np.ndarray) -> str:
+    mean = math.fsum(totals[both]) / int(both.sum()) if both.any() else math.nan
+    return describe(mean, layer_bits(layers[both]))

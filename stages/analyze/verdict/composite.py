@@ -1,0 +1,146 @@
+"""Layer scores of units -> their composite, which layers are behind it, and both as text.
+
+Layers run along the last axis in the order of `LAYERS`; NaN means that the layer was not measured. The composite is
+the weighted mean of the layers that are present. Two composites are comparable only if the same layers are behind
+them, so the set of layers travels with the number as a bitmask: bit i stands for `LAYERS[i]`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from stages.analyze.intervals import Floats
+from stages.analyze.verdict.rounding import fixed
+
+LAYERS = ("fact", "behavior", "judge")
+"""Facts and behaviour are shares of passed assertions mapped to 1..5, the judge is a reading from 1 to 5."""
+
+Bits = NDArray[np.uint8]
+
+
+def layer_bits(layers: ArrayLike) -> Bits:
+    """Which layers are present, as a bitmask.
+
+    Parameters
+    ----------
+    layers
+        Scores (..., layer), NaN where absent; at most 8 layers.
+
+    Examples
+    --------
+    >>> layer_bits([[4.5, 4.0, 4.5], [np.nan, np.nan, 4.3]]).tolist()
+    [7, 4]
+    """
+    present = ~np.isnan(np.asarray(layers, dtype=float))
+    return np.asarray((present * (1 << np.arange(present.shape[-1]))).sum(axis=-1), dtype=np.uint8)
+
+
+def composite(layers: ArrayLike, weights: ArrayLike | None = None) -> Floats:
+    """Weighted mean of the layers that are present; NaN where none is.
+
+    Parameters
+    ----------
+    layers
+        Scores (..., layer), NaN where absent.
+    weights
+        One weight >= 0 per layer; equal weights by default. They are scaled to 1 over the layers present.
+
+    Raises
+    ------
+    ValueError
+        If the weights do not fit.
+
+    Examples
+    --------
+    >>> composite([[4.5, 4.0, 4.5], [np.nan, np.nan, 4.0]]).round(2).tolist()
+    [4.33, 4.0]
+    """
+    values = np.asarray(layers, dtype=float)
+    parts = np.where(np.isnan(values), 0.0, checked_weights(weights, values.shape[-1]))
+    total = parts.sum(axis=-1)
+    summed = (np.nan_to_num(values) * parts).sum(axis=-1)
+    return np.asarray(np.divide(summed, total, out=np.full(total.shape, np.nan), where=total > 0))
+
+
+def checked_weights(weights: ArrayLike | None, layers: int) -> Floats:
+    """Weights of `layers` layers that sum to 1; raises ValueError if they are not usable."""
+    if weights is None:
+        return np.full(layers, 1.0 / layers)
+    values = np.asarray(weights, dtype=float)
+    if (
+        values.shape != (layers,)
+        or not np.all(np.isfinite(values))
+        or np.any(values < 0)
+        or values.sum() <= 0
+    ):
+        raise ValueError(
+            f"`weights` must be {layers} numbers >= 0 that are not all zero, got {np.ravel(values).tolist()}"
+        )
+    return np.asarray(values / values.sum())
+
+
+def common(control: ArrayLike, treatment: ArrayLike) -> tuple[Floats, Floats]:
+    """Both arms with a layer of a unit blanked wherever one of them lacks it.
+
+    Parameters
+    ----------
+    control, treatment
+        Scores (unit, layer), NaN where absent.
+    """
+    one, other = np.asarray(control, dtype=float), np.asarray(treatment, dtype=float)
+    both = ~(np.isnan(one) | np.isnan(other))
+    return np.where(both, one, np.nan), np.where(both, other, np.nan)
+
+
+def judge_layer(readings: ArrayLike) -> Floats:
+    """Mean of a unit's valid judge readings.
+
+    Parameters
+    ----------
+    readings
+        Readings (..., judge); NaN or a value <= 0 is a judge that failed.
+
+    Returns
+    -------
+    Array (...,), NaN where no judge answered.
+    """
+    values = np.asarray(readings, dtype=float)
+    valid = values > 0
+    count = valid.sum(axis=-1)
+    total = np.where(valid, values, 0.0).sum(axis=-1)
+    return np.asarray(np.divide(total, count, out=np.full(count.shape, np.nan), where=count > 0))
+
+
+def describe(score: float, bits: ArrayLike, names: Sequence[str] = LAYERS) -> str:
+    """A composite with the layers behind it.
+
+    Parameters
+    ----------
+    score
+        The composite; NaN means that nothing was measured.
+    bits
+        Bitmasks of the units it was averaged over (or of one).
+    names
+        Layers in bit order.
+
+    Examples
+    --------
+    >>> describe(4.3333, 7), describe(4.33, 4), describe(4.1, [5, 5]), describe(4.1, [7, 4])
+    ('4.33 (3/3)', '4.33 (judge only)', '4.10 (fact + judge)', '4.10 (3/3, not on every unit)')
+    """
+    masks = {int(mask) for mask in np.ravel(np.asarray(bits)) if mask}
+    if math.isnan(score) or not masks:
+        return "missing"
+    union = 0
+    for mask in masks:
+        union |= mask
+    present = [name for place, name in enumerate(names) if union >> place & 1]
+    if len(present) == len(names):
+        text = f"{len(names)}/{len(names)}"
+    else:
+        text = f"{present[0]} only" if len(present) == 1 else " + ".join(present)
+    return f"{fixed(score)} ({text}{', not on every unit' if len(masks) > 1 else ''})"

@@ -1,0 +1,125 @@
+"""Arrays as a caller has them -> checked scores with every axis in place, or one message about what does not fit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from stages.analyze.intervals import Floats
+from stages.analyze.verdict.composite import LAYERS, judge_layer
+
+JUDGE = LAYERS.index("judge")
+
+Flags = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Everything that was measured; the first variant is the control."""
+
+    variants: tuple[str, ...]
+    units: tuple[str, ...]
+    layers: Floats
+    """Array (run, variant, unit, layer), NaN where a layer is absent."""
+    judges: Floats | None
+    """Readings (run, variant, unit, judge), NaN where a judge failed; None without an ensemble."""
+    ok: Flags
+    """Executions (run, variant, unit) that finished."""
+    entries: Flags
+    """Executions that have a row at all."""
+
+    def by_unit(self) -> Scores:
+        """The same scores with units in the order of their ids, which no order of completion can change."""
+        order = sorted(range(len(self.units)), key=self.units.__getitem__)
+        return replace(
+            self,
+            units=tuple(self.units[place] for place in order),
+            layers=self.layers[:, :, order],
+            judges=None if self.judges is None else self.judges[:, :, order],
+            ok=self.ok[:, :, order],
+            entries=self.entries[:, :, order],
+        )
+
+
+def checked_scores(
+    layers: ArrayLike,
+    variants: Sequence[str],
+    units: Sequence[str],
+    *,
+    judges: ArrayLike | None = None,
+    ok: ArrayLike | None = None,
+    entries: ArrayLike | None = None,
+) -> Scores:
+    """Scores with a run axis in front, failed judge readings as NaN.
+
+    Parameters
+    ----------
+    layers
+        Array ([run,] variant, unit, layer) with the layers fact, behavior, judge.
+    variants, units
+        Names along these axes, each different.
+    judges
+        Array ([run,] variant, unit, judge[, repeat]), NaN or <= 0 where a judge failed.
+    ok, entries
+        Booleans ([run,] variant, unit), all true by default.
+
+    Raises
+    ------
+    ValueError
+        If shapes or names do not fit.
+    """
+    values = np.array(layers, dtype=float)
+    runs_given = values.ndim == 4
+    values = values if runs_given else values[np.newaxis]
+    shape = (len(values), len(variants), len(units))
+    if values.ndim != 4 or values.shape[1:] != (*shape[1:], len(LAYERS)):
+        raise ValueError(
+            f"`layers` must be ([run,] variant, unit, layer) = ({shape[1]}, {shape[2]}, {len(LAYERS)}) after the runs, "
+            f"got {np.shape(layers)}; the layers are {', '.join(LAYERS)}, NaN where one is absent"
+        )
+    if len(values) == 0:
+        raise ValueError("`layers` has no run; give at least one")
+    if np.isinf(values).any():
+        raise ValueError("`layers` has an infinite score; NaN means that a layer is absent")
+    for name, labels in (("variants", variants), ("units", units)):
+        if len(set(labels)) != len(labels):
+            twice = sorted({label for label in labels if list(labels).count(label) > 1})
+            raise ValueError(f"`{name}` must differ from each other, {twice[0]!r} occurs twice")
+    values[..., JUDGE] = np.where(values[..., JUDGE] > 0, values[..., JUDGE], np.nan)
+    readings = None if judges is None else _readings(judges, shape, runs_given=runs_given)
+    return Scores(
+        tuple(variants),
+        tuple(units),
+        values,
+        readings,
+        _flags("ok", ok, shape, runs_given=runs_given),
+        _flags("entries", entries, shape, runs_given=runs_given),
+    )
+
+
+def _readings(judges: ArrayLike, shape: tuple[int, int, int], *, runs_given: bool) -> Floats:
+    values = np.asarray(judges, dtype=float)
+    values = values if runs_given else values[np.newaxis]
+    if values.ndim not in (4, 5) or values.shape[:3] != shape:
+        raise ValueError(
+            f"`judges` must be ([run,] variant, unit, judge[, repeat]) beginning with {shape[1:]} after the runs, "
+            f"got {np.shape(judges)}"
+        )
+    if values.ndim == 5:
+        return judge_layer(values)
+    return np.where(values > 0, values, np.nan)
+
+
+def _flags(name: str, flags: ArrayLike | None, shape: tuple[int, int, int], *, runs_given: bool) -> Flags:
+    if flags is None:
+        return np.ones(shape, dtype=bool)
+    values = np.asarray(flags, dtype=bool)
+    values = values if runs_given else values[np.newaxis]
+    if values.shape != shape:
+        raise ValueError(
+            f"`{name}` must be ([run,] variant, unit) = {shape[1:]} after the runs, got {np.shape(flags)}"
+        )
+    return values

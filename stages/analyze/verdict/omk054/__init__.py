@@ -1,0 +1,12 @@
+"""The profile of oh-my-knowledge 0.54: its roundings, its generator, its tables and its order of rules, bit for bit.
+
+For reports that must be comparable with that tool's. Its percentile bootstrap rejects a true null far too often when
+units are few; use the reference engine for decisions of your own.
+"""
+
+from stages.analyze.verdict.omk054.answer import verdict
+from stages.analyze.verdict.omk054.bootstrap import DRAWS
+from stages.analyze.verdict.omk054.engine import Evaluation, Settings, evaluate
+from stages.analyze.verdict.omk054.mulberry import SEED
+
+__all__ = ["DRAWS", "SEED", "Evaluation", "Settings", "evaluate", "verdict"]

@@ -1,0 +1,173 @@
+"""Scores -> the report and verdict of omk 0.54, with its intervals, roundings and rules.
+
+The last run is the report; earlier runs only feed stability and saturation. Layer means use finished executions, the
+composite mean and the intervals every row with a composite. Units keep the order they are given in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from stages.analyze.intervals import Floats
+from stages.analyze.verdict.composite import LAYERS
+from stages.analyze.verdict.gates import THRESHOLD
+from stages.analyze.verdict.holdout import Split, split_holdout
+from stages.analyze.verdict.inputs import Scores
+from stages.analyze.verdict.omk054.bootstrap import ALPHA, DRAWS, Bootstrap, mean_interval, paired_difference
+from stages.analyze.verdict.omk054.mulberry import SEED
+from stages.analyze.verdict.omk054.rules import TRIVIAL, Curve, Outcome, Pair, Report, decide
+from stages.analyze.verdict.omk054.summary import (
+    RunComparison,
+    RunStats,
+    VariantSummary,
+    composites,
+    holdout_part,
+    over_runs,
+    rounded_layers,
+    run_comparisons,
+    saturation_of,
+    summarise,
+)
+from stages.analyze.verdict.saturation import MIN_RUNS, Saturation
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Choices of that tool."""
+
+    threshold: float = THRESHOLD
+    trivial: float = TRIVIAL
+    alpha: float = ALPHA
+    draws: int = DRAWS
+    seed: int = SEED
+    holdout_ratio: float = 0.0
+    bootstrap: bool = True
+    """Without it there are no intervals, and the verdict goes by point values."""
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Everything that tool reports about a comparison."""
+
+    summaries: Mapping[str, VariantSummary]
+    mean_intervals: Mapping[str, Bootstrap]
+    report: Report
+    outcome: Outcome
+    run_stats: Mapping[str, Mapping[str, RunStats]]
+    """By variant and metric (fact, behavior, judge, composite); empty with one run."""
+    comparisons: tuple[RunComparison, ...]
+    layer_comparisons: Mapping[str, tuple[RunComparison, ...]]
+    saturation: Mapping[str, Saturation]
+    """Empty with fewer than five runs."""
+    checkpoints: tuple[int, ...]
+    """Composites of the first variant after each run; empty with one run."""
+    split: Split | None
+
+
+def evaluate(scores: Scores, settings: Settings | None = None) -> Evaluation:
+    """Report and verdict.
+
+    Parameters
+    ----------
+    scores
+        From `checked_scores`.
+    settings
+        That tool's defaults if None.
+    """
+    settings = Settings() if settings is None else settings
+    layers = rounded_layers(scores)
+    totals = composites(layers)
+    runs, names = len(layers), scores.variants
+    all_summaries = {
+        name: [summarise(scores, layers, totals, run, place) for run in range(runs)]
+        for place, name in enumerate(names)
+    }
+    summaries = {name: found[-1] for name, found in all_summaries.items()}
+    stats = {name: _run_stats(found) for name, found in all_summaries.items()} if runs > 1 else {}
+    curves = _curves(names, totals, settings) if runs >= MIN_RUNS else {}
+    split = split_holdout(scores.units, settings.holdout_ratio)
+    composite_stats = {name: found["composite"] for name, found in stats.items() if "composite" in found}
+    report = Report(
+        variants=names,
+        samples=len(scores.units),
+        means={name: summary.means for name, summary in summaries.items()},
+        pairs=_pairs(names, totals[-1], settings) if settings.bootstrap else (),
+        pearson={
+            name: found.agreement.pearson for name, found in summaries.items() if found.agreement is not None
+        },
+        runs=runs,
+        run_stats={name: (found.interval.mean, found.interval.sd) for name, found in composite_stats.items()},
+        saturation={
+            name: Curve(curve.saturated, curve.confidence, curve.at) for name, curve in curves.items()
+        },
+        holdout={}
+        if split is None
+        else {name: holdout_part(totals[-1, place], split) for place, name in enumerate(names)},
+        threshold=settings.threshold,
+        trivial=settings.trivial,
+    )
+    return Evaluation(
+        summaries=summaries,
+        mean_intervals=_mean_intervals(names, totals[-1], settings) if settings.bootstrap else {},
+        report=report,
+        outcome=decide(report),
+        run_stats=stats,
+        comparisons=tuple(run_comparisons(composite_stats)),
+        layer_comparisons={layer: _layer_comparisons(stats, layer) for layer in LAYERS},
+        saturation=curves,
+        checkpoints=tuple(np.cumsum((~np.isnan(totals[:, 0])).sum(axis=-1)).tolist())
+        if runs > 1 and names
+        else (),
+        split=split,
+    )
+
+
+def _run_stats(summaries: list[VariantSummary]) -> dict[str, RunStats]:
+    found = {metric: over_runs(summaries, metric) for metric in (*LAYERS, "composite")}
+    return {metric: stats for metric, stats in found.items() if stats is not None}
+
+
+def _layer_comparisons(stats: Mapping[str, Mapping[str, RunStats]], layer: str) -> tuple[RunComparison, ...]:
+    return tuple(run_comparisons({name: found[layer] for name, found in stats.items() if layer in found}))
+
+
+def _measured(totals: Floats) -> list[float]:
+    return [float(value) for value in totals[~np.isnan(totals)]]
+
+
+def _pairs(names: tuple[str, ...], totals: Floats, settings: Settings) -> list[Pair]:
+    """Pairs with at least one complete unit; the others are dropped, as that tool does."""
+    alpha = settings.alpha / max(len(names) - 1, 1)
+    found = []
+    for place in range(1, len(names)):
+        both = ~np.isnan(totals[0]) & ~np.isnan(totals[place])
+        if both.any():
+            interval = paired_difference(
+                totals[0, both].tolist(),
+                totals[place, both].tolist(),
+                alpha=alpha,
+                draws=settings.draws,
+                seed=settings.seed,
+            )
+            found.append(Pair(names[0], names[place], interval, alpha))
+    return found
+
+
+def _mean_intervals(names: tuple[str, ...], totals: Floats, settings: Settings) -> dict[str, Bootstrap]:
+    return {
+        name: mean_interval(
+            _measured(totals[place]), alpha=settings.alpha, draws=settings.draws, seed=settings.seed
+        )
+        for place, name in enumerate(names)
+        if _measured(totals[place])
+    }
+
+
+def _curves(names: tuple[str, ...], totals: Floats, settings: Settings) -> dict[str, Saturation]:
+    return {
+        name: saturation_of([_measured(run) for run in totals[:, place]], seed=settings.seed)
+        for place, name in enumerate(names)
+    }

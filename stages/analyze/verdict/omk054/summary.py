@@ -1,0 +1,186 @@
+"""Scores of one run, or of several -> the summary numbers that omk 0.54 reports and decides on."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from stages.analyze.intervals import Floats
+from stages.analyze.verdict.composite import LAYERS
+from stages.analyze.verdict.holdout import Split
+from stages.analyze.verdict.inputs import JUDGE, Scores
+from stages.analyze.verdict.omk054.bootstrap import in_order
+from stages.analyze.verdict.omk054.bootstrap import mean_interval as bootstrap_mean
+from stages.analyze.verdict.omk054.judges import JudgeAgreement, ensemble_agreement
+from stages.analyze.verdict.omk054.rounding import round4, to_fixed
+from stages.analyze.verdict.omk054.rules import Part
+from stages.analyze.verdict.omk054.ttest import Effect, MeanInterval, Welch, effect, mean_interval, welch
+from stages.analyze.verdict.saturation import Checkpoint, Method, Saturation, saturation
+
+
+@dataclass(frozen=True)
+class VariantSummary:
+    """One variant in one run; means with two decimals, NaN where nothing was measured."""
+
+    entries: int
+    finished: int
+    means: Mapping[str, float]
+    """Means of fact, behavior, judge over finished executions and of composite over all; absent ones are left out."""
+    lowest: float
+    highest: float
+    between_sd: float
+    """Population standard deviation of the composites; NaN with fewer than two."""
+    agreement: JudgeAgreement | None
+
+
+@dataclass(frozen=True)
+class RunStats:
+    """A metric over runs."""
+
+    run_means: tuple[float, ...]
+    interval: MeanInterval
+
+
+@dataclass(frozen=True)
+class RunComparison:
+    """Two variants over runs: a − b."""
+
+    a: str
+    b: str
+    mean_difference: float
+    test: Welch
+    effect: Effect
+
+
+def rounded_layers(scores: Scores) -> Floats:
+    """Layers (run, variant, unit, layer) with two decimals; the judge layer filled in from the ensemble."""
+    layers = scores.layers.copy()
+    if scores.judges is not None:
+        for place in np.ndindex(*layers.shape[:-1]):
+            if np.isnan(layers[place][JUDGE]):
+                layers[place][JUDGE] = consensus(scores.judges[place])
+    return _each(layers)
+
+
+def consensus(readings: Floats) -> float:
+    """Mean of the valid readings of one answer, two decimals each; NaN without one."""
+    valid = [to_fixed(float(value), 2) for value in readings if value > 0]
+    return to_fixed(in_order(valid) / len(valid), 2) if valid else math.nan
+
+
+def composites(layers: Floats) -> Floats:
+    """Mean of the present layers with two decimals, summed in order; NaN where there is none."""
+    flat = layers.reshape(-1, layers.shape[-1])
+    totals = np.full(len(flat), np.nan)
+    for place, row in enumerate(flat):
+        present = row[~np.isnan(row)]
+        if present.size:
+            totals[place] = to_fixed(in_order(present) / present.size, 2)
+    totals[~(totals > 0)] = np.nan
+    return totals.reshape(layers.shape[:-1])
+
+
+def _each(values: Floats) -> Floats:
+    return np.array([to_fixed(float(value), 2) for value in values.ravel()]).reshape(values.shape)
+
+
+def mean2(values: Floats) -> float:
+    """Mean of the values that are there, two decimals; NaN without one."""
+    present = values[~np.isnan(values)]
+    return to_fixed(in_order(present) / present.size, 2) if present.size else math.nan
+
+
+def summarise(scores: Scores, layers: Floats, totals: Floats, run: int, variant: int) -> VariantSummary:
+    """Summary of one variant in one run.
+
+    Parameters
+    ----------
+    scores
+        For flags and readings.
+    layers, totals
+        `rounded_layers` and `composites` of all runs.
+    run, variant
+        Places.
+    """
+    ok, here = scores.ok[run, variant] & scores.entries[run, variant], totals[run, variant]
+    parts = {name: mean2(layers[run, variant, ok, place]) for place, name in enumerate(LAYERS)}
+    parts["composite"] = mean2(here)
+    present = here[~np.isnan(here)]
+    mean = in_order(present) / present.size if present.size else math.nan
+    spread = math.sqrt(in_order((present - mean) ** 2) / present.size) if present.size >= 2 else math.nan
+    return VariantSummary(
+        entries=int(scores.entries[run, variant].sum()),
+        finished=int(ok.sum()),
+        means={name: value for name, value in parts.items() if not math.isnan(value)},
+        lowest=to_fixed(float(present.min()), 2) if present.size else math.nan,
+        highest=to_fixed(float(present.max()), 2) if present.size else math.nan,
+        between_sd=to_fixed(spread, 2),
+        agreement=None if scores.judges is None else ensemble_agreement(scores.judges[run, variant, ok]),
+    )
+
+
+def over_runs(summaries: Sequence[VariantSummary], metric: str) -> RunStats | None:
+    """A metric of one variant over its runs; None if no run has it."""
+    means = tuple(summary.means[metric] for summary in summaries if metric in summary.means)
+    return RunStats(means, mean_interval(means)) if means else None
+
+
+def run_comparisons(stats: Mapping[str, RunStats]) -> list[RunComparison]:
+    """Every variant against every later one."""
+    found = []
+    for a, b in combinations(stats, 2):
+        one, other = stats[a], stats[b]
+        step = to_fixed(one.interval.mean - other.interval.mean, 4)
+        test, size = welch(one.run_means, other.run_means), effect(one.run_means, other.run_means)
+        found.append(RunComparison(a, b, step, test, size))
+    return found
+
+
+def saturation_of(
+    runs: Sequence[Sequence[float]],
+    *,
+    method: Method = "bootstrap-ci-width",
+    threshold: float | None = None,
+    window: int = 3,
+    draws: int = 1000,
+    seed: int,
+) -> Saturation:
+    """Saturation over growing samples, each change rounded to four decimals.
+
+    Parameters
+    ----------
+    runs
+        Composites of each run; the samples of run k are those of runs 0..k.
+    method, threshold, window
+        As in `stages.analyze.verdict.saturation.saturation`.
+    draws, seed
+        Bootstrap of each checkpoint's interval.
+    """
+    seen: list[float] = []
+    points = []
+    for run in runs:
+        seen.extend(run)
+        if seen:
+            interval = bootstrap_mean(seen, draws=draws, seed=seed)
+            points.append(Checkpoint(len(seen), interval.estimate, interval.high - interval.low))
+    return saturation(points, method=method, threshold=threshold, window=window, rounded=round4)
+
+
+def holdout_part(totals: Floats, split: Split) -> Part:
+    """Train and holdout composite of one variant.
+
+    Parameters
+    ----------
+    totals
+        Composites (unit,) in the authored order.
+    split
+        From `split_holdout` of the same order.
+    """
+    train, held = totals[list(split.train)], totals[list(split.holdout)]
+    counts = [int((~np.isnan(part)).sum()) for part in (train, held)]
+    means = [0.0 if math.isnan(mean) else mean for mean in (mean2(train), mean2(held))]
+    return Part(means[0], means[1], counts[0], counts[1])

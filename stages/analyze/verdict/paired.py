@@ -1,0 +1,247 @@
+"""Paired differences per column -> mean, interval and p value of each column, one at a time or simultaneously.
+
+Three procedures, all with draws that can be sharded:
+
+* **sign flip** (default): under "no effect" the two arms of a unit could be swapped, so every difference could have had
+  the other sign. The p value counts the sign patterns that are at least as extreme. The interval is the set of shifts
+  that the same test does not reject; for a mean its bounds are order statistics of the means of the flipped
+  subsets (Hartigan 1969, Using subsample values as typical values, JASA 64, 1303-1317). Exact at any number of units
+  if the differences are symmetric; with n units no level below 2^(1-n) can be reached, and the interval is unbounded.
+* **studentised bootstrap** (Efron & Tibshirani 1993, ch. 12): asymmetric intervals without the symmetry, valid for
+  larger n only.
+* **max-t**: sign flips of all columns together; the largest |t| gives one critical value (Westfall & Young 1993), so
+  that the chance of *any* wrong column is at most alpha.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from stages.analyze.intervals import Floats
+from stages.analyze.verdict.resampling import TIE, Mapper, flips, in_blocks, indices, on_grid, total_flips
+
+Method = Literal["sign-flip", "studentised"]
+
+DRAWS = 10_000
+"""B = 1 000 would leave a p value of .05 a Monte Carlo error of .007; this leaves .002 and still takes milliseconds."""
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Mean paired difference of one column with its interval and the p value of "no difference"."""
+
+    estimate: float
+    """NaN without a single pair."""
+    low: float
+    high: float
+    """Infinite bounds: too few pairs for any interval at this level."""
+    p_value: float
+    """Two-sided; 1 without a pair."""
+    alpha: float
+    """The interval has level 1 − alpha."""
+    pairs: int
+    method: str
+
+    @property
+    def significant(self) -> bool:
+        """Whether 0 lies outside the interval."""
+        return self.positive or self.negative
+
+    @property
+    def positive(self) -> bool:
+        """Whether the whole interval is above 0."""
+        return self.low > 0
+
+    @property
+    def negative(self) -> bool:
+        """Whether the whole interval is below 0."""
+        return self.high < 0
+
+
+def paired_intervals(
+    differences: ArrayLike,
+    *,
+    alpha: float = 0.05,
+    draws: int = DRAWS,
+    seed: int = 0,
+    method: Method = "sign-flip",
+    mapper: Mapper = map,
+) -> list[Interval]:
+    """Interval and p value of the mean of each column, each at level 1 − alpha.
+
+    Parameters
+    ----------
+    differences
+        Array (unit, column), treatment − control, NaN where there is no pair.
+    alpha
+        Two-sided error, in (0, 1).
+    draws
+        Sign patterns or resamples; all 2^n patterns are used if they are fewer.
+    seed
+        Seed, >= 0; the same for every column, so that columns are resampled together.
+    method
+        "sign-flip" or "studentised".
+    mapper
+        How blocks of draws are computed; does not change the result.
+
+    Raises
+    ------
+    ValueError
+        If alpha, draws or the shape do not fit.
+    """
+    values = checked(differences, alpha, draws)
+    if method == "sign-flip":
+        return _sign_flip(values, alpha, draws, seed, mapper)
+    if method != "studentised":
+        raise ValueError(f"`method` must be 'sign-flip' or 'studentised', got {method!r}")
+    return [_studentised(column[~np.isnan(column)], alpha, draws, seed, mapper) for column in values.T]
+
+
+def checked(differences: ArrayLike, alpha: float, draws: int) -> Floats:
+    """The differences as (unit, column) floats; raises ValueError if an argument does not fit."""
+    values = np.asarray(differences, dtype=float)
+    if values.ndim != 2:
+        raise ValueError(f"`differences` must be (unit, column), got shape {values.shape}")
+    if not 0.0 < alpha < 1.0:
+        raise ValueError(f"`alpha` must lie inside (0, 1), got {alpha!r}; 0.05 gives 95 % intervals")
+    if draws < 100:
+        raise ValueError(f"`draws` must be at least 100, got {draws}; fewer cannot tell 5 % from 4 %")
+    return values
+
+
+def _subset_sums(whole: Floats, present: Floats, draws: int, seed: int, start: int, stop: int) -> Floats:
+    """Sums and sizes of the flipped subsets: array (row, column, 2)."""
+    table = flips(len(whole), start, stop, draws=draws, seed=seed)
+    return np.stack([table @ whole, table @ present], axis=-1)
+
+
+def _sign_flip(values: Floats, alpha: float, draws: int, seed: int, mapper: Mapper) -> list[Interval]:
+    units, columns = values.shape
+    present = (~np.isnan(values)).astype(float)
+    if units == 0 or columns == 0:
+        return [nothing(alpha, "sign-flip") for _ in range(columns)]
+    whole, step = on_grid(values)
+    rows = total_flips(units, draws)
+    sums = in_blocks(partial(_subset_sums, whole, present, draws, seed), rows, mapper=mapper)
+    tie = TIE * units * np.abs(whole).max(axis=0)
+    sums[..., 0] = np.where(np.abs(sums[..., 0]) <= tie, 0.0, sums[..., 0])
+    pairs, means = present.sum(axis=0), whole.sum(axis=0)
+    return [
+        _invert(
+            sums[:, c, 0] * step[c],
+            sums[:, c, 1],
+            means[c] * step[c] / max(pairs[c], 1),
+            int(pairs[c]),
+            alpha,
+        )
+        for c in range(columns)
+    ]
+
+
+def _invert(sums: Floats, sizes: Floats, mean: float, pairs: int, alpha: float) -> Interval:
+    """The shifts that the sign-flip test does not reject. An empty subset is the data: as extreme as they are."""
+    if pairs == 0:
+        return nothing(alpha, "sign-flip")
+    filled = sizes > 0
+    means = np.sort(sums[filled] / sizes[filled])
+    rows, empty = len(sums), len(sums) - len(means)
+    below, above = empty + int((means <= 0).sum()), empty + int((means >= 0).sum())
+    spare = math.floor(alpha / 2 * rows + 1e-9) - empty
+    low, high = (means[spare], means[-1 - spare]) if 0 <= spare < len(means) else (-math.inf, math.inf)
+    p_value = min(1.0, 2 * min(below, above) / rows)
+    return Interval(mean, float(low), float(high), p_value, alpha, pairs, "sign-flip")
+
+
+def _studentised(column: Floats, alpha: float, draws: int, seed: int, mapper: Mapper) -> Interval:
+    pairs = len(column)
+    if pairs < 2 or np.ptp(column) <= TIE * np.abs(column).max():
+        # equal differences have no standard error to divide by
+        return _sign_flip(column[:, np.newaxis], alpha, draws, seed, mapper)[0]
+    mean, error = column.mean(), column.std(ddof=1) / math.sqrt(pairs)
+
+    def ratios(start: int, stop: int) -> Floats:
+        drawn = column[indices(pairs, start, stop, seed=seed)]
+        shift, spread = drawn.mean(axis=1) - mean, drawn.std(axis=1, ddof=1) / math.sqrt(pairs)
+        shift = np.where(np.abs(shift) <= TIE * error, 0.0, shift)
+        flat = spread <= TIE * error
+        endless = np.where(shift > 0, math.inf, np.where(shift < 0, -math.inf, 0.0))
+        return np.asarray(np.where(flat, endless, shift / np.where(flat, 1.0, spread)))
+
+    drawn = np.sort(in_blocks(ratios, draws, mapper=mapper))
+    spare = max(math.floor(alpha / 2 * (draws + 1) + 1e-9) - 1, 0)
+    low, high = mean - drawn[-1 - spare] * error, mean - drawn[spare] * error
+    observed, tie = mean / error, TIE * (1 + abs(mean / error))
+    tail = 1 + min(int((drawn >= observed - tie).sum()), int((drawn <= observed + tie).sum()))
+    p_value = min(1.0, 2 * tail / (draws + 1))
+    return Interval(float(mean), float(low), float(high), p_value, alpha, pairs, "studentised")
+
+
+def simultaneous_intervals(
+    differences: ArrayLike,
+    *,
+    alpha: float = 0.05,
+    draws: int = DRAWS,
+    seed: int = 0,
+    mapper: Mapper = map,
+) -> list[Interval]:
+    """Intervals of all columns that hold together at level 1 − alpha, with adjusted p values (max-t).
+
+    Arguments as in `paired_intervals`. An interval is mean ± c · standard error with the same c for all columns; a
+    column's interval excludes 0 exactly if its adjusted p value is at most alpha.
+    """
+    values = checked(differences, alpha, draws)
+    units, columns = values.shape
+    present = (~np.isnan(values)).astype(float)
+    pairs = present.sum(axis=0)
+    if units == 0 or columns == 0:
+        return [nothing(alpha, "max-t") for _ in range(columns)]
+    whole, _ = on_grid(values)
+    squares = (whole**2).sum(axis=0)
+
+    def largest(start: int, stop: int) -> Floats:
+        table = flips(units, start, stop, draws=draws, seed=seed)
+        sums = whole.sum(axis=0) - 2.0 * (table @ whole)
+        return np.asarray(_t_values(sums, squares, pairs).max(axis=1))
+
+    rows = total_flips(units, draws)
+    drawn = np.sort(in_blocks(largest, rows, mapper=mapper))
+    observed = _t_values(whole.sum(axis=0), squares, pairs)
+    spare = math.floor(alpha * rows + 1e-9)
+    critical = float(drawn[-1 - spare]) * (1 + 2 * TIE) if spare > 0 else math.inf
+    extreme = rows - np.searchsorted(drawn, observed * (1 - TIE))
+    return [
+        _around(column[~np.isnan(column)], critical, min(1.0, float(count / rows)), alpha)
+        for column, count in zip(values.T, extreme, strict=True)
+    ]
+
+
+def _t_values(sums: Floats, squares: Floats, pairs: Floats) -> Floats:
+    """|t| of columns from sums of (flipped) differences; flips leave the sum of squares as it is."""
+    scale = pairs * squares
+    share = np.divide(sums**2, scale, out=np.zeros_like(sums), where=scale > 0)
+    rest = 1.0 - share
+    endless = np.broadcast_to(np.where(pairs > 1, np.inf, 0.0), sums.shape).copy()
+    return np.asarray(np.sqrt(np.divide((pairs - 1) * share, rest, out=endless, where=rest > TIE)))
+
+
+def _around(column: Floats, critical: float, p_value: float, alpha: float) -> Interval:
+    """Mean ± critical standard errors of one column; unbounded where no standard error or level exists."""
+    pairs = len(column)
+    if pairs == 0:
+        return nothing(alpha, "max-t")
+    mean = math.fsum(column) / pairs
+    if pairs == 1 or math.isinf(critical):
+        return Interval(mean, -math.inf, math.inf, p_value, alpha, pairs, "max-t")
+    margin = critical * float(column.std(ddof=1)) / math.sqrt(pairs)
+    return Interval(mean, mean - margin, mean + margin, p_value, alpha, pairs, "max-t")
+
+
+def nothing(alpha: float, method: str) -> Interval:
+    """The interval of a column without a single pair."""
+    return Interval(math.nan, -math.inf, math.inf, 1.0, alpha, 0, method)

@@ -1,0 +1,203 @@
+"""Checked scores and options -> the verdict of the reference engine.
+
+Runs of a unit are averaged before anything is compared, because the unit is what a comparison may generalise to.
+Failed executions are missing, everywhere. Units are in the order of their ids.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from stages.analyze.intervals import Floats
+from stages.analyze.verdict.agreement import GoldAgreement, judge_agreement
+from stages.analyze.verdict.comparison import compare
+from stages.analyze.verdict.composite import composite, describe, judge_layer, layer_bits
+from stages.analyze.verdict.gates import layer_gate, layer_means
+from stages.analyze.verdict.gold import compare_gold
+from stages.analyze.verdict.holdout import overfit_gap, split_holdout
+from stages.analyze.verdict.inputs import JUDGE, Scores
+from stages.analyze.verdict.options import Options
+from stages.analyze.verdict.result import (
+    NEXT_STEP,
+    Arm,
+    Badge,
+    Badges,
+    PairResult,
+    Verdict,
+)
+from stages.analyze.verdict.rules import worst
+from stages.analyze.verdict.saturation import MIN_RUNS, cumulative, saturation
+
+DISSENT, STRONG_PEARSON = 0.4, 0.7
+FAIR_ALPHA, STRONG_ALPHA = 0.667, 0.8
+
+
+def evaluate(scores: Scores, options: Options) -> Verdict:
+    """Verdict of all treatments against the control.
+
+    Parameters
+    ----------
+    scores
+        From `checked_scores`.
+    options
+        Choices of the caller.
+    """
+    scores = scores.by_unit()
+    runs = _measured(scores)
+    layers = _mean_over_runs(runs)
+    arms = tuple(_arm(scores, runs, layers[place], place, options) for place in range(len(scores.variants)))
+    gold = _gold(scores, layers, options)
+    if len(arms) < 2:
+        return _solo(arms, gold, options)
+    pairs = tuple(
+        compare(arms[0], arms[place], layers[0], layers[place], options, treatments=len(arms) - 1)
+        for place in range(1, len(arms))
+    )
+    decided = pairs[worst([pair.decision for pair in pairs])]
+    return Verdict(
+        verdict=decided.verdict,
+        branch=decided.branch,
+        reasons=decided.decision.reasons,
+        next_step=NEXT_STEP[decided.verdict],
+        representative=(decided.control, decided.treatment),
+        pairs=pairs,
+        arms=arms,
+        badges=_badges(arms, decided, gold),
+        gate_passed=all(arm.gate_passed for arm in arms),
+        engine="reference",
+        notes=_notes(arms, pairs, scores),
+        gold=gold,
+    )
+
+
+def _measured(scores: Scores) -> Floats:
+    """Layers (run, variant, unit, layer) of finished executions, the judge layer filled in from the ensemble."""
+    layers = scores.layers.copy()
+    if scores.judges is not None:
+        consensus = judge_layer(scores.judges)
+        layers[..., JUDGE] = np.where(np.isnan(layers[..., JUDGE]), consensus, layers[..., JUDGE])
+    layers[~(scores.ok & scores.entries)] = np.nan
+    return layers
+
+
+def _mean_over_runs(runs: Floats) -> Floats:
+    count = (~np.isnan(runs)).sum(axis=0)
+    total = np.nan_to_num(runs).sum(axis=0)
+    return np.asarray(np.divide(total, count, out=np.full(total.shape, np.nan), where=count > 0))
+
+
+def _arm(scores: Scores, runs: Floats, layers: Floats, place: int, options: Options) -> Arm:
+    totals = composite(layers, options.weights)
+    measured = ~np.isnan(totals)
+    mean = math.fsum(totals[measured]) / measured.sum() if measured.any() else math.nan
+    gate = layer_gate(layer_means(layers), options.threshold)
+    split = split_holdout(scores.units, options.holdout_ratio)
+    per_run = composite(runs[:, place], options.weights)
+    curve = saturation(cumulative(list(per_run))) if len(per_run) >= MIN_RUNS else None
+    bits = layer_bits(layers)
+    return Arm(
+        name=scores.variants[place],
+        units=int(measured.sum()),
+        composite=mean,
+        shown=describe(mean, bits),
+        bits=int(np.bitwise_or.reduce(bits, initial=0)),
+        layers=gate.means,
+        gate_passed=gate.passed,
+        failed_layers=gate.failed,
+        agreement=None if scores.judges is None else judge_agreement(_arm_readings(scores, place)),
+        variation=_variation(per_run),
+        saturation=curve,
+        overfit=math.nan if split is None else overfit_gap(totals, split),
+    )
+
+
+def _arm_readings(scores: Scores, place: int) -> Floats:
+    """Readings (run × unit, judge) of the finished executions of one variant."""
+    if scores.judges is None:
+        return np.empty((0, 0))
+    return np.asarray(scores.judges[:, place][scores.ok[:, place]])
+
+
+def _variation(per_run: Floats) -> float:
+    """Coefficient of variation of the run means of a composite (run, unit)."""
+    means = [run[~np.isnan(run)].mean() for run in per_run if not np.isnan(run).all()]
+    if len(means) < 2 or np.mean(means) <= 0:
+        return math.nan
+    return float(np.std(means, ddof=1) / np.mean(means))
+
+
+def _solo(arms: tuple[Arm, ...], gold: GoldAgreement | None, options: Options) -> Verdict:
+    passed = all(arm.gate_passed for arm in arms)
+    broken = [
+        f"{arm.name} ({', '.join(arm.failed_layers) or 'nothing measured'})"
+        for arm in arms
+        if not arm.gate_passed
+    ]
+    text = (
+        f"below the gate of {options.threshold:g}: {'; '.join(broken)}"
+        if broken
+        else "every layer passes its gate"
+    )
+    return Verdict(
+        verdict="SOLO",
+        branch="solo_gate_pass" if passed else "solo_gate_fail",
+        reasons=("fewer than two variants: there is nothing to compare with", text),
+        next_step=NEXT_STEP["SOLO"],
+        representative=None,
+        pairs=(),
+        arms=arms,
+        badges=_badges(arms, None, gold),
+        gate_passed=passed,
+        engine="reference",
+        gold=gold,
+    )
+
+
+def _gold(scores: Scores, layers: Floats, options: Options) -> GoldAgreement | None:
+    if options.gold is None or not scores.variants:
+        return None
+    variant = scores.variants[0] if options.gold_variant is None else options.gold_variant
+    if variant not in scores.variants:
+        raise ValueError(f"`gold_variant` must be one of {', '.join(scores.variants)}, got {variant!r}")
+    readings = layers[scores.variants.index(variant), :, JUDGE].tolist()
+    judged = dict(zip(scores.units, readings, strict=True))
+    return compare_gold(options.gold, judged, seed=options.seed).agreement
+
+
+def _badges(arms: Sequence[Arm], decided: PairResult | None, gold: GoldAgreement | None) -> Badges:
+    pearson = [arm.agreement.pearson for arm in arms if arm.agreement is not None]
+    weakest = min((value for value in pearson if not math.isnan(value)), default=math.nan)
+    shown = next((arm for arm in arms if decided is not None and arm.name == decided.treatment), None)
+    curve = None if shown is None else shown.saturation
+    interval = None if decided is None else decided.composite
+    return Badges(
+        judges_agree=_graded(weakest, DISSENT, STRONG_PEARSON),
+        significant="unknown" if interval is None else "yes" if interval.significant else "no",
+        saturated="unknown" if curve is None else "yes" if curve.saturated else "no",
+        human_aligned="unknown" if gold is None else _graded(gold.alpha, FAIR_ALPHA, STRONG_ALPHA),
+    )
+
+
+def _graded(value: float, partly: float, full: float) -> Badge:
+    if math.isnan(value):
+        return "unknown"
+    return "yes" if value >= full else "partly" if value >= partly else "no"
+
+
+def _notes(arms: Sequence[Arm], pairs: Sequence[PairResult], scores: Scores) -> tuple[str, ...]:
+    notes = []
+    for pair, treatment in zip(pairs, arms[1:], strict=True):
+        if treatment.bits != arms[0].bits:
+            notes.append(
+                f"{pair.control} was measured as {arms[0].shown}, {treatment.name} as {treatment.shown}: "
+                f"they are compared as {pair.shown[0]} and {pair.shown[1]}"
+            )
+        lost = len(scores.units) - pair.complete_pairs
+        if lost:
+            notes.append(
+                f"{lost} of {len(scores.units)} units have no composite in {pair.control} or {pair.treatment}"
+            )
+    return tuple(notes)

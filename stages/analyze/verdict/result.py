@@ -1,0 +1,163 @@
+"""What a verdict consists of; `to_dict` turns it into plain values for JSON."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Literal
+
+from stages.analyze.verdict.agreement import Agreement, GoldAgreement
+from stages.analyze.verdict.hotelling import Hotelling
+from stages.analyze.verdict.paired import Interval
+from stages.analyze.verdict.saturation import Saturation
+from stages.analyze.verdict.sensitivity import Sensitivity
+
+Level = Literal["PROGRESS", "CAUTIOUS", "REGRESS", "NOISE", "UNDERPOWERED", "SOLO"]
+Badge = Literal["yes", "partly", "no", "unknown"]
+Engine = Literal["reference", "omk054"]
+
+ROLL_UP: tuple[Level, ...] = ("REGRESS", "CAUTIOUS", "UNDERPOWERED", "NOISE", "PROGRESS")
+"""Worst first: one treatment that regresses decides, however good the others are."""
+
+NEXT_STEP: Mapping[Level, str] = {
+    "PROGRESS": "Ship it, and keep this report as the evidence.",
+    "CAUTIOUS": "Do not ship yet: look into the reasons below, then measure again.",
+    "REGRESS": "Do not ship: find the weakest layer and the units that lost, fix them, then measure again.",
+    "NOISE": "No call: add units or make them harder to pass, then measure again.",
+    "UNDERPOWERED": "Measure at least 20 complete pairs (or twice as many as now), then compare again.",
+    "SOLO": "Add a control: a single variant has an absolute score only, which compares with nothing.",
+}
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What one pair, or one report, comes to."""
+
+    verdict: Level
+    branch: str
+    """Stable code of the rule that decided."""
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One variant on its own."""
+
+    name: str
+    units: int
+    """Units with a composite."""
+    composite: float
+    """Mean over these units; NaN if nothing was measured."""
+    shown: str
+    """The composite with the layers behind it, such as "4.33 (3/3)"."""
+    bits: int
+    """Layers that occur, as a bitmask in the order fact, behavior, judge."""
+    layers: Mapping[str, float]
+    gate_passed: bool
+    failed_layers: tuple[str, ...]
+    agreement: Agreement | None = None
+    variation: float = math.nan
+    """Standard deviation of the run means over their mean; NaN with fewer than two runs."""
+    saturation: Saturation | None = None
+    overfit: float = math.nan
+    """Train minus holdout composite; NaN without a holdout split."""
+
+
+@dataclass(frozen=True)
+class PairResult:
+    """One treatment against the control."""
+
+    control: str
+    treatment: str
+    decision: Decision
+    complete_pairs: int
+    """Units with a composite in both arms."""
+    shown: tuple[str, str]
+    """Both composites over the complete pairs and the compared layers, control first."""
+    composite: Interval | None
+    """Difference treatment − control; None if no interval was asked for."""
+    layers: Mapping[str, Interval]
+    """Each layer at the pair's own level."""
+    simultaneous: Mapping[str, Interval]
+    """All layers together at the pair's level (max-t); these decide whether a layer moved."""
+    standardised: Interval | None = None
+    """Composite difference with every layer in units of its own standard deviation."""
+    joint: Hotelling | None = None
+    sensitivity: Sensitivity | None = None
+
+    @property
+    def verdict(self) -> Level:
+        """Verdict of this pair alone."""
+        return self.decision.verdict
+
+    @property
+    def branch(self) -> str:
+        """Code of the rule that decided this pair."""
+        return self.decision.branch
+
+
+@dataclass(frozen=True)
+class Badges:
+    """The four questions of the methodology audit."""
+
+    judges_agree: Badge = "unknown"
+    significant: Badge = "unknown"
+    saturated: Badge = "unknown"
+    human_aligned: Badge = "unknown"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The answer for all treatments together."""
+
+    verdict: Level
+    branch: str
+    reasons: tuple[str, ...]
+    next_step: str
+    representative: tuple[str, str] | None
+    """The pair that decided: (control, treatment)."""
+    pairs: tuple[PairResult, ...]
+    arms: tuple[Arm, ...]
+    badges: Badges
+    gate_passed: bool
+    """Whether every variant passes its gate; decides the exit code of SOLO."""
+    engine: Engine
+    notes: tuple[str, ...] = ()
+    """Caveats that do not change the verdict."""
+    gold: GoldAgreement | None = None
+
+    @property
+    def exit_code(self) -> int:
+        """0 if it may ship (PROGRESS, or SOLO with the gate passed), else 1."""
+        return exit_code(self.verdict, gate_passed=self.gate_passed)
+
+    def to_dict(self) -> dict[str, object]:
+        """Plain values for JSON; NaN and infinities become None."""
+        plain = _plain(self)
+        if not isinstance(plain, dict):
+            raise TypeError("a verdict must become a mapping")
+        return {**plain, "exit_code": self.exit_code}
+
+
+def exit_code(verdict: Level, *, gate_passed: bool, report_only: bool = False) -> int:
+    """Exit code of a verdict: 0 for PROGRESS, for SOLO with its gate passed, or if only a report was asked for.
+
+    Examples
+    --------
+    >>> exit_code("PROGRESS", gate_passed=True), exit_code("SOLO", gate_passed=False)
+    (0, 1)
+    """
+    return 0 if report_only or verdict == "PROGRESS" or (verdict == "SOLO" and gate_passed) else 1
+
+
+def _plain(value: object) -> object:
+    if is_dataclass(value):
+        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, (tuple, list)):
+        return [_plain(item) for item in value]
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else None
+    return value

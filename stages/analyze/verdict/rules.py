@@ -1,0 +1,161 @@
+"""Evidence of one pair -> its verdict, by the reference's order of rules; several pairs -> the one that decides.
+
+1 fewer than two variants: SOLO (in `verdict.py`). 2 composite worse: REGRESS. 3 treatment below a gate: CAUTIOUS if the
+composite is better, REGRESS if control held that gate, else CAUTIOUS. 4 nothing moved: UNDERPOWERED or NOISE.
+5 a layer moved and the composite did not: CAUTIOUS. 6 composite better, with a reservation: CAUTIOUS. 7 PROGRESS.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from stages.analyze.verdict.gates import SLACK, Gate
+from stages.analyze.verdict.paired import Interval
+from stages.analyze.verdict.result import ROLL_UP, Decision
+from stages.analyze.verdict.rounding import fixed
+from stages.analyze.verdict.saturation import Saturation
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Where the rules draw their lines."""
+
+    trivial: float = 0.1
+    """A gain below this many points is too small to matter."""
+    min_pairs: int = 20
+    dissent: float = 0.4
+    """Inter-judge Pearson below this makes the judge layer unreliable."""
+    unstable: float = 0.15
+    """Coefficient of variation over runs above this."""
+    overfit: float = 0.5
+    """Train − holdout above this."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """All that the rules look at."""
+
+    composite: Interval
+    layers: Mapping[str, Interval]
+    """Simultaneous intervals of the compared layers."""
+    control_gate: Gate
+    treatment_gate: Gate
+    saturation: Saturation | None = None
+    """Of the treatment; None if it was not measured."""
+    pearson: Mapping[str, float] | None = None
+    """Inter-judge Pearson of the two arms by name, NaN where undefined."""
+    variation: float = math.nan
+    """Median coefficient of variation of the two arms over runs; NaN with a single run."""
+    overfit: float = math.nan
+    """The treatment's train − holdout; NaN without a split."""
+
+
+def decide_pair(evidence: Evidence, limits: Limits | None = None) -> Decision:
+    """Verdict of one pair: the first rule that applies.
+
+    Parameters
+    ----------
+    evidence
+        Intervals, gates and side measurements of the pair.
+    limits
+        Thresholds; the reference's by default.
+    """
+    limits = Limits() if limits is None else limits
+    gain = difference_text(evidence.composite)
+    if evidence.composite.negative:
+        return Decision("REGRESS", "significant_negative", (f"the composite fell: {gain}",))
+    if not evidence.treatment_gate.passed:
+        return _gate_broken(evidence, gain)
+    moved = {name: layer for name, layer in evidence.layers.items() if layer.significant}
+    if not evidence.composite.positive and not moved:
+        return _nothing_moved(evidence, limits, gain)
+    if not evidence.composite.positive:
+        names = ", ".join(f"{name} {'rose' if layer.positive else 'fell'}" for name, layer in moved.items())
+        return Decision("CAUTIOUS", "layer_moved", (f"the composite hides a change: {names}", gain))
+    reservations = _reservations(evidence, limits, moved)
+    if reservations:
+        return Decision("CAUTIOUS", reservations[0][0], (gain, *(text for _, text in reservations)))
+    if not evidence.control_gate.passed:
+        lifted = ", ".join(evidence.control_gate.failed) or "which had no layer at all"
+        text = f"the treatment passes a gate that the control failed ({lifted})"
+        return Decision("PROGRESS", "positive_recovers_broken_control", (gain, text))
+    return Decision("PROGRESS", "positive_clean", (gain, "every layer passes its gate, none fell"))
+
+
+def _gate_broken(evidence: Evidence, gain: str) -> Decision:
+    gate, control = evidence.treatment_gate, evidence.control_gate
+    if gate.means:
+        text = ", ".join(f"{name} {fixed(gate.means[name])} < {gate.threshold:g}" for name in gate.failed)
+        held = [name for name in gate.failed if name in control.means and name not in control.failed]
+    else:
+        text = "the treatment has no measured layer"
+        held = list(control.means) if control.passed else []
+    reasons = (f"the treatment fails its gate: {text}", gain)
+    if evidence.composite.positive:
+        return Decision("CAUTIOUS", "positive_gate_broken", reasons)
+    if held:
+        return Decision("REGRESS", "gate_dropped", (*reasons, f"the control held it: {', '.join(held)}"))
+    return Decision("CAUTIOUS", "gate_broken_in_both", (*reasons, "the control did not hold it either"))
+
+
+def _nothing_moved(evidence: Evidence, limits: Limits, gain: str) -> Decision:
+    pairs, curve = evidence.composite.pairs, evidence.saturation
+    if pairs < limits.min_pairs:
+        return Decision("UNDERPOWERED", "not_significant_underpowered", (gain, _too_few(pairs, limits)))
+    if curve is not None and (
+        curve.confidence == "low" or (not curve.saturated and curve.confidence != "high")
+    ):
+        text = f"the saturation curve has {curve.confidence} confidence"
+        return Decision("UNDERPOWERED", "not_significant_underpowered", (gain, text))
+    return Decision("NOISE", "not_significant_noise", (gain, "no layer moved either"))
+
+
+def _reservations(evidence: Evidence, limits: Limits, moved: Mapping[str, Interval]) -> list[tuple[str, str]]:
+    """What speaks against a gain, as (branch, words), in the order of the rules."""
+    pairs, curve = evidence.composite.pairs, evidence.saturation
+    found = [
+        ("positive_layer_loss", f"{name} fell: {difference_text(layer)}")
+        for name, layer in moved.items()
+        if layer.negative
+    ]
+    if pairs < limits.min_pairs:
+        found.append(("positive_underpowered", _too_few(pairs, limits)))
+    if curve is not None and not curve.saturated:
+        found.append(("positive_unsaturated", "the scores have not settled over the runs (unsaturated)"))
+    for name, value in sorted((evidence.pearson or {}).items(), key=lambda item: item[1]):
+        if value < limits.dissent:
+            text = f"the judges disagree on {name} (Pearson {fixed(value)} < {limits.dissent:g})"
+            found.append(("positive_judge_dissent", text))
+    if evidence.composite.estimate < limits.trivial - SLACK:
+        found.append(
+            ("positive_trivially_small", f"a gain below {limits.trivial:g} points is too small to matter")
+        )
+    if evidence.variation > limits.unstable + SLACK:
+        text = f"runs differ too much (CV {fixed(evidence.variation)} > {limits.unstable:g})"
+        found.append(("positive_unstable", text))
+    if evidence.overfit > limits.overfit + SLACK:
+        text = f"the gain does not carry over to held-out units (train − holdout {fixed(evidence.overfit)})"
+        found.append(("positive_overfit", text))
+    return found
+
+
+def _too_few(pairs: int, limits: Limits) -> str:
+    return f"only {pairs} complete pairs; below {limits.min_pairs} a shift does not count as powered"
+
+
+def difference_text(interval: Interval) -> str:
+    """A difference with its interval in words, such as "+0.40 [+0.20, +0.60] at 95 %, 24 pairs"."""
+    if interval.pairs == 0:
+        return "no unit has a composite in both arms"
+    level = f"{100 * (1 - interval.alpha):.4g} %"
+    if not math.isfinite(interval.low) or not math.isfinite(interval.high):
+        return f"{fixed(interval.estimate, sign=True)}, too few pairs ({interval.pairs}) for an interval at {level}"
+    bounds = f"[{fixed(interval.low, sign=True)}, {fixed(interval.high, sign=True)}]"
+    return f"{fixed(interval.estimate, sign=True)} {bounds} at {level}, {interval.pairs} pairs"
+
+
+def worst(decisions: Sequence[Decision]) -> int:
+    """Place of the decision that stands for all: the first with the worst verdict."""
+    return min(range(len(decisions)), key=lambda place: ROLL_UP.index(decisions[place].verdict))

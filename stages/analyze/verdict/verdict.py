@@ -1,0 +1,121 @@
+"""Layer scores and judge readings of all variants -> the verdict, by the engine that is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+from numpy.typing import ArrayLike
+
+from stages.analyze.verdict import omk054, reference
+from stages.analyze.verdict.composite import LAYERS, checked_weights
+from stages.analyze.verdict.gates import THRESHOLD
+from stages.analyze.verdict.inputs import checked_scores
+from stages.analyze.verdict.options import Options
+from stages.analyze.verdict.paired import DRAWS, Method
+from stages.analyze.verdict.resampling import Mapper
+from stages.analyze.verdict.result import Engine, Verdict
+from stages.analyze.verdict.rules import Limits
+
+
+def verdict(
+    layers: ArrayLike,
+    variants: Sequence[str],
+    units: Sequence[str],
+    *,
+    judges: ArrayLike | None = None,
+    ok: ArrayLike | None = None,
+    entries: ArrayLike | None = None,
+    engine: Engine = "reference",
+    alpha: float = 0.05,
+    threshold: float = THRESHOLD,
+    trivial: float = 0.1,
+    method: Method = "sign-flip",
+    draws: int | None = None,
+    seed: int | None = None,
+    weights: Sequence[float] | None = None,
+    layer_set: Literal["common", "own"] = "common",
+    holdout_ratio: float = 0.0,
+    gold: Mapping[str, float] | None = None,
+    gold_variant: str | None = None,
+    mapper: Mapper = map,
+) -> Verdict:
+    """Whether a treatment may replace the control.
+
+    Parameters
+    ----------
+    layers
+        Scores ([run,] variant, unit, layer) from 1 to 5 of the layers fact, behavior, judge; NaN where absent.
+    variants
+        Names; the first is the control.
+    units
+        Ids of the units (samples), the same for all variants.
+    judges
+        Readings ([run,] variant, unit, judge[, repeat]); NaN or <= 0 where a judge failed. They give the agreement
+        of the judges, and the judge layer where `layers` has none.
+    ok, entries
+        Booleans ([run,] variant, unit): the execution finished, there is an execution at all.
+    engine
+        "reference" follows the reference text with tests that hold for few units. "omk054" answers as
+        oh-my-knowledge 0.54 does, with its percentile bootstrap and its order of rules.
+    alpha
+        Error of the whole comparison; K treatments are tested at alpha / K each.
+    threshold, trivial
+        Lowest layer mean that passes the gate; smallest gain that matters.
+    method, draws, seed, mapper
+        Test and its resampling; see `stages.analyze.verdict.paired`. By default 10 000 draws with seed 0, and for
+        "omk054" 1 000 with that tool's seed.
+    weights
+        Declared weights of the three layers; equal by default. Reference engine only.
+    layer_set
+        "common" compares the layers that both arms have of a unit, "own" whatever each has. Reference engine only.
+    holdout_ratio
+        Share of units to hold out for a check of overfitting; 0 for none.
+    gold, gold_variant
+        Gold ratings by unit id, and the variant whose answers were rated (the control by default).
+
+    Raises
+    ------
+    ValueError
+        If shapes, names or choices do not fit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> scores = np.full((2, 24, 3), 4.0)
+    >>> scores[1, :, 0] = 4.6
+    >>> result = verdict(scores, ["base", "new"], [f"u{i}" for i in range(24)])
+    >>> result.verdict, result.exit_code, result.pairs[0].shown
+    ('PROGRESS', 0, ('4.00 (3/3)', '4.20 (3/3)'))
+    """
+    scores = checked_scores(layers, variants, units, judges=judges, ok=ok, entries=entries)
+    if engine == "omk054":
+        settings = omk054.Settings(
+            threshold=threshold,
+            trivial=trivial,
+            alpha=alpha,
+            draws=omk054.DRAWS if draws is None else draws,
+            seed=omk054.SEED if seed is None else seed,
+            holdout_ratio=holdout_ratio,
+        )
+        return omk054.verdict(scores, settings)
+    if engine != "reference":
+        raise ValueError(f"`engine` must be 'reference' or 'omk054', got {engine!r}")
+    if layer_set not in ("common", "own"):
+        raise ValueError(f"`layer_set` must be 'common' or 'own', got {layer_set!r}")
+    declared = None if weights is None else tuple(checked_weights(list(weights), len(LAYERS)).tolist())
+    options = Options(
+        alpha=alpha,
+        threshold=threshold,
+        limits=Limits(trivial=trivial),
+        method=method,
+        draws=DRAWS if draws is None else draws,
+        seed=0 if seed is None else seed,
+        weights=declared,
+        layer_set=layer_set,
+        holdout_ratio=holdout_ratio,
+        gold=gold,
+        gold_variant=gold_variant,
+        mapper=mapper,
+    )
+    return reference.evaluate(scores, options)

@@ -1,0 +1,208 @@
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stages.analyze.verdict.agreement import (
+    gold_agreement,
+    judge_agreement,
+    krippendorff_alpha,
+    pearson,
+    weighted_kappa,
+)
+from stages.analyze.verdict.comparison import standardised
+from stages.analyze.verdict.composite import common, composite, describe, judge_layer, layer_bits
+from stages.analyze.verdict.gold import compare_gold
+from stages.analyze.verdict.holdout import overfit_gap, split_holdout
+from stages.analyze.verdict.lengthbias import length_bias
+from stages.analyze.verdict.saturation import Checkpoint, cumulative, saturation
+from tests.stages.analyze.verdict.omk import GOLDEN, named, number
+
+score = st.one_of(st.just(math.nan), st.floats(1, 5))
+
+
+@given(st.lists(score, min_size=3, max_size=3), st.lists(st.floats(0.1, 9), min_size=3, max_size=3))
+def test_composite__weighted_mean_of_the_layers_present(values, weights):
+    present = [
+        (value, weight) for value, weight in zip(values, weights, strict=True) if not math.isnan(value)
+    ]
+
+    found = float(composite(values, weights))
+
+    if present:
+        assert found == pytest.approx(sum(v * w for v, w in present) / sum(w for _, w in present))
+        assert min(v for v, _ in present) - 1e-9 <= found <= max(v for v, _ in present) + 1e-9
+    else:
+        assert math.isnan(found)
+    assert int(layer_bits(values)) == sum(
+        1 << place for place, value in enumerate(values) if not math.isnan(value)
+    )
+
+
+def test_composite__keeps_full_precision_and_missing_is_not_zero():
+    assert float(composite([4.2, 4.0, 4.0])) == pytest.approx(12.2 / 3, abs=1e-15)
+    assert math.isnan(composite([math.nan] * 3))
+    assert math.isnan(composite([math.nan, 4.0, math.nan], [1, 0, 1]))
+
+
+def test_describe__equal_numbers_of_different_layers_look_different():
+    same = [composite([4.5, 4.0, 4.5]), composite([math.nan, math.nan, 13 / 3])]
+
+    assert same[0] == pytest.approx(same[1])
+    assert [describe(float(value), bits) for value, bits in zip(same, (7, 4), strict=True)] == [
+        "4.33 (3/3)",
+        "4.33 (judge only)",
+    ]
+    assert describe(math.nan, [0, 0]) == "missing"
+
+
+def test_common__blanks_what_one_arm_lacks():
+    one, other = common([[4.0, math.nan, 3.0]], [[math.nan, 4.0, 5.0]])
+
+    assert np.isnan(one).tolist() == np.isnan(other).tolist() == [[True, True, False]]
+
+
+@given(st.lists(st.sampled_from([0.0, -1.0, math.nan, 1.0, 4.0, 5.0]), min_size=1, max_size=6))
+def test_judge_layer__mean_of_valid_readings(readings):
+    valid = [value for value in readings if value > 0]
+
+    found = float(judge_layer(readings))
+
+    assert math.isnan(found) if not valid else found == pytest.approx(sum(valid) / len(valid))
+
+
+def test_standardised__scales_layers_and_leaves_constant_ones():
+    control, treatment = standardised(np.array([[1.0, 4.0], [3.0, 4.0]]), np.array([[2.0, 4.0], [4.0, 4.0]]))
+
+    assert np.concatenate([control, treatment])[:, 0].std(ddof=1) == pytest.approx(1.0)
+    assert (treatment - control)[:, 1].tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("case", **named("krippendorff"))
+def test_agreement__golden(case):
+    a, b, expected = case["input"]["coder_a"], case["input"]["coder_b"], case["expected"]
+
+    found = (
+        krippendorff_alpha(np.array([a, b], dtype=float).T.reshape(-1, 2)),
+        weighted_kappa(a, b),
+        pearson(a, b),
+    )
+
+    wanted = tuple(number(expected[name]) for name in ("alpha", "kappa", "pearson"))
+    assert found == pytest.approx(wanted, abs=1e-12, nan_ok=True)
+
+
+@pytest.mark.parametrize("case", **named("judge_agreement"))
+def test_judge_agreement__golden_at_full_precision(case):
+    scores, expected = case["input"]["judge_scores"], case["expected"]
+
+    found = judge_agreement(np.array(scores, dtype=float).T)
+
+    if len(scores[0]) < 2:
+        assert found is None
+    else:
+        assert found.pearson == pytest.approx(number(expected["pearson"]), abs=5.1e-4, nan_ok=True)
+        assert found.mad == pytest.approx(expected["mad"], abs=5.1e-4)
+        assert found.pairs == expected["pair_count"]
+
+
+def test_gold_agreement__interval_close_to_another_generators():
+    case = next(case for case in GOLDEN["agreement_ci"] if case["id"] == "ci_random5")
+    a, b, expected = case["input"]["coder_a"], case["input"]["coder_b"], case["expected"]
+
+    found = gold_agreement(a, b, scale=tuple(case["input"]["scale"].values()), draws=4000)
+
+    assert (found.alpha, found.kappa, found.pearson) == pytest.approx(
+        (expected["alpha"], expected["kappa"], expected["pearson"]), abs=5.1e-5
+    )
+    assert (found.low, found.high) == pytest.approx((expected["ci_low"], expected["ci_high"]), abs=0.02)
+
+
+def test_krippendorff_alpha__several_coders_with_gaps():
+    """Interval alpha of the worked example of Krippendorff (2011), section D: .849."""
+    gap = math.nan
+    coders = [
+        [1, 2, 3, 3, 2, 1, 4, 1, 2, gap, gap, gap],
+        [1, 2, 3, 3, 2, 2, 4, 1, 2, 5, gap, 3],
+        [gap, 3, 3, 3, 2, 3, 4, 2, 2, 5, 1, gap],
+        [1, 2, 3, 3, 2, 4, 4, 1, 2, 5, 1, gap],
+    ]
+
+    assert krippendorff_alpha(np.array(coders).T) == pytest.approx(0.849, abs=5e-4)
+
+
+def test_judge_agreement__a_judge_that_never_answers_is_left_out():
+    readings = np.array([[4, 4, 0], [2, 3, 0], [5, 4, math.nan], [3, 0, 0]], dtype=float)
+
+    found = judge_agreement(readings)
+
+    assert (found.pairs, found.units) == (1, 3)
+    assert judge_agreement(readings[:, :1]) is None
+    assert judge_agreement(np.zeros((0, 2))) is None
+
+
+@pytest.mark.parametrize("case", **named("gold_compare"))
+def test_compare_gold__golden(case):
+    given, expected = case["input"], case["expected"]
+    judged = {name: number(value) for name, value in given["judge_layer"].items()}
+
+    found = compare_gold(given["gold"], judged, annotator=given["annotator"], judges=given["judges"])
+
+    assert found.agreement.units == expected["n"]
+    assert found.agreement.alpha == pytest.approx(expected["alpha"], abs=5.1e-5)
+    assert (list(found.missing), list(found.unscored)) == (expected["missing"], expected["unscored"])
+    assert found.contaminated == expected["contaminated"]
+
+
+def test_saturation__needs_a_window_of_small_changes_in_a_row():
+    means = [4.0, 4.2, 4.2, 4.2, 4.4, 4.4, 4.4, 4.4]
+    points = [Checkpoint(10 * (place + 1), mean, 1.0) for place, mean in enumerate(means)]
+
+    found = saturation(points, method="slope")
+
+    assert (found.saturated, found.at, found.confidence) == (True, 80, "high")
+    assert saturation(points[:5], method="slope").saturated is False
+    assert saturation(points[:3], method="slope").trace == ()
+
+
+def test_cumulative__width_is_students_t():
+    points = cumulative([[math.nan], [4.0, 5.0], [3.0, math.nan]])
+
+    assert [point.samples for point in points] == [2, 3]
+    assert points[1].width == pytest.approx(2 * 4.302653 * 1.0 / math.sqrt(3), rel=1e-6)
+
+
+def test_overfit_gap__needs_three_scores_on_either_side():
+    split = split_holdout([str(place) for place in range(12)], 0.25)
+    scores = np.where(np.isin(np.arange(12), split.holdout), 3.0, 4.0)
+
+    assert overfit_gap(scores, split) == pytest.approx(1.0)
+    scores[split.holdout[0]] = math.nan
+    assert math.isnan(overfit_gap(scores, split))
+
+
+def test_length_bias__finds_points_given_for_length():
+    rng = np.random.default_rng(0)
+    lengths = rng.integers(40, 2000, 40)
+    fair = rng.normal(3.0, 0.3, 40)
+    rewarded = fair + 0.25 * np.log2(lengths / 40) + rng.normal(0.0, 0.1, 40)
+
+    found = length_bias(rewarded, fair, lengths, draws=2000)
+
+    assert found.biased
+    assert found.shift.negative
+    assert found.slope == pytest.approx(0.25, abs=0.05)
+    assert found.slope_low < 0.25 < found.slope_high
+
+
+def test_length_bias__is_silent_about_equal_judgements_and_failed_ones():
+    readings = np.array([4.0, 3.0, 5.0, 2.0, 0.0, 4.0, 3.0])
+
+    found = length_bias(readings, readings, np.arange(1, 8))
+
+    assert (found.units, found.biased, found.slope) == (6, False, 0.0)
+    assert math.isnan(length_bias(readings, readings).slope)
+    with pytest.raises(ValueError, match="`lengths` must be positive"):
+        length_bias(readings, readings, np.zeros(7))

@@ -1,0 +1,160 @@
+"""The reference's order of rules, one line per rule, and what happens if several apply."""
+
+import math
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stages.analyze.verdict.gates import layer_gate, layer_means
+from stages.analyze.verdict.paired import Interval
+from stages.analyze.verdict.result import ROLL_UP, Decision
+from stages.analyze.verdict.rules import Evidence, Limits, decide_pair, worst
+from stages.analyze.verdict.saturation import Saturation
+
+
+def interval(low, high, pairs=30):
+    return Interval((low + high) / 2, low, high, 0.5, 0.05, pairs, "given")
+
+
+def curve(saturated, confidence):
+    return Saturation(saturated, 30 if saturated else None, confidence, "bootstrap-ci-width", 0.05, ())
+
+
+UP, FLAT, DOWN = interval(0.2, 0.6), interval(-0.1, 0.3), interval(-0.6, -0.2)
+GOOD = layer_gate({"fact": 4.0, "judge": 4.0})
+BAD = layer_gate({"fact": 2.0, "judge": 4.0})
+WORSE = layer_gate({"fact": 2.0, "judge": 3.0})
+NOTHING = layer_gate({})
+CLEAN = Evidence(UP, {"fact": UP, "judge": FLAT}, GOOD, GOOD)
+
+
+def case(verdict, branch, **changes):
+    return pytest.param(changes, verdict, branch, id=f"{branch}-{'-'.join(changes)}")
+
+
+@pytest.mark.parametrize(
+    ("changes", "verdict", "branch"),
+    [
+        case("REGRESS", "significant_negative", composite=DOWN),
+        case("REGRESS", "significant_negative", composite=DOWN, treatment_gate=BAD, layers={"fact": UP}),
+        case("REGRESS", "significant_negative", composite=interval(-0.6, -0.2, 6)),
+        case("CAUTIOUS", "positive_gate_broken", treatment_gate=BAD),
+        case("CAUTIOUS", "positive_gate_broken", treatment_gate=BAD, control_gate=BAD),
+        case("REGRESS", "gate_dropped", composite=FLAT, treatment_gate=BAD),
+        case("REGRESS", "gate_dropped", composite=interval(-0.1, 0.3, 4), treatment_gate=BAD),
+        case("REGRESS", "gate_dropped", composite=FLAT, treatment_gate=WORSE, control_gate=BAD),
+        case("REGRESS", "gate_dropped", composite=interval(-math.inf, math.inf, 0), treatment_gate=NOTHING),
+        case("CAUTIOUS", "gate_broken_in_both", composite=FLAT, treatment_gate=BAD, control_gate=BAD),
+        case("CAUTIOUS", "gate_broken_in_both", composite=FLAT, treatment_gate=BAD, control_gate=WORSE),
+        case(
+            "CAUTIOUS",
+            "gate_broken_in_both",
+            composite=FLAT,
+            treatment_gate=BAD,
+            control_gate=layer_gate({"judge": 4}),
+        ),
+        case("CAUTIOUS", "gate_broken_in_both", composite=FLAT, treatment_gate=NOTHING, control_gate=NOTHING),
+        case("UNDERPOWERED", "not_significant_underpowered", composite=interval(-0.1, 0.3, 19), layers={}),
+        case("NOISE", "not_significant_noise", composite=interval(-0.1, 0.3, 20), layers={}),
+        case("NOISE", "not_significant_noise", composite=interval(0.0, 0.3), layers={"fact": FLAT}),
+        case(
+            "UNDERPOWERED",
+            "not_significant_underpowered",
+            composite=FLAT,
+            layers={},
+            saturation=curve(False, "low"),
+        ),
+        case("NOISE", "not_significant_noise", composite=FLAT, layers={}, saturation=curve(False, "high")),
+        case("NOISE", "not_significant_noise", composite=FLAT, layers={}, saturation=curve(True, "high")),
+        case("CAUTIOUS", "layer_moved", composite=FLAT),
+        case("CAUTIOUS", "layer_moved", composite=interval(-0.1, 0.3, 8), layers={"fact": UP, "judge": DOWN}),
+        case("CAUTIOUS", "positive_layer_loss", layers={"fact": UP, "judge": DOWN}),
+        case("CAUTIOUS", "positive_underpowered", composite=interval(0.2, 0.6, 19)),
+        case("CAUTIOUS", "positive_unsaturated", saturation=curve(False, "high")),
+        case("CAUTIOUS", "positive_judge_dissent", pearson={"c": 0.9, "t": 0.39}),
+        case("CAUTIOUS", "positive_judge_dissent", pearson={"c": -0.2, "t": 0.8}),
+        case("CAUTIOUS", "positive_trivially_small", composite=interval(0.01, 0.09)),
+        case("CAUTIOUS", "positive_unstable", variation=0.151),
+        case("CAUTIOUS", "positive_overfit", overfit=0.51),
+        case("PROGRESS", "positive_clean"),
+        case("PROGRESS", "positive_clean", composite=interval(0.2, 0.6, 20)),
+        case("PROGRESS", "positive_clean", composite=interval(0.05, 0.15)),
+        case("PROGRESS", "positive_clean", saturation=curve(True, "low")),
+        case("PROGRESS", "positive_clean", pearson={"c": 0.4, "t": math.nan}),
+        case("PROGRESS", "positive_clean", variation=0.15, overfit=0.5),
+        case("PROGRESS", "positive_recovers_broken_control", control_gate=BAD),
+    ],
+)
+def test_decide_pair__first_rule_that_applies(changes, verdict, branch):
+    found = decide_pair(replace(CLEAN, **changes))
+
+    assert (found.verdict, found.branch) == (verdict, branch)
+    assert all(found.reasons)
+
+
+def test_decide_pair__names_the_layer_that_the_composite_hides():
+    found = decide_pair(replace(CLEAN, composite=FLAT, layers={"fact": UP, "judge": DOWN}))
+
+    assert found.reasons[0] == "the composite hides a change: fact rose, judge fell"
+
+
+def test_decide_pair__lists_every_reservation():
+    found = decide_pair(replace(CLEAN, composite=interval(0.01, 0.09, 10), variation=0.5, pearson={"t": 0.1}))
+
+    assert found.branch == "positive_underpowered"
+    assert len(found.reasons) == 5
+
+
+def test_decide_pair__limits_can_be_declared():
+    assert decide_pair(CLEAN, Limits(trivial=0.5)).branch == "positive_trivially_small"
+    assert (
+        decide_pair(replace(CLEAN, composite=interval(0.2, 0.6, 5)), Limits(min_pairs=5)).verdict
+        == "PROGRESS"
+    )
+
+
+bounds = st.tuples(st.floats(-2, 2), st.floats(0.001, 2)).map(lambda pair: (pair[0], pair[0] + pair[1]))
+layers = st.dictionaries(st.sampled_from(["fact", "judge"]), bounds.map(lambda pair: interval(*pair)))
+gates = st.dictionaries(st.sampled_from(["fact", "judge"]), st.floats(1, 5)).map(layer_gate)
+
+
+@given(bounds, st.integers(1, 60), layers, gates, gates, st.floats(0, 0.3), st.floats(-1, 1))
+def test_decide_pair__ships_nothing_that_fell_failed_or_is_not_powered(
+    pair, n, moved, control, treatment, cv, gap
+):
+    composite = interval(*pair, n)
+
+    found = decide_pair(Evidence(composite, moved, control, treatment, variation=cv, overfit=gap))
+
+    if found.verdict == "PROGRESS":
+        assert composite.low > 0
+        assert n >= 20
+        assert treatment.passed
+        assert not any(layer.negative for layer in moved.values())
+        assert cv <= 0.15 + 1e-8
+        assert gap <= 0.5 + 1e-8
+    if composite.negative:
+        assert found.verdict == "REGRESS"
+
+
+@given(st.lists(st.sampled_from(ROLL_UP), min_size=1, max_size=6))
+def test_worst__the_first_of_the_worst_level_decides(levels):
+    decisions = [Decision(level, str(place), ()) for place, level in enumerate(levels)]
+
+    place = worst(decisions)
+
+    assert ROLL_UP.index(levels[place]) == min(map(ROLL_UP.index, levels))
+    assert levels.index(levels[place]) == place
+
+
+def test_layer_gate__a_mean_on_the_threshold_passes_however_it_was_summed():
+    assert layer_gate(layer_means([[3.4, 3.3, 3.5], [3.5, 3.6, 3.5], [3.6, 3.6, 3.5]])).passed
+    assert layer_gate({"fact": 3.5 - 4e-16}).passed
+    assert layer_gate({"fact": 3.499}).failed == ("fact",)
+
+
+def test_layer_means__skip_absent_layers():
+    assert layer_means([[4.0, math.nan, 2.0], [5.0, math.nan, math.nan]]) == {"fact": 4.5, "judge": 2.0}
+    assert not layer_gate(layer_means([[math.nan] * 3])).passed

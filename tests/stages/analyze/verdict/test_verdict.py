@@ -1,0 +1,306 @@
+import json
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stages.analyze.verdict import verdict
+from tests.stages.analyze.verdict.omk import GOLDEN, scores_of
+
+UNITS = [f"u{place:02}" for place in range(24)]
+
+
+def noisy(*means, units=24, seed=0, spread=0.3):
+    """Layers (variant, unit, layer) around one mean per variant (or one per layer)."""
+    rng = np.random.default_rng(seed)
+    centre = np.stack([np.broadcast_to(np.asarray(mean, dtype=float), (units, 3)) for mean in means])
+    return np.clip(centre + rng.normal(0.0, spread, centre.shape), 1, 5)
+
+
+def ask(layers, variants=None, **options):
+    count, units = layers.shape[-3], layers.shape[-2]
+    names = variants or ["base", *(f"t{place}" for place in range(1, count))]
+    return verdict(layers, names, UNITS[:units], **{"draws": 2000, **options})
+
+
+def test_verdict__progress():
+    found = ask(noisy(4.0, 4.5))
+
+    assert (found.verdict, found.branch, found.exit_code) == ("PROGRESS", "positive_clean", 0)
+    assert found.representative == ("base", "t1")
+    assert found.badges.significant == "yes"
+    pair = found.pairs[0]
+    assert pair.composite.estimate == pytest.approx(0.5, abs=0.1)
+    assert set(pair.layers) == set(pair.simultaneous) == {"fact", "behavior", "judge"}
+    assert pair.joint.p_value < 0.01
+    assert pair.sensitivity.same_result == 1.0
+    assert pair.standardised.positive
+
+
+def test_verdict__regress():
+    found = ask(noisy(4.5, 4.0))
+
+    assert (found.verdict, found.branch, found.exit_code) == ("REGRESS", "significant_negative", 1)
+
+
+def test_verdict__equal_scores_are_noise_and_too_few_of_them_underpowered():
+    assert ask(noisy(4.0, 4.0, spread=0)).verdict == "NOISE"
+    assert ask(noisy(4.0, 4.0, units=19, spread=0)).verdict == "UNDERPOWERED"
+
+
+def test_verdict__a_clear_gain_in_few_units_is_not_powered():
+    found = ask(noisy(4.0, 4.8, units=10))
+
+    assert (found.verdict, found.branch) == ("CAUTIOUS", "positive_underpowered")
+
+
+def test_verdict__two_equal_differences_prove_nothing():
+    """omk 0.54 answers PROGRESS here; the same for a positive shift from 8 units."""
+    for case in GOLDEN["verdict_end_to_end"]:
+        if "not yet powered" in case.get("seed_differs", ""):
+            scores = scores_of(case["input"])
+            found = verdict(scores.layers, scores.variants, scores.units)
+            assert found.exit_code == 1
+
+
+def test_verdict__a_gate_failed_by_both_is_not_ignored():
+    case = next(case for case in GOLDEN["verdict_end_to_end"] if case["id"] == "noise_gate_broken_ignored")
+    scores = scores_of(case["input"])
+
+    found = verdict(scores.layers, scores.variants, scores.units)
+
+    assert (found.verdict, found.branch) == ("CAUTIOUS", "gate_broken_in_both")
+
+
+def test_verdict__a_layer_that_falls_below_the_gate_regresses():
+    found = ask(noisy([4.2, 4.2, 4.2], [4.65, 4.65, 3.3], spread=0.1))
+
+    assert (found.verdict, found.branch) == ("REGRESS", "gate_dropped")
+    assert "judge" in found.reasons[0]
+
+
+def test_verdict__a_trade_between_layers_is_named():
+    found = ask(noisy([4.2, 4.2, 4.2], [4.7, 4.2, 3.7]))
+
+    assert (found.verdict, found.branch) == ("CAUTIOUS", "layer_moved")
+    assert "fact rose, judge fell" in found.reasons[0]
+
+
+def test_verdict__solo():
+    passed, failed = ask(noisy(4.0)), ask(noisy([4.0, 4.0, 3.0]))
+    nothing = ask(np.full((1, 4, 3), np.nan))
+
+    assert (passed.verdict, passed.branch, passed.exit_code) == ("SOLO", "solo_gate_pass", 0)
+    assert (failed.branch, failed.exit_code) == ("solo_gate_fail", 1)
+    assert "judge" in failed.reasons[1]
+    assert (nothing.branch, nothing.arms[0].shown) == ("solo_gate_fail", "missing")
+
+
+@pytest.mark.parametrize("units", [0, 1])
+@pytest.mark.parametrize("engine", ["reference", "omk054"])
+def test_verdict__next_to_no_units(engine, units):
+    found = verdict(noisy(4.0, 4.5, units=units), ["a", "b"], UNITS[:units], engine=engine)
+
+    assert found.exit_code == (0 if (engine, units) == ("omk054", 1) else 1)
+    json.dumps(found.to_dict(), allow_nan=False)
+
+
+def test_verdict__no_variant_at_all_passes_vacuously():
+    assert verdict(np.empty((0, 3, 3)), [], UNITS[:3]).branch == "solo_gate_pass"
+
+
+def test_verdict__the_worst_treatment_decides_and_each_is_tested_at_its_share():
+    found = ask(noisy(4.0, 4.6, 3.6, 4.0))
+
+    assert [pair.verdict for pair in found.pairs] == ["PROGRESS", "REGRESS", "NOISE"]
+    assert (found.verdict, found.representative) == ("REGRESS", ("base", "t2"))
+    assert {pair.composite.alpha for pair in found.pairs} == {0.05 / 3}
+
+
+def test_verdict__a_treatment_without_a_comparable_unit_is_not_dropped():
+    layers = noisy(4.0, 4.6, 4.6)
+    layers[2] = np.nan
+
+    found = ask(layers)
+
+    assert (found.verdict, found.representative) == ("REGRESS", ("base", "t2"))
+    assert found.pairs[1].complete_pairs == 0
+
+
+def test_verdict__counts_complete_pairs_not_authored_units():
+    layers = noisy(4.0, 4.0, spread=0)
+    layers[1, 3:] = np.nan
+
+    found = ask(layers)
+
+    assert found.verdict == "UNDERPOWERED"
+    assert found.notes == ("21 of 24 units have no composite in base or t1",)
+
+
+def test_verdict__compares_the_layers_that_both_arms_have():
+    layers = noisy([4.0, 4.0, 4.4], 4.4, spread=0)
+    layers[1, :, :2] = np.nan
+
+    common, own = ask(layers), ask(layers, layer_set="own")
+
+    assert common.pairs[0].shown == ("4.40 (judge only)", "4.40 (judge only)")
+    assert common.verdict == "NOISE"
+    assert own.pairs[0].shown == ("4.13 (3/3)", "4.40 (judge only)")
+    assert own.verdict == "PROGRESS"
+    assert "compared as" in common.notes[0]
+
+
+@settings(max_examples=15)
+@given(st.permutations(range(12)))
+def test_verdict__does_not_depend_on_the_order_of_units(order):
+    layers = noisy(3.9, 4.1, units=12, seed=3).round(2)
+    known = verdict(layers, ["a", "b"], UNITS[:12], draws=500)
+
+    found = verdict(layers[:, order], ["a", "b"], [UNITS[place] for place in order], draws=500)
+
+    assert found == known
+
+
+@pytest.mark.parametrize("method", ["sign-flip", "studentised"])
+def test_verdict__repeats_and_depends_on_the_seed_only_beyond_enumeration(method):
+    layers = noisy(4.0, 4.1)
+
+    assert ask(layers, method=method) == ask(layers, method=method)
+    assert ask(layers, method=method) != ask(layers, method=method, seed=9)
+    assert ask(layers[:, :8]).pairs[0].composite == ask(layers[:, :8], seed=9).pairs[0].composite
+
+
+def test_verdict__runs_of_a_unit_are_averaged_first():
+    once = noisy(4.0, 4.3)
+    offset = np.where(np.arange(3) == 2, -0.4, 0.2)[:, np.newaxis, np.newaxis, np.newaxis]
+    runs = np.stack([once] * 3) + offset
+
+    found, known = ask(runs), ask(once)
+
+    assert found.pairs[0].composite.estimate == pytest.approx(known.pairs[0].composite.estimate)
+    assert found.pairs[0].complete_pairs == 24
+    assert math.isnan(known.arms[0].variation)
+    assert found.arms[0].variation == pytest.approx(np.std([4.2, 4.2, 3.6], ddof=1) / 4.0, rel=0.02)
+
+
+def test_verdict__a_gain_that_differs_from_run_to_run_is_not_shipped():
+    runs = np.stack([noisy(4.0, 4.6) * scale for scale in (0.8, 1.0, 1.2)])
+
+    assert ask(runs).branch == "positive_unstable"
+
+
+def test_verdict__five_runs_say_whether_the_scores_have_settled():
+    runs = np.stack([noisy(4.0, 4.6, seed=seed) for seed in range(5)])
+
+    found = ask(runs)
+
+    assert found.badges.saturated == "no"
+    assert found.branch == "positive_unsaturated"
+
+
+def test_verdict__failed_executions_are_missing_everywhere():
+    layers, ok = noisy(4.0, 4.5), np.ones((2, 24), dtype=bool)
+    ok[1, :3] = False
+    layers[1, :3] = 1.0
+
+    found = ask(layers, ok=ok)
+
+    assert found.pairs[0].complete_pairs == 21
+    assert found.arms[1].layers["fact"] == pytest.approx(np.mean(layers[1, 3:, 0]))
+
+
+def test_verdict__judges_fill_the_judge_layer_and_must_agree():
+    rng = np.random.default_rng(1)
+    layers = noisy(4.0, 4.6)
+    layers[..., 2] = np.nan
+    together = np.clip(rng.integers(3, 6, (2, 24, 1)) + np.zeros((1, 1, 2)), 1, 5)
+    apart = rng.integers(3, 6, (2, 24, 2)).astype(float)
+    apart[1, 0, 0] = 0
+
+    agreed, split = ask(layers, judges=together), ask(layers, judges=apart)
+
+    assert agreed.badges.judges_agree == "yes"
+    assert agreed.arms[0].shown.endswith("(3/3)")
+    assert split.badges.judges_agree == "no"
+    assert split.branch == "positive_judge_dissent"
+    assert split.arms[1].agreement.units == 23
+
+
+def test_verdict__repeated_judgements_count_as_their_mean():
+    readings = np.random.default_rng(2).integers(2, 6, (2, 24, 3)).astype(float)
+    repeats = np.stack([readings + 0.5, readings - 0.5, np.zeros_like(readings)], axis=-1)
+
+    found, known = ask(noisy(4.0, 4.2), judges=repeats), ask(noisy(4.0, 4.2), judges=readings)
+
+    assert found.arms[0].agreement == known.arms[0].agreement
+
+
+def test_verdict__a_gain_on_train_units_only_is_overfitting():
+    layers = noisy(3.8, 4.9, spread=0.05)
+    layers[1, ::4] -= 0.9
+
+    found = ask(layers, holdout_ratio=0.25)
+
+    assert found.branch == "positive_overfit"
+    assert found.arms[1].overfit == pytest.approx(0.9, abs=0.1)
+
+
+def test_verdict__gold_ratings_say_whether_the_judge_is_aligned():
+    layers = noisy(4.0, 4.3, spread=0.8)
+    gold = dict(zip(UNITS, layers[0, :, 2], strict=True))
+
+    assert ask(layers, gold=gold).badges.human_aligned == "yes"
+    assert ask(layers, gold=gold, gold_variant="t1").badges.human_aligned == "no"
+    assert ask(layers).badges.human_aligned == "unknown"
+    with pytest.raises(ValueError, match="`gold_variant`"):
+        ask(layers, gold=gold, gold_variant="x")
+
+
+def test_verdict__declared_weights_change_the_composite():
+    layers = noisy([4.0, 4.0, 4.0], [4.8, 4.0, 3.6], spread=0.05)
+
+    assert ask(layers, weights=[3, 1, 0]).verdict == "CAUTIOUS"
+    assert ask(layers, weights=[3, 1, 0]).pairs[0].composite.estimate == pytest.approx(0.6, abs=0.05)
+    assert ask(layers, weights=[1, 1, 4]).pairs[0].composite.negative
+    assert ask(layers).pairs[0].sensitivity.positive < 1
+
+
+def test_verdict__to_dict_is_json_and_complete():
+    plain = ask(noisy(4.0, 4.5)).to_dict()
+
+    again = json.loads(json.dumps(plain, allow_nan=False))
+    assert again["exit_code"] == 0
+    assert again["verdict"] == "PROGRESS"
+    assert again["pairs"][0]["decision"]["branch"] == "positive_clean"
+    assert again["arms"][0]["shown"].endswith("(3/3)")
+    assert again["arms"][0]["variation"] is None
+    json.dumps(ask(noisy(4.0, 4.5), engine="omk054", draws=None).to_dict(), allow_nan=False)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"layers": np.zeros((2, 24, 2))}, "`layers` must be"),
+        ({"layers": np.zeros((2, 23, 3))}, "`layers` must be"),
+        ({"layers": np.zeros((0, 2, 24, 3))}, "no run"),
+        ({"layers": np.full((2, 24, 3), np.inf)}, "`layers` has an infinite score"),
+        ({"variants": ["a", "a"]}, "`variants`.*'a' occurs twice"),
+        ({"units": ["u"] * 24}, "`units`.*'u' occurs twice"),
+        ({"judges": np.zeros((2, 24))}, "`judges` must be"),
+        ({"judges": np.zeros((2, 23, 2))}, "`judges` must be"),
+        ({"ok": np.ones((2, 23))}, "`ok` must be"),
+        ({"engine": "omk"}, "`engine` must be"),
+        ({"layer_set": "all"}, "`layer_set` must be"),
+        ({"weights": [1, 2]}, "`weights` must be"),
+        ({"weights": [0, 0, 0]}, "`weights` must be"),
+        ({"weights": [1, -1, 1]}, "`weights` must be"),
+        ({"alpha": 1.5}, "`alpha`"),
+    ],
+)
+def test_verdict__says_what_does_not_fit(change, message):
+    given = {"layers": noisy(4.0, 4.0), "variants": ["a", "b"], "units": UNITS, **change}
+
+    with pytest.raises(ValueError, match=message):
+        verdict(given.pop("layers"), given.pop("variants"), given.pop("units"), **given)
