@@ -10,6 +10,9 @@ from pydantic import ValidationError
 
 from stages.generate import Task, TaskParams
 
+DESCRIBES_A_FILE = {"dataset": {"format", "answer_is", "rows"}}
+"""Fields that must agree with the file that a task reads, so that they cannot be varied by themselves."""
+
 
 def bounds(task: Task, field: str) -> tuple[Any, Any]:
     """Lowest and highest value that a numeric field declares."""
@@ -22,29 +25,45 @@ def bounds(task: Task, field: str) -> tuple[Any, Any]:
 def choices(task: Task, field: str) -> tuple[Any, ...]:
     """Values of a field that has a finite list of them; empty for a number."""
     annotation = task.Params.model_fields[field].annotation
+    if field in DESCRIBES_A_FILE.get(task.name, ()):
+        return ()
     return get_args(annotation) if get_origin(annotation) is Literal else ()
 
 
+def listed_fields(task: Task) -> list[str]:
+    return [field for field in task.Params.model_fields if choices(task, field)]
+
+
 def numeric_fields(task: Task) -> list[str]:
-    return [field for field in task.Params.model_fields if not choices(task, field)]
+    fixed = DESCRIBES_A_FILE.get(task.name, ())
+    fields = task.Params.model_fields
+    return [field for field, info in fields.items() if info.annotation in (int, float) and field not in fixed]
+
+
+def params_with(task: Task, **values: Any) -> TaskParams:
+    """The params of the task's example with some values set."""
+    return task.Params(**task.example().model_dump(exclude_defaults=True) | values)
+
+
+def index_of(task: Task, params: TaskParams, number: int) -> int:
+    """A trial's index made from any number."""
+    size = task.size(params)
+    return number if size is None else number % size
 
 
 def random_params(task: Task, rng: random.Random) -> TaskParams:
     """Valid params, each field anywhere in its range, small values and limits often."""
     while True:
-        values: dict[str, Any] = {}
-        for field, info in task.Params.model_fields.items():
-            if options := choices(task, field):
-                values[field] = rng.choice(options)
-                continue
+        values: dict[str, Any] = {field: rng.choice(choices(task, field)) for field in listed_fields(task)}
+        for field in numeric_fields(task):
             low, high = bounds(task, field)
-            if info.annotation is int:
+            if task.Params.model_fields[field].annotation is int:
                 near = min(high, low + 6)
                 values[field] = rng.choice([low, high, rng.randint(low, near), rng.randint(low, high)])
             else:
                 values[field] = rng.choice([low, high, rng.uniform(low, high)])
         try:
-            return task.Params(**values)
+            return params_with(task, **values)
         except ValidationError:  # two fields that do not go together
             continue
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from importlib.metadata import entry_points
 
 from stages.generate.arithmetic import Arithmetic
+from stages.generate.axes import Axis, Density, Window
 from stages.generate.base import Cell, Task, TaskParams, Trial
 from stages.generate.boolean import Boolean
 from stages.generate.brackets import Brackets
 from stages.generate.cars import Cars
+from stages.generate.dataset import Dataset
 from stages.generate.dates import Dates
 from stages.generate.errors import TaskError
 from stages.generate.jsonpath import Jsonpath
@@ -25,13 +27,16 @@ from stages.generate.tables import Tables
 
 __all__ = [
     "TASKS",
+    "Axis",
     "Cell",
+    "Density",
     "Entry",
     "Point",
     "Task",
     "TaskError",
     "TaskParams",
     "Trial",
+    "Window",
     "all_tasks",
     "expand",
     "find_problems",
@@ -54,6 +59,7 @@ TASKS: dict[str, Task] = {
         Shuffle(),
         Sort(),
         Tables(),
+        Dataset(),
     )
 }
 """The bundled tasks by name."""

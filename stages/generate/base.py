@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, ValidationInfo, field_validator
 
+from stages.generate.errors import TaskError
 from stages.generate.stream import Stream, canonical_json, cell_id, coordinate_seed
 
 
@@ -39,6 +41,10 @@ class TaskParams(BaseModel):
         """All params, defaults included, as plain values: a changed default makes another cell."""
         return self.model_dump(mode="json")
 
+    def identity(self) -> dict[str, object]:
+        """What makes the trials: enters the cell's id and stream; `canonical` unless a task says otherwise."""
+        return self.canonical()
+
     @classmethod
     def of(cls, params: TaskParams) -> Self:
         """`params` as this class; TypeError if they belong to another task."""
@@ -59,6 +65,8 @@ class Trial:
     """1/|options| where the answer is one of a listed finite set, else 0."""
     options: tuple[str, ...] = ()
     """The finite set of possible answers; empty for write-in answers."""
+    extras: Mapping[str, object] = field(default_factory=dict, hash=False)
+    """What a task adds for reading and judging replies, as plain JSON values; treat as read-only."""
 
 
 class Task(ABC):
@@ -93,26 +101,57 @@ class Task(ABC):
         """Tell whether a parsed answer is right; equality unless a task says otherwise."""
         return answer == reference
 
+    # ---- for tasks whose trials are not made up; the others leave these as they are
+
+    def example(self) -> TaskParams:
+        """Params to show the task with: the defaults, where they make a whole point."""
+        return self.Params()
+
+    def resolve(self, params: TaskParams) -> TaskParams:
+        """Look at what params refer to, once, when a sweep is planned; return params that stand by themselves.
+
+        Raises
+        ------
+        TaskError
+            What the params refer to is missing or wrong.
+        """
+        return params
+
+    def size(self, params: TaskParams) -> int | None:  # noqa: ARG002
+        """Number of different trials of a cell; None if there is no end to them."""
+        return None
+
+    def generate_at(self, params: TaskParams, index: int, key: bytes, stream: Stream) -> Trial:  # noqa: ARG002
+        """Make trial `index` of the cell that `key` names; for tasks with a `size`, to give each trial once."""
+        return self.generate(params, stream)
+
+    def parse_reply(self, text: str, params: TaskParams, trial: Trial) -> str | None:  # noqa: ARG002
+        """Like `parse`, for tasks that need to know what was asked."""
+        return self.parse(text)
+
+    def grade_reply(self, answer: str, params: TaskParams, trial: Trial) -> bool:  # noqa: ARG002
+        """Like `grade`, for tasks that need to know what was asked."""
+        return self.grade(answer, trial.answer)
+
 
 @dataclass(frozen=True)
 class Cell:
     """One point of a task: the source of its trials."""
 
     task: Task = field(compare=False)  # `id` has its name and version
-    params: TaskParams
+    params: TaskParams = field(compare=False)  # ... and what matters of these
     seed: int
     id: str = field(init=False)
     """See `stages.generate.stream.cell_id`."""
     _prefix: bytes = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        canonical = self.params.canonical()
-        identity = cell_id(self.task.name, self.task.version, canonical, self.seed)
+        identity = self.params.identity()
         prefix = (
-            f"{self.task.name}\n{self.task.version}\n{coordinate_seed(canonical, self.seed)}\n"
-            f"{self.seed}\n{canonical_json(canonical)}\n"
+            f"{self.task.name}\n{self.task.version}\n{coordinate_seed(identity, self.seed)}\n"
+            f"{self.seed}\n{canonical_json(identity)}\n"
         )
-        object.__setattr__(self, "id", identity)
+        object.__setattr__(self, "id", cell_id(self.task.name, self.task.version, identity, self.seed))
         object.__setattr__(self, "_prefix", prefix.encode())
 
     @cached_property
@@ -125,7 +164,34 @@ class Cell:
         """Size of the cell's problems in elementary steps; see `Task.difficulty`."""
         return self.task.difficulty(self.params)
 
+    @cached_property
+    def size(self) -> int | None:
+        """Number of different trials; None if there is no end to them."""
+        return self.task.size(self.params)
+
     def trial(self, index: int) -> Trial:
-        """Make trial `index` (from 0); costs the same for every index."""
+        """Make trial `index` (from 0); costs the same for every index.
+
+        Raises
+        ------
+        TaskError
+            The cell has a size, and `index` is not below it.
+        """
+        if self.size is not None and not 0 <= index < self.size:
+            raise TaskError(
+                f"there is no trial {index}: task '{self.task.name}' has {self.size} different trials at this "
+                f"point, from 0 to {self.size - 1}; ask for at most {self.size}",
+                field="trials",
+                value=index,
+            )
         digest = hashlib.sha256(self._prefix + str(index).encode()).digest()
-        return self.task.generate(self.params, Stream(int.from_bytes(digest, "big")))
+        stream = Stream(int.from_bytes(digest, "big"))
+        return self.task.generate_at(self.params, index, self._prefix, stream)
+
+    def parse(self, text: str, trial: Trial) -> str | None:
+        """Read the answer to one of the cell's trials; never raises, None if there is none."""
+        return self.task.parse_reply(text, self.params, trial)
+
+    def grade(self, answer: str, trial: Trial) -> bool:
+        """Tell whether a parsed answer to one of the cell's trials is right."""
+        return self.task.grade_reply(answer, self.params, trial)

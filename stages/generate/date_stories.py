@@ -341,13 +341,10 @@ _SEVERAL_STEPS = {
         4,
         (
             (
-                "Today, {day}, {who} goes to a {what} for the first time, and then again every {days}. "
+                "Today, {day}, {who} goes to a {what} for the first time, and then again {every}. "
                 "The question is about visit number {m}."
             ),
-            (
-                "Every {days}, {who} has a {what}. Today, {day}, is number 1. The question is about "
-                "number {m}."
-            ),
+            "{who} has a {what} {every}. Today, {day}, is number 1. The question is about number {m}.",
         ),
         lambda d: days(d.day, d.n * (d.m - 1)),
     ),

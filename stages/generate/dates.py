@@ -120,7 +120,7 @@ class Dates(Task):
     """
 
     name: ClassVar[str] = "dates"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     summary: ClassVar[str] = 'a date that follows from a short story which fixes "today"'
     guess_rule: ClassVar[str] = "0: any date may be the answer"
     Params: ClassVar[type[TaskParams]] = DatesParams
@@ -164,6 +164,7 @@ def _words(draw: Draw, style: str, who: str, what: str) -> dict[str, object]:
         "weeks": f"{n} week{plural}",
         "months": f"{n} month{plural}",
         "years": f"{n} year{plural}",
+        "every": f"every {n} days" if n > 1 else "every day",
         "workdays": f"{n} working day{plural}",
         "m": draw.m,
         "k_days": f"{draw.k} day{'s' if draw.k > 1 else ''}",

@@ -48,4 +48,5 @@ def drop_spaces(stream: Stream, text: str, spaces: re.Pattern[str], probability:
     if probability >= 1:
         return spaces.sub("", text)
     chance = stream.chance
-    return spaces.sub(lambda _: "" if chance(probability) else " ", text)
+    first, *rest = spaces.split(text)
+    return first + "".join([piece if chance(probability) else f" {piece}" for piece in rest])

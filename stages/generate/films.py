@@ -92,8 +92,8 @@ GENRES = {
     "western": _lines(
         """
         A sheriff keeps watch over a dusty cattle town.
-        Two gunslingers share a saloon in the frontier desert.
-        Cowboys drive a herd across the open prairie.
+        Two gunslingers share a saloon in the desert.
+        Cowboys drive a herd across open prairie.
         A stagecoach rolls into a silver-mining town of the Old West.
         A ranch hand rides from one frontier fort to the next.
         """
@@ -110,9 +110,9 @@ GENRES = {
     "horror": _lines(
         """
         A haunted mansion creaks, and something crawls behind its walls.
-        A vampire rises from the crypt every night.
+        A vampire leaves its crypt every night.
         Visitors to a village cemetery hear the dead scratch at their coffins.
-        A cursed doll whispers in a dark cellar while blood drips from the ceiling.
+        A cursed doll whispers in a dark cellar while blood drips from above.
         Zombies shuffle through an abandoned hospital.
         """
     ),
@@ -120,7 +120,7 @@ GENRES = {
         """
         A florist and a baker fall in love over a summer.
         A shy librarian receives love letters from a secret admirer.
-        Two strangers kiss on a night train and cannot forget each other.
+        Two strangers kiss on a night train, never to forget each other.
         A wedding planner loses her heart to the best man.
         A couple courts by candlelight in a little cafe.
         """
@@ -139,17 +139,17 @@ GENRES = {
         Dancers sing their way through a Broadway theater.
         Every conversation in this small town turns into a song and a tap dance.
         A chorus line rehearses one big show tune after another.
-        A street singer and a choir burst into song at every corner.
-        The whole cast sings and dances on the rooftops.
+        A street singer carries a choir along at each corner.
+        On the rooftops, a whole cast sings in harmony.
         """
     ),
     "sports": _lines(
         """
         A boxer trains for the title fight.
-        A struggling basketball team reaches the championship final.
+        A struggling basketball team reaches its championship final.
         A marathon runner prepares for the Olympic games.
-        A soccer coach takes over the worst club of the league.
-        A swimmer races for a place in the national team.
+        A soccer coach takes over a hopeless club.
+        A swimmer races against the record of her own sister.
         """
     ),
     "detective": _lines(
@@ -163,11 +163,11 @@ GENRES = {
     ),
     "fantasy": _lines(
         """
-        A young wizard and a dragon cross an enchanted forest.
+        A young wizard rides a dragon over an enchanted forest.
         Elves and dwarves quarrel over a magic sword.
         A sorceress rules a kingdom of unicorns and talking trees.
         A knight carries a spellbook to the castle of the trolls.
-        A goblin guards the magic well of a fairy realm.
+        A goblin guards the wishing well of a fairy realm.
         """
     ),
     "heist": _lines(
@@ -194,7 +194,7 @@ THEMES = {
     ),
     "betrayal": _lines(
         """
-        Then the most trusted of them turns out to have sold out the others.
+        Then the oldest of them is found to have sold out everybody else.
         At its heart is a promise of loyalty, broken behind everyone's back.
         Somebody close has been a traitor all along.
         The plot turns on a double-cross by a trusted partner.
@@ -207,7 +207,7 @@ THEMES = {
         At its heart is a mother who lays down her own life for her child.
         Somebody has to stay behind, knowingly, to save the rest.
         The plot turns on a selfless act that costs the hero all.
-        One of them takes the blow that was meant for another.
+        A stranger takes the blow meant to hit another.
         """
     ),
     "greed": _lines(
@@ -216,30 +216,30 @@ THEMES = {
         At its heart is a hunger for money that devours everything else.
         The more they own, the more they want.
         The plot turns on a miser who will not share a single coin.
-        Riches are within reach, and wanting ever more of them ruins everyone.
+        Riches are within reach; the longing to have them all ruins everyone.
         """
     ),
     "survival": _lines(
         """
         Cut off from all help, they must stay alive until morning.
         At its heart is a struggle to last through the winter without food.
-        With water running out, it is all about living one more day.
+        With water running out, it is only about living one more day.
         The plot turns on a few castaways who must not starve or freeze.
-        Stranded and alone, somebody fights to come through alive.
+        Stranded and alone, somebody fights not to perish.
         """
     ),
     "friendship": _lines(
         """
         Two very different people become best friends for life.
-        At its heart is the bond between two old pals.
+        At its heart is the bond of old pals from one street.
         What counts in the end is that the buddies stick together.
-        The plot turns on an unlikely pair who learn to be friends.
-        Companions since school, they are always there for each other.
+        The plot turns on an unlikely pair who end up as chums.
+        Companions since school, they always stand by each other.
         """
     ),
     "growing up": _lines(
         """
-        A teenager learns what it means to be an adult.
+        A teenager learns to stand on his own feet.
         At its heart is the last summer of childhood.
         A boy of fifteen leaves home and finds out who he is.
         The plot turns on a girl's first steps into adult life.
@@ -270,7 +270,7 @@ THEMES = {
         At its heart is an escape from captivity.
         One of them will do anything to be free at last.
         The plot turns on an uprising of the oppressed for their liberty.
-        Nobody shall own them any longer: they throw off their masters.
+        Nobody shall own these people any longer: they throw off every master.
         """
     ),
 }

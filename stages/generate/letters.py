@@ -15,6 +15,9 @@ from stages.generate.words import WORDS
 LETTERS = {"common": "etaoinsr", "uncommon": "dlcumpgh", "rare": "wybvkxjqz"}
 """Letters by their frequency in English text."""
 
+_FEWEST_CONFOUNDERS = 12
+"""Where fewer words have none of the letters, words with few of them join, so that none is repeated often."""
+
 _ONE = (
     "How many times does the letter {letters} occur in these words?",
     "Count the occurrences of the letter {letters} in the words below.",
@@ -66,12 +69,12 @@ class LettersParams(TaskParams):
 class Letters(Task):
     """Count given letters over several words.
 
-    Where the word list has no word without the letters in the range of lengths, the confounders are the words
-    that have fewest of them; they count like every other word.
+    Where the word list has hardly a word without the letters in the range of lengths, the confounders are the
+    words that have fewest of them; they count like every other word.
     """
 
     name: ClassVar[str] = "letters"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     summary: ClassVar[str] = "how often given letters occur in a list of words"
     guess_rule: ClassVar[str] = "0: any count may be the answer"
     Params: ClassVar[type[TaskParams]] = LettersParams
@@ -102,12 +105,12 @@ class Letters(Task):
 
 @lru_cache(maxsize=4096)
 def _pools(letters: str, shortest: int, longest: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Words of the allowed lengths: those with some of the letters, and those with fewest of them."""
+    """Words of the allowed lengths: those with some of the letters, and those with none or fewest of them."""
     counts = {w: sum(map(w.count, letters)) for w in WORDS if shortest <= len(w) <= longest}
-    fewest = min(counts.values())
+    limit = sorted(counts.values())[:_FEWEST_CONFOUNDERS][-1]
     return (
         tuple(word for word, count in counts.items() if count) or tuple(counts),
-        tuple(word for word, count in counts.items() if count == fewest),
+        tuple(word for word, count in counts.items() if count <= limit),
     )
 
 

@@ -6,12 +6,13 @@ import difflib
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, get_args, get_origin
 
 from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
+from stages.generate.axes import Axis, Density
 from stages.generate.base import Task, TaskParams
 from stages.generate.errors import TaskError
 from stages.generate.stream import canonical_json
@@ -25,11 +26,23 @@ class Entry:
     """One entry of a task's manifold: a grid or a list of points, in the tiers it names."""
 
     grid: Mapping[str, object] | None = None
-    """Values of each param, a list or one scalar; the entry is their Cartesian product."""
+    """Values of each param, a list, an `Axis` or one scalar; the entry is their Cartesian product."""
     points: Sequence[Mapping[str, object]] | None = None
     """Params of each point."""
     tiers: tuple[str, ...] = ()
     """Tiers that the entry's points belong to."""
+    fixed: Mapping[str, object] = field(default_factory=dict)
+    """Params of every point, unless the grid or the point has a value of its own."""
+    degree: int = 0
+    """How far the windows of the grid's axes have slid up."""
+    density: Density = "normal"
+    """How many values of each axis of the grid are used."""
+
+    def size(self) -> int:
+        """Number of points, equal ones counted each; a grid whose window does not fit has none."""
+        if self.grid is None:
+            return len(self.points or ())
+        return 0 if _window_flaws(self) else math.prod(len(axis) for axis in _axes(self))
 
 
 @dataclass(frozen=True)
@@ -43,13 +56,15 @@ class Point:
 
 
 Where = tuple[str | int, ...]
+Placed = tuple[str, object, Where]
+"""A param, its value, and where in the entry that stands."""
 
 
 def expand(task: Task, entries: Sequence[Entry]) -> list[Point]:
     """The points of a manifold, each once, in the order of first mention.
 
-    A grid varies its last field fastest. Points with equal canonical params are one point with the tiers of
-    all their entries.
+    A grid varies its last field fastest. Points of equal identity are one point with the tiers of all their
+    entries.
 
     Raises
     ------
@@ -79,7 +94,7 @@ def _expand(task: Task, entries: Sequence[Entry]) -> tuple[list[Point], list[Tas
             for values, sources in _candidates(entry):
                 point = _validated(task, values, sources, flaws)
                 if point is not None:
-                    key = canonical_json(point.canonical())
+                    key = canonical_json(point.identity())
                     params.setdefault(key, point)
                     tiers.setdefault(key, {}).update(dict.fromkeys(entry.tiers))
         for flaw in flaws:
@@ -92,59 +107,83 @@ def _shape_flaws(task: Task, entry: Entry) -> list[TaskError]:
     """What is wrong with an entry before any value is looked at."""
     if (entry.grid is None) == (entry.points is None):
         return [TaskError("an entry has either a grid or points; give exactly one of them")]
-    if entry.grid is not None:
-        return _grid_flaws(task, entry.grid)
-    if not entry.points:
+    if entry.points is not None and not entry.points:
         return [TaskError("empty list of points; give at least one", where=("points",))]
-    return [
-        _unknown(task, field, value, ("points", i, field))
-        for i, point in enumerate(entry.points)
-        for field, value in point.items()
-        if field not in task.Params.model_fields
-    ]
+    return _name_flaws(task, entry) + _axis_flaws(entry)
 
 
-def _grid_flaws(task: Task, grid: Mapping[str, object]) -> list[TaskError]:
+def _name_flaws(task: Task, entry: Entry) -> list[TaskError]:
+    named: list[Placed] = [(name, value, ("params", name)) for name, value in entry.fixed.items()]
+    named += [(name, value, ("grid", name)) for name, value in (entry.grid or {}).items()]
+    for i, point in enumerate(entry.points or ()):
+        named += [(name, value, ("points", i, name)) for name, value in point.items()]
+    return [_unknown(task, *placed) for placed in named if placed[0] not in task.Params.model_fields]
+
+
+def _axis_flaws(entry: Entry) -> list[TaskError]:
+    grid = entry.grid or {}
     flaws = [
-        _unknown(task, field, value, ("grid", field))
-        for field, value in grid.items()
-        if field not in task.Params.model_fields
-    ]
-    flaws += [
-        TaskError(
-            f"{field} has no values; give at least one", field=field, value=value, where=("grid", field)
-        )
-        for field, value in grid.items()
-        if isinstance(value, (list, tuple)) and not value
-    ]
-    size = math.prod(len(_values(value)) for value in grid.values())
-    if size > MAX_POINTS:
+        TaskError(f"{name} has no values; give at least one", field=name, value=value, where=("grid", name))
+        for name, value in grid.items()
+        if not _axis(value).values
+    ] or _window_flaws(entry)
+    size = 0 if flaws else entry.size()
+    if entry.grid is not None and size > MAX_POINTS:
         flaws.append(
             TaskError(f"the grid has {size} points; at most {MAX_POINTS} are allowed", where=("grid",))
         )
     return flaws
 
 
-def _values(value: object) -> Sequence[object]:
-    return value if isinstance(value, (list, tuple)) else (value,)
+def _window_flaws(entry: Entry) -> list[TaskError]:
+    flaws = []
+    for name, value in (entry.grid or {}).items():
+        try:
+            _axis(value).chosen(entry.degree, entry.density)
+        except IndexError as error:
+            message, where = f"{name}: {error}", ("grid", name, "window")
+            flaws.append(TaskError(message, field=name, value=entry.degree, where=where))
+    return flaws
+
+
+def _axis(value: object) -> Axis:
+    if isinstance(value, Axis):
+        return value
+    return Axis(value) if isinstance(value, (list, tuple)) else Axis((value,))
+
+
+def _axes(entry: Entry) -> list[list[Placed]]:
+    """The values of each axis of the entry's grid that are measured."""
+    axes: list[list[Placed]] = []
+    for name, value in (entry.grid or {}).items():
+        axis = _axis(value)
+        scalar = not isinstance(value, (Axis, list, tuple))
+        axes.append(
+            [
+                (name, axis.values[i], ("grid", name) if scalar else ("grid", name, i))
+                for i in axis.chosen(entry.degree, entry.density)
+            ]
+        )
+    return axes
 
 
 def _candidates(entry: Entry) -> Iterator[tuple[dict[str, object], dict[str, Where]]]:
     """Each point's raw values, and where in the entry each of them stands."""
-    for i, point in enumerate(entry.points or ()):
-        yield dict(point), {field: ("points", i, field) for field in point}
-    if entry.grid is None:
-        return
-    axes: list[list[tuple[str, object, Where]]] = [
-        [(field, item, ("grid", field, i)) for i, item in enumerate(value)]
-        if isinstance(value, (list, tuple))
-        else [(field, value, ("grid", field))]
-        for field, value in entry.grid.items()
-    ]
-    for combination in itertools.product(*axes):
+    fixed: list[Placed] = [(name, value, ("params", name)) for name, value in entry.fixed.items()]
+    if entry.grid is not None:
+        combinations: Iterator[tuple[Placed, ...]] = itertools.product(*_axes(entry))
+    else:
+        combinations = (
+            tuple((name, value, ("points", i, name)) for name, value in point.items())
+            for i, point in enumerate(entry.points or ())
+        )
+    for own in combinations:
+        given = {name: (value, where) for name, value, where in own}
+        # after the point's own values: a rule between params is told where the point is
+        given |= {name: (value, where) for name, value, where in fixed if name not in given}
         yield (
-            {field: item for field, item, _ in combination},
-            {field: where for field, _, where in combination},
+            {name: value for name, (value, _) in given.items()},
+            {name: where for name, (_, where) in given.items()},
         )
 
 
@@ -153,23 +192,32 @@ def _validated(
 ) -> TaskParams | None:
     """The point's params; None, with its problems added to `flaws`, when they are not valid."""
     try:
-        return task.Params.model_validate(values)
+        return task.resolve(task.Params.model_validate(values))
+    except TaskError as error:
+        where = (sources.get(error.field, ()) if error.field else ()) or _anywhere(sources)
+        flaws.append(TaskError(error.message, field=error.field, value=error.value, where=where))
+        return None
     except ValidationError as error:
         for detail in error.errors(include_url=False):
             field = str(detail["loc"][0]) if detail["loc"] else None
             value = values.get(field, detail["input"]) if field else detail["input"]
-            where = sources.get(field, ()) if field else ()
-            if not where and sources:
-                where = next(iter(sources.values()))[:1]
+            where = (sources.get(field, ()) if field else ()) or _anywhere(sources)
             rule = detail["msg"].removeprefix("Value error, ")
             flaws.append(TaskError(_message(task, field, value, rule), field=field, value=value, where=where))
         return None
+
+
+def _anywhere(sources: Mapping[str, Where]) -> Where:
+    """Where a point is whose problem is no given value: a default, or several values together."""
+    return next(iter(sources.values()), ())[:1]
 
 
 def _message(task: Task, field: str | None, value: object, rule: str) -> str:
     info = task.Params.model_fields.get(field) if field else None
     if info is None or field is None:
         return f"{rule}, got {value!r}"
+    if rule == "Field required":
+        return f"{field} is missing; {info.description or 'give it a value'}"
     if rule.startswith("must "):  # a rule between params, in the params model's own words
         return f"{field} {rule}, got {value!r}"
     return f"{field} must be {_allowed(info)}, got {value!r}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isqrt
 from typing import ClassVar, Literal
 
 from pydantic import Field
@@ -15,8 +16,6 @@ _READER = ChoiceReader(TITLES)
 _GENRES = tuple(GENRES)
 _THEMES = tuple(THEMES)
 _WORDINGS = 5
-_DECOY = 0.65
-"""Chance that a wrong genre or theme is the decoy of the trial."""
 
 _OPENINGS_ONE = (
     "Someone enjoyed this film:",
@@ -62,13 +61,13 @@ class MoviesParams(TaskParams):
 class Movies(Task):
     """Pick the film that shares genre and theme with a reference set.
 
-    The films are invented, so that nothing but the descriptions tells. Of the wrong choices, about three in
-    ten share the genre, as many the theme, and the rest neither. Another genre and another theme are as
-    frequent among the choices as the right ones, so that the choices alone do not give the answer away.
+    The films are invented, so that nothing but the descriptions tells. Each choice has another pair of genre and
+    theme, out of a grid of a few genres and themes; which of them is right is drawn last. So the choices alone give
+    nothing away, and most of them share a genre or a theme with others.
     """
 
     name: ClassVar[str] = "movies"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     summary: ClassVar[str] = "the film that shares genre and theme with a reference set"
     guess_rule: ClassVar[str] = "1/choice_count: one of the listed films"
     Params: ClassVar[type[TaskParams]] = MoviesParams
@@ -76,15 +75,13 @@ class Movies(Task):
     def generate(self, params: TaskParams, stream: Stream) -> Trial:
         """Draw genre and theme, films that have both, and films that do not."""
         p = MoviesParams.of(params)
-        kind = stream.below(len(_GENRES)), stream.below(len(_THEMES))
+        kinds = _kinds(p.choice_count, stream)
+        place = stream.below(p.choice_count)
         titles = stream.sample(TITLES, p.reference_count + p.choice_count)
         references, choices = titles[: p.reference_count], titles[p.reference_count :]
-        place = stream.below(p.choice_count)
         labels = p.hint == "labels"
         turn = stream.below(_WORDINGS)
-        liked = "\n".join([_film(title, kind, labels, turn, 3, stream) for title in references])
-        decoy = _different(kind[0], len(_GENRES), stream), _different(kind[1], len(_THEMES), stream)
-        kinds = [kind if i == place else _other(kind, decoy, stream) for i in range(p.choice_count)]
+        liked = "\n".join([_film(title, kinds[place], labels, turn, 3, stream) for title in references])
         # the choices have wordings of their own, so that none can be found by comparing sentences
         offered = "\n".join(
             [
@@ -109,24 +106,19 @@ class Movies(Task):
         return weight * (0.5 * p.reference_count + p.choice_count)
 
 
-def _film(title: str, kind: tuple[int, int], labels: bool, first: int, wordings: int, stream: Stream) -> str:
+def _film(title: str, kind: tuple[str, str], labels: bool, first: int, wordings: int, stream: Stream) -> str:
     """One film in one line, in one of the wordings from `first` on, counted round the list."""
-    genre, theme = _GENRES[kind[0]], _THEMES[kind[1]]
+    genre, theme = kind
     label = f" ({genre}; {theme})" if labels else ""
     setting = GENRES[genre][(first + stream.below(wordings)) % _WORDINGS]
     plot = THEMES[theme][(first + stream.below(wordings)) % _WORDINGS]
     return f"- {title}{label}: {setting} {plot}"
 
 
-def _other(kind: tuple[int, int], decoy: tuple[int, int], stream: Stream) -> tuple[int, int]:
-    """A genre and a theme of which at least one differs from `kind`."""
-    genre = decoy[0] if stream.chance(_DECOY) else _different(kind[0], len(_GENRES), stream)
-    theme = decoy[1] if stream.chance(_DECOY) else _different(kind[1], len(_THEMES), stream)
-    draw = stream.below(10)
-    if draw < 3:
-        return kind[0], theme
-    return genre, (kind[1] if draw < 6 else theme)
-
-
-def _different(index: int, count: int, stream: Stream) -> int:
-    return (index + 1 + stream.below(count - 1)) % count
+def _kinds(count: int, stream: Stream) -> list[tuple[str, str]]:
+    """Different pairs of genre and theme, out of a grid that is as small and as square as it can be."""
+    long = isqrt(count - 1) + 1
+    sides = [long, -(-count // long)]
+    stream.shuffle(sides)
+    genres, themes = stream.sample(_GENRES, sides[0]), stream.sample(_THEMES, sides[1])
+    return stream.sample([(genre, theme) for genre in genres for theme in themes], count)

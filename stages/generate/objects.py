@@ -62,7 +62,7 @@ class Objects(Task):
     """Count the things of some groups in an inventory that is told in words."""
 
     name: ClassVar[str] = "objects"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     summary: ClassVar[str] = "how many things of given groups an inventory has"
     guess_rule: ClassVar[str] = "0: any count may be the answer"
     Params: ClassVar[type[TaskParams]] = ObjectsParams
@@ -95,10 +95,11 @@ class Objects(Task):
 
 
 def _distractors(count: int, groups: list[str], stream: Stream) -> list[tuple[str, str]]:
-    chosen: dict[tuple[str, str], None] = {}
+    size = len(GROUPS[groups[0]])
+    chosen: dict[int, None] = {}
     while len(chosen) < count:  # at most 40 of the 98 things of seven groups
-        chosen[stream.choice(GROUPS[stream.choice(groups)])] = None
-    return list(chosen)
+        chosen[stream.below(len(groups) * size)] = None
+    return [GROUPS[groups[place // size]][place % size] for place in chosen]
 
 
 def _told(thing: tuple[str, str], count: int, prob_adjective: float, stream: Stream) -> str:

@@ -56,7 +56,7 @@ class Sort(Task):
     """Sort words regardless of their case; repeated words stay."""
 
     name: ClassVar[str] = "sort"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     summary: ClassVar[str] = "words in alphabetical order, regardless of case"
     guess_rule: ClassVar[str] = "0: any order may be the answer"
     Params: ClassVar[type[TaskParams]] = SortParams
@@ -105,11 +105,15 @@ def _draw(count: int, run: int, stream: Stream) -> list[str]:
 
 
 def _mutated(word: str, stream: Stream) -> str:
-    """The word in another case: capitalised, all upper, or some letters upper."""
-    style = stream.below(3)
+    """The word in another case: capitalised, all upper, or upper from or up to some letter or at one letter."""
+    style = stream.below(5)
     if style == 0:
         return word.capitalize()
     if style == 1:
         return word.upper()
-    mask = stream.between(1, (1 << len(word)) - 1)
-    return "".join(letter.upper() if mask >> i & 1 else letter for i, letter in enumerate(word))
+    at = stream.between(1, len(word) - 1)
+    if style == 2:
+        return word[:at] + word[at:].upper()
+    if style == 3:
+        return word[:at].upper() + word[at:]
+    return word[:at] + word[at:].capitalize()

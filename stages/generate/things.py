@@ -6,6 +6,7 @@ The lists are part of every prompt: a changed list means a raised ``version`` of
 from __future__ import annotations
 
 _IN_OES = frozenset({"mango", "mosquito", "potato"})
+_IN_VES = frozenset({"scarf"})
 
 
 def plural(noun: str) -> str:
@@ -18,6 +19,8 @@ def plural(noun: str) -> str:
     """
     if noun.endswith("y") and noun[-2] not in "aeiou":
         return f"{noun[:-1]}ies"
+    if noun in _IN_VES:
+        return f"{noun[:-1]}ves"
     return f"{noun}es" if noun.endswith(("s", "x", "ch", "sh")) or noun in _IN_OES else f"{noun}s"
 
 

@@ -49,20 +49,22 @@ def solve_tables(prompt: str) -> str:
     """Reads the table with a parser of its format, filters and aggregates row by row."""
     _, text, question = prompt.split("\n\n")
     rows = read_table(text)
-    looked_up = re.search(r"the (\w+) (?:of|in) the row with id (\w+)", question)
+    looked_up = re.search(r"the value of (\w+) in the row with id (\w+)", question)
     if looked_up:
         (row,) = [row for row in rows if row["id"] == looked_up[2]]
         return row[looked_up[1]]
     if "all rows" not in question:
-        where = re.search(r"the rows where (.*?)(?:, rounded| and round it| and give|[.?])", question)
+        where = re.search(r"the rows where (.*?)[.?]", question)
         assert where is not None, question
         rows = [row for row in rows if all(meets(row, part) for part in where[1].split(" and "))]
     if re.match(r"Count|What is the number", question):
         return str(len(rows))
-    asked = re.search(r"(sum of|up|mean of|smallest|minimum of|largest|maximum of) (\w+)", question)
+    asked = re.search(
+        r"(sum of|up|mean of|smallest value of|minimum of|largest value of|maximum of) (\w+)", question
+    )
     assert asked is not None, question
     numbers = [int(row[asked[2]]) for row in rows]
-    if " id " in question.split("the rows")[0] or "give the id" in question or "Which id" in question:
+    if re.match("Which id|Find the id", question):
         return next(row["id"] for row in rows if int(row[asked[2]]) == max(numbers))
     if asked[1] in ("sum of", "up"):
         return str(sum(numbers))
@@ -71,7 +73,7 @@ def solve_tables(prompt: str) -> str:
         # 40 digits tell any tie from its neighbours
         exact = Decimal(mean.numerator * 10**40 // mean.denominator).scaleb(-40)
         return plain(exact.quantize(Decimal("0.01"), rounding=ROUND_HALF_UP))
-    return str(sorted(numbers)[0 if asked[1] in ("smallest", "minimum of") else -1])
+    return str(sorted(numbers)[0 if asked[1] in ("smallest value of", "minimum of") else -1])
 
 
 # ---- jsonpath

@@ -91,7 +91,7 @@ GENRE_WORDS = {
     "western": "sheriff|gunslingers|Cowboys|stagecoach|ranch",
     "science fiction": "starship|Mars|time machine|galaxy|androids",
     "horror": "haunted|vampire|cemetery|cursed doll|Zombies",
-    "romance": "fall in love|love letters|kiss|loses her heart|couple courts",
+    "romance": "fall in love|secret admirer|kiss|loses her heart|couple courts",
     "war": "soldiers|bomber|battlefield|Infantry|submarine",
     "musical": "sing|song|show tune",
     "sports": "boxer|basketball|marathon|soccer|swimmer",
@@ -104,11 +104,11 @@ THEME_WORDS = {
     "betrayal": "sold out|broken behind|traitor|double-cross|other side",
     "sacrifice": "gives up everything|lays down|to save the rest|selfless|takes the blow",
     "greed": "whole fortune|hunger for money|more they own|miser|Riches",
-    "survival": "stay alive|last through|one more day|castaways|come through alive",
-    "friendship": "best friends|old pals|buddies|be friends|Companions",
+    "survival": "stay alive|last through|one more day|castaways|perish",
+    "friendship": "best friends|old pals|buddies|chums|Companions",
     "growing up": "teenager|childhood|boy of fifteen|girl's first|comes of age",
     "forgiveness": "make peace|pardoned|forgive you|reconciliation|begs for pardon",
-    "jealousy": "Envy|rival|green with envy|jealous|begrudges",
+    "jealousy": "gifted sibling|rival|green with envy|jealous|begrudges",
     "freedom": "chains|captivity|to be free|liberty|throw off",
 }
 
@@ -253,8 +253,8 @@ def several_steps(story: str, now: Day) -> Day | None:
         return step(walk_to(now, told[1], 2), count)
     if told := re.search(r"in (\d+) days?\. .*?(\d+) weeks before.*?(\d+) days? after", story):
         return step(step(step(now, int(told[1])), -7 * int(told[2])), int(told[3]))
-    if told := re.search(r"[Ee]very (\d+) days?\b.* number (\d+)\.", story):
-        return step(now, int(told[1]) * (int(told[2]) - 1))
+    if told := re.search(r"every (?:(\d+) )?days?\b.* number (\d+)\.", story):
+        return step(now, int(told[1] or 1) * (int(told[2]) - 1))
     if told := re.search(r"(\d+) weeks? and (\d+) days", story):
         return step(now, 7 * int(told[1]) + int(told[2]))
     if told := re.search(r"[Ii]n (\d+) months?,.* (\d+) days (?:after that|later)", story):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import pickle
 import random
@@ -18,7 +19,18 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from stages.generate import TASKS, Cell, Task, Trial
-from tests.strategies import bounds, choices, hostile_text, numeric_fields, params_of, random_params
+from tests.stages.generate.family import FAMILY, LARGE
+from tests.strategies import (
+    bounds,
+    choices,
+    hostile_text,
+    index_of,
+    listed_fields,
+    numeric_fields,
+    params_of,
+    params_with,
+    random_params,
+)
 
 GOLDEN = Path(__file__).parents[2] / "data" / "generate_golden.json"
 
@@ -29,6 +41,7 @@ GROWING = {
     "boolean": ["length", "max_depth", "prob_not", "prob_dewhitespace"],
     "brackets": ["length", "max_depth", "kinds"],
     "cars": ["cars", "moves", "confounders"],
+    "dataset": [],  # nothing is known of how hard a file's rows are
     "dates": ["level", "offset"],
     "jsonpath": ["depth", "width", "wildcards", "filters"],
     "letters": ["target_letters", "min_word_length", "max_word_length", "target_words", "confounder_words"],
@@ -61,13 +74,19 @@ def shown(task: Task, params: Any, answer: str) -> str:
     return str(true if answer == "true" else false)
 
 
+def test_family__is_complete() -> None:
+    assert set(LARGE) == set(TASKS)
+    assert len(FAMILY) == 14
+
+
 def test_tasks__declare_themselves(task: Task) -> None:
     assert TASKS[task.name] is task
     assert task.version >= 1
     assert task.summary
     assert task.guess_rule
-    task.Params()  # every param has a default
+    assert isinstance(task.example(), task.Params)
     for field, info in task.Params.model_fields.items():
+        assert not info.is_required(), field
         assert info.description, field
 
 
@@ -92,32 +111,52 @@ def test_trial__independent_of_order(task: Task) -> None:
 
 
 DIGEST_SCRIPT = """
-import hashlib
+import hashlib, json, sys
 from stages.generate import TASKS, Cell
-h = hashlib.sha256()
-for task in TASKS.values():
-    for i in range(40):
-        h.update(repr(Cell(task, task.Params(), 5).trial(i)).encode())
-print(h.hexdigest())
+cells, order = json.loads(sys.argv[1]), json.loads(sys.argv[2])
+for name, params in cells if order[0] else reversed(cells):
+    task = TASKS[name]
+    cell = Cell(task, task.Params(**params), 5)
+    made = {i: repr(cell.trial(i)) for i in order if cell.size is None or i < cell.size}
+    text = "".join(made[i] for i in sorted(made))
+    print(name, params, hashlib.sha256(text.encode()).hexdigest())
 """
 
 
-def test_trial__same_in_another_process_with_another_hash_seed() -> None:
-    def digest(hash_seed: str) -> str:
-        environment = os.environ | {"PYTHONHASHSEED": hash_seed, "PYTHONPATH": str(ROOT)}
-        command = [sys.executable, "-c", DIGEST_SCRIPT]
-        return subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout
+def test_trial__same_in_another_process_and_order_with_another_hash_seed() -> None:
+    cells = [(n, p.canonical()) for n, t in TASKS.items() for p in (t.example(), params_with(t, **LARGE[n]))]
 
-    assert digest("1") == digest("4242") != ""
+    def digests(hash_seed: str, order: list[int]) -> list[str]:
+        environment = os.environ | {"PYTHONHASHSEED": hash_seed, "PYTHONPATH": str(ROOT)}
+        command = [sys.executable, "-c", DIGEST_SCRIPT, json.dumps(cells), json.dumps(order)]
+        done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
+        return sorted(done.stdout.splitlines())
+
+    found = digests("1", list(range(30)))
+
+    assert len(found) == len(set(found)) == 2 * len(TASKS)
+    assert digests("4242", [29, 7, *range(8, 29), *range(7)]) == found
+
+
+def test_trial__smaller_sample_is_the_start_of_a_larger_one(task: Task) -> None:
+    for cell in some_cells(task, 3):
+        larger = [cell.trial(i) for i in reversed(range(cell.size or 128))][::-1]
+
+        smaller = [Cell(task, cell.params, cell.seed).trial(i) for i in range(min(32, len(larger)))]
+
+        assert smaller == larger[:32]
 
 
 def test_trial__streams_of_neighbours_differ(task: Task) -> None:
-    params = task.Params()
+    params = task.example()
     prompts = {seed: [Cell(task, params, seed).trial(i).prompt for i in range(30)] for seed in range(4)}
 
     for seed in range(3):
         assert len(set(prompts[seed])) > 25
-        assert not set(prompts[seed]) & set(prompts[seed + 1])
+        if task.size(params) is None:
+            assert not set(prompts[seed]) & set(prompts[seed + 1])
+        else:  # few trials: the same ones in another order
+            assert prompts[seed] != prompts[seed + 1]
 
 
 def test_trial__stream_depends_on_task_name_and_version(task: Task) -> None:
@@ -127,7 +166,7 @@ def test_trial__stream_depends_on_task_name_and_version(task: Task) -> None:
     class Raised(type(task)):  # type: ignore[misc]
         version = task.version + 1
 
-    cells = [Cell(t, task.Params(), 42) for t in (task, Renamed(), Raised())]
+    cells = [Cell(t, task.example(), 42) for t in (task, Renamed(), Raised())]
 
     assert len({cell.id for cell in cells}) == 3
     assert len({cell.trial(0).prompt for cell in cells}) == 3
@@ -172,25 +211,27 @@ def test_parse__reads_the_reference_answer(task: Task, frame: str) -> None:
         trial = cell.trial(0)
         text = frame.format(shown(task, cell.params, trial.answer))
 
-        parsed = task.parse(text)
+        parsed = cell.parse(text, trial)
 
         assert parsed is not None, text
-        assert task.grade(parsed, trial.answer), text
+        assert cell.grade(parsed, trial), text
 
 
 def test_parse__reference_and_options_parse_to_themselves(task: Task) -> None:
     for cell in some_cells(task, 40):
         trial = cell.trial(0)
         for option in {trial.answer, *trial.options}:
-            assert task.parse(f"Answer: {option}") == option
+            assert cell.parse(f"Answer: {option}", trial) == option
 
 
 def wrong_answer(cell: Cell, trial: Trial) -> str:
-    """Another option, the next integer, the answer of another trial, or else a bracket too many."""
+    """Another option, the next integer not tolerated, the answer of another trial, or else a bracket too many."""
     if trial.options:
         return next(option for option in trial.options if option != trial.answer)
     if trial.answer.lstrip("-").isdigit():
-        return str(int(trial.answer) + 1)
+        number = int(trial.answer)
+        relative = getattr(cell.params, "relative_tolerance", 0)
+        return str(number + 1 + math.ceil(getattr(cell.params, "tolerance", 0) + relative * abs(number)))
     others = (cell.trial(i).answer for i in range(1, 50))
     return next((answer for answer in others if answer != trial.answer), f"{trial.answer})")
 
@@ -200,10 +241,10 @@ def test_parse__wrong_answer_is_not_graded_right(task: Task) -> None:
         trial = cell.trial(0)
         wrong = wrong_answer(cell, trial)
 
-        parsed = task.parse(f"Answer: {wrong}")
+        parsed = cell.parse(f"Answer: {wrong}", trial)
 
         assert parsed is not None
-        assert not task.grade(parsed, trial.answer)
+        assert not cell.grade(parsed, trial)
 
 
 @pytest.mark.parametrize(
@@ -211,13 +252,16 @@ def test_parse__wrong_answer_is_not_graded_right(task: Task) -> None:
 )
 def test_parse__refuses_no_answer(task: Task, text: str) -> None:
     assert task.parse(text) is None
+    for cell in some_cells(task, 10):
+        assert cell.parse(text, cell.trial(0)) is None
 
 
 def test_parse__echo_of_the_prompt_is_no_answer(task: Task) -> None:
     for cell in some_cells(task, 20):
-        closing = cell.trial(0).prompt.splitlines()[-1]
+        trial = cell.trial(0)
+        closing = trial.prompt.splitlines()[-1]
 
-        assert task.parse(closing) is None
+        assert cell.parse(closing, trial) is None
 
 
 @settings(max_examples=150, deadline=None)
@@ -234,9 +278,10 @@ def test_trial__answer_is_canonical(data: st.DataObject) -> None:
     task = data.draw(st.sampled_from(list(TASKS.values())))
     cell = Cell(task, data.draw(params_of(task)), data.draw(st.integers(0, 2**32)))
     index = data.draw(st.integers(0, 10**9))
+    index = index_of(task, cell.params, index)
     trial = cell.trial(index)
 
-    assert task.parse(f"Answer: {trial.answer}") == trial.answer
+    assert cell.parse(f"Answer: {trial.answer}", trial) == trial.answer
     assert cell.trial(index) == trial
 
 
@@ -247,8 +292,9 @@ def with_limit(task: Task, field: str, value: Any) -> Any:
         "max_number": {"min_number": -999},
         "min_word_length": {"max_word_length": 12},
         "max_word_length": {"min_word_length": 3},
+        "target_tokens": {"columns": 12, "format": "json"},
     }
-    return task.Params(**partner.get(field, {}), **{field: value})
+    return params_with(task, **partner.get(field, {}), **{field: value})
 
 
 def test_params__limits_are_accepted_and_one_beyond_is_refused(task: Task) -> None:
@@ -262,11 +308,11 @@ def test_params__limits_are_accepted_and_one_beyond_is_refused(task: Task) -> No
 
 
 def test_params__listed_values_are_accepted_and_others_refused(task: Task) -> None:
-    for field in set(task.Params.model_fields) - set(numeric_fields(task)):
+    for field in listed_fields(task):
         for value in choices(task, field):
-            assert Cell(task, task.Params(**{field: value}), 1).trial(0).prompt
+            assert Cell(task, params_with(task, **{field: value}), 1).trial(0).prompt
         with pytest.raises(ValidationError, match=field):
-            task.Params(**{field: "klingon"})
+            params_with(task, **{field: "klingon"})
 
 
 def test_params__unknown_field_is_refused(task: Task) -> None:
@@ -278,7 +324,7 @@ def test_params__of_another_task_are_refused(task: Task) -> None:
     other = next(t for t in TASKS.values() if t is not task)
 
     with pytest.raises(TypeError, match="another task"):
-        Cell(task, other.Params(), 1).trial(0)
+        Cell(task, other.example(), 1).trial(0)
 
 
 def test_difficulty__grows_along_each_dimension(task: Task) -> None:
@@ -297,39 +343,14 @@ def test_difficulty__grows_along_each_dimension(task: Task) -> None:
 
 def test_difficulty__differs_along_each_dimension(task: Task) -> None:
     for field in GROWING[task.name]:
-        default = getattr(task.Params(), field)
-        harder = task.Params(**{field: default + (0.5 if isinstance(default, float) else 1)})
+        default = getattr(task.example(), field)
+        harder = params_with(task, **{field: default + (0.5 if isinstance(default, float) else 1)})
 
-        assert task.difficulty(harder) > task.difficulty(task.Params()), field
-
-
-LARGE: dict[str, dict[str, Any]] = {
-    "arithmetic": {"length": 30, "max_depth": 5, "max_number": 99, "prob_dewhitespace": 0.5},
-    "boolean": {"length": 30, "max_depth": 5, "format": "on/off", "prob_dewhitespace": 0.5},
-    "brackets": {"length": 40, "max_depth": 12, "kinds": 4},
-    "cars": {"cars": 9, "moves": 12, "confounders": 6, "reference": "attribute", "question": "car"},
-    "dates": {"level": 4, "offset": 45, "format": "european"},
-    "jsonpath": {"depth": 6, "width": 5, "wildcards": 2, "filters": 1},
-    "letters": {"letters": "rare", "target_letters": 3, "target_words": 12, "confounder_words": 9},
-    "movies": {"reference_count": 7, "choice_count": 11, "hint": "none"},
-    "objects": {
-        "target_items": 6,
-        "target_groups": 3,
-        "max_count": 40,
-        "distractor_count": 20,
-        "prob_adjective": 0.5,
-    },
-    "sequence": {"rules": 4, "terms": 6, "max_constant": 50},
-    "shapes": {"choices": 12, "rotation": 180, "scale": 20, "offset": 200, "noise": 1.5},
-    "shuffle": {"length": 9, "swaps": 12, "confounders": 6, "anchors": "roman"},
-    "sort": {"length": 40, "run_length": 5, "prob_mutation": 0.5, "prob_duplication": 0.2},
-    "tables": {"rows": 40, "columns": 7, "conditions": 3, "format": "json", "operation": "mean"},
-}
-"""The second cell of the golden digests."""
+        assert task.difficulty(harder) > task.difficulty(task.example()), field
 
 
 def golden_digests(task: Task) -> list[str]:
-    cells = [Cell(task, params, 42) for params in (task.Params(), task.Params(**LARGE[task.name]))]
+    cells = [Cell(task, params, 42) for params in (task.example(), params_with(task, **LARGE[task.name]))]
     trials = [cell.trial(i) for cell in cells for i in range(5)]
     return [hashlib.sha256(f"{t.prompt}\0{t.answer}".encode()).hexdigest()[:16] for t in trials]
 

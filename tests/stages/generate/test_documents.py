@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from stages.generate import TASKS, Cell, Trial
 from stages.generate.shapes import KINDS
+from stages.generate.table_text import BYTES_PER_TOKEN
 from tests.stages.generate.solvers_documents import corners_of, read_table
 
 
@@ -48,6 +49,71 @@ def test_tables__question_has_the_stated_conditions(conditions: int) -> None:
             len(re.findall(r"\w+ is (?:not |at |more |less )?", question.replace("What is", "")))
             == conditions
         )
+
+
+@pytest.mark.parametrize("form", ["markdown", "csv", "json"])
+@pytest.mark.parametrize(
+    ("columns", "max_value", "conditions", "target"),
+    [
+        (2, 9, 0, 200),
+        (2, 9, 0, 1000),
+        (4, 99, 1, 300),
+        (4, 99, 1, 8000),
+        (12, 9999, 4, 2000),
+        (12, 9999, 4, 16_000),
+    ],
+)
+def test_tables__target_tokens_set_the_length_of_the_prompt(
+    form: str, columns: int, max_value: int, conditions: int, target: int
+) -> None:
+    shape = {"columns": columns, "max_value": max_value, "format": form, "conditions": conditions}
+    made = trials("tables", 20, target_tokens=target, **shape)
+    table = sum(len(body(trial)) for trial in made) / 20 / BYTES_PER_TOKEN[form]
+    around = sum(len(trial.prompt) - len(body(trial)) for trial in made) / 20 / 4.6
+
+    assert table + around == pytest.approx(target, rel=0.08, abs=table / len(read_table(body(made[0]))) + 15)
+
+
+def test_tables__target_tokens_stand_for_rows() -> None:
+    params = TASKS["tables"].Params(target_tokens=1000)
+
+    assert TASKS["tables"].Params(**params.canonical()) == params
+    assert TASKS["tables"].difficulty(params) == TASKS["tables"].difficulty(
+        TASKS["tables"].Params(rows=params.rows)
+    )
+    with pytest.raises(ValidationError, match=f"rows\n.*must be {params.rows} for target_tokens 1000"):
+        TASKS["tables"].Params(target_tokens=1000, rows=params.rows + 1)
+    for target in (20, 32_000):
+        with pytest.raises(
+            ValidationError, match=r"target_tokens\n.*must be from \d+ to \d+ for these columns"
+        ):
+            TASKS["tables"].Params(target_tokens=target)
+
+
+@pytest.mark.parametrize(
+    "bad", [{"format": "xml"}, {"columns": 1}, {"max_value": -1}, {"target_tokens": "x"}]
+)
+def test_tables__target_tokens_beside_a_wrong_value_leave_one_message(bad: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError) as caught:
+        TASKS["tables"].Params(**{"target_tokens": 1000} | bad)
+
+    assert [error["loc"] for error in caught.value.errors()] == [(next(iter(bad)),)]
+
+
+def test_tables__lookup_has_no_conditions() -> None:
+    assert TASKS["tables"].Params(operation="lookup").canonical()["conditions"] == 0
+    with pytest.raises(ValidationError, match="must be 0 for operation lookup"):
+        TASKS["tables"].Params(operation="lookup", conditions=1)
+
+
+def test_tables__values_are_evenly_spread() -> None:
+    made = trials("tables", 400, rows=50, columns=3, max_value=9)
+    cells = [value for trial in made for row in read_table(body(trial)) for value in row.values()]
+    digits = Counter(cell for cell in cells if cell.isdigit())
+
+    assert set(digits) == set("0123456789")
+    for count in digits.values():
+        assert count / sum(digits.values()) == pytest.approx(0.1, abs=0.01)  # 4.7 standard errors
 
 
 def test_tables__filter_leaves_different_shares_of_the_rows() -> None:
@@ -124,6 +190,8 @@ def test_jsonpath__more_such_steps_than_depth_are_refused() -> None:
         ("The answer is the value 42.", "42"),
         ("$\\boxed{\\text{lamp}}$", '"lamp"'),
         ("Answer: []", "[]"),
+        ('Answer: "\\u006camp"', '"lamp"'),
+        ('Answer: ["\\x"]', '["\\\\x"]'),
         ("Answer: 5 or 6", None),
         ("Answer: 5.0", "5"),
     ],

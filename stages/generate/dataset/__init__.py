@@ -1,0 +1,135 @@
+"""A user's file of questions in, trials out: the task `dataset`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import ClassVar, cast
+
+from stages.generate.base import Task, TaskParams, Trial
+from stages.generate.dataset.books import Library, View
+from stages.generate.dataset.checks import check_rows
+from stages.generate.dataset.choices import read_choice
+from stages.generate.dataset.files import format_of
+from stages.generate.dataset.kinds import READERS, Comparison, read_text, same_number
+from stages.generate.dataset.order import Shuffle
+from stages.generate.dataset.params import DatasetParams
+from stages.generate.dataset.rows import Item, labels
+from stages.generate.stream import Stream
+
+__all__ = ["Dataset", "DatasetParams"]
+
+EXAMPLE = Path(__file__).with_name("example.jsonl")
+"""A small file to show the task with."""
+
+_CLOSING = "End with a last line of the form\nAnswer: <{}>"
+
+
+class Dataset(Task):
+    """Ask the questions of a JSONL, CSV or Parquet file.
+
+    A cell has as many trials as rows are selected, and gives each of them once, in an order that the seed
+    decides. The file itself is no part of a cell's identity, its SHA-256 is.
+    """
+
+    name: ClassVar[str] = "dataset"
+    version: ClassVar[int] = 1
+    summary: ClassVar[str] = "the questions of a JSONL, CSV or Parquet file"
+    guess_rule: ClassVar[str] = "1/options where options are given, else 0"
+    Params: ClassVar[type[TaskParams]] = DatasetParams
+
+    def __init__(self) -> None:
+        self._library = Library()
+
+    def example(self) -> TaskParams:
+        """A bundled file of word problems."""
+        return self.resolve(
+            DatasetParams(file=str(EXAMPLE), prompt="question", options="options", answer_is="text")
+        )
+
+    def resolve(self, params: TaskParams) -> TaskParams:
+        """Read the file, check every selected row, and return the params with format, digest and rows filled in."""
+        p = DatasetParams.of(params)
+        form = format_of(p.file, p.format)
+        sha256 = p.sha256 or self._library.digest(p.file)
+        found = p.model_copy(update={"format": form, "sha256": sha256, "rows": 0})
+        book = self._library.book(p.file, form, sha256)
+        book.check(found, lambda: check_rows(book, found))
+        return found.model_copy(update={"rows": len(book.view(found).rows)})
+
+    def size(self, params: TaskParams) -> int | None:
+        """Number of selected rows; known without the file when the params are resolved."""
+        p = DatasetParams.of(params)
+        return p.rows or len(self._view(p).rows)
+
+    def generate(self, params: TaskParams, stream: Stream) -> Trial:
+        """Make the trial of a row that `stream` draws."""
+        p = DatasetParams.of(params)
+        view = self._view(p)
+        return _trial(p, view.item(stream.below(len(view.rows))), stream)
+
+    def generate_at(self, params: TaskParams, index: int, key: bytes, stream: Stream) -> Trial:
+        """Make the trial of the row that comes at `index`."""
+        p = DatasetParams.of(params)
+        view = self._view(p)
+        place = index if p.order == "file" else Shuffle(key, len(view.rows))[index]
+        return _trial(p, view.item(place), stream)
+
+    def parse(self, text: str) -> str | None:
+        """Read a text; the other kinds need to know the params."""
+        return read_text(text)
+
+    def parse_reply(self, text: str, params: TaskParams, trial: Trial) -> str | None:
+        """Read the answer as the params' kind says; without a reference, it is the whole reply."""
+        p = DatasetParams.of(params)
+        if not p.answer:
+            return text.strip() or None
+        if p.kind == "choice":
+            return read_choice(text, trial.options, cast("Sequence[str]", trial.extras["choices"]))
+        return READERS[p.kind](text, Comparison.of(p))
+
+    def grade_reply(self, answer: str, params: TaskParams, trial: Trial) -> bool:
+        """Tell whether the answer is one of those that are accepted; False without a reference."""
+        p = DatasetParams.of(params)
+        if not p.answer:
+            return False
+        accepted = cast("Sequence[str]", trial.extras.get("accepted", (trial.answer,)))
+        if p.kind != "number":
+            return answer in accepted
+        comparison = Comparison.of(p)
+        return any(same_number(answer, reference, comparison) for reference in accepted)
+
+    def difficulty(self, params: TaskParams) -> float:
+        """1: nothing is known of how hard the rows are."""
+        DatasetParams.of(params)
+        return 1.0
+
+    def _view(self, params: DatasetParams) -> View:
+        form = format_of(params.file, params.format)
+        return self._library.book(params.file, form, params.digest()).view(params)
+
+
+def _trial(params: DatasetParams, item: Item, stream: Stream) -> Trial:
+    """A row's trial; the options in the order that `stream` gives."""
+    if not item.options:
+        accepted = {"accepted": list(item.accepted)} if len(item.accepted) > 1 else {}
+        prompt = _prompt(params, item.question, params.kind)
+        return Trial(prompt, item.accepted[0] if item.accepted else "", extras={**item.extras, **accepted})
+    order = list(range(len(item.options)))
+    if params.option_order == "shuffled":
+        stream.shuffle(order)
+    names, texts = labels(item.options), [item.options[i] for i in order]
+    listed = "\n".join(f"{name}) {text}" for name, text in zip(names, texts, strict=True))
+    holder = "letter" if names[0] == "A" else "number"
+    prompt = _prompt(params, f"{item.question}\n\n{listed}", holder)
+    extras = {**item.extras, "choices": texts}
+    return Trial(prompt, names[order.index(item.right)], 1 / len(names), names, extras)
+
+
+def _prompt(params: DatasetParams, question: str, holder: str) -> str:
+    """The question with the instruction about the answer's format."""
+    if params.instruction != "auto":
+        closing = params.instruction
+    else:
+        closing = _CLOSING.format("JSON" if holder == "json" else holder) if params.answer else ""
+    return f"{question}\n\n{closing}" if closing else question

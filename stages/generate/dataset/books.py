@@ -1,0 +1,202 @@
+"""Open tables in, the rows that a data set's params select out; each file and each selection is read once."""
+
+from __future__ import annotations
+
+import threading
+from array import array
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from stages.generate.dataset.files import Table, file_digest, file_state, open_table
+from stages.generate.dataset.params import DatasetParams
+from stages.generate.dataset.rows import Item, RowError, RowReader, lookup, plain
+from stages.generate.dataset.tables import Row
+from stages.generate.errors import TaskError
+
+_OPEN_FILES = 8
+"""Files that a process keeps open."""
+_VIEWS = 512
+"""Selections of one file that a process keeps."""
+_INDICES = 4
+"""Sets of fields by whose values a process keeps a file's rows."""
+_COLUMNS = 2000
+"""Columns that are remembered for messages."""
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+@dataclass(frozen=True)
+class View:
+    """The rows of a file that a point of the task asks about."""
+
+    source: Source
+    reader: RowReader
+    rows: Sequence[int]
+    """Their indices in the file."""
+
+    def item(self, place: int) -> Item:
+        """The question at a place of the selection.
+
+        Raises
+        ------
+        TaskError
+            The row does not hold what it should.
+        """
+        index = self.rows[place]
+        try:
+            return self.reader.item(self.source.row(index), index + 1)
+        except RowError as problem:
+            raise TaskError(
+                f"{self.source.place(index)}: {problem}", field=problem.param, value=problem.path
+            ) from problem
+
+
+class Source:
+    """A table whose errors say where."""
+
+    def __init__(self, path: str, table: Table) -> None:
+        self.path = path
+        self.table = table
+
+    def row(self, index: int) -> Row:
+        """Row `index` from 0; `TaskError` names the row that cannot be read."""
+        try:
+            return self.table.row(index)
+        except ValueError as error:
+            raise TaskError(f"{self.place(index)}: {error}", field="file", value=self.path) from error
+
+    def place(self, index: int) -> str:
+        """Where a row stands: the file, the row and the line, both from 1."""
+        line = self.table.line(index)
+        return f"{self.path}, row {index + 1}" + ("" if line is None else f" (line {line})")
+
+
+class Book:
+    """A file with what has been found out about it."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self._rows = len(source.table)
+        self._lock = threading.RLock()
+        # no view refers back to its book: an evicted file is closed at once, not when cycles are collected
+        self._views: OrderedDict[DatasetParams, View] = OrderedDict()
+        self._indices: OrderedDict[tuple[str, ...], Mapping[tuple[str | None, ...], Sequence[int]]] = (
+            OrderedDict()
+        )
+        self._columns: dict[str, None] = {}
+        self._checked: OrderedDict[DatasetParams, None] = OrderedDict()
+
+    def check(self, params: DatasetParams, check: Callable[[], None]) -> None:
+        """Run a check of what `params` select, unless it has been passed before."""
+        with self._lock:
+            _kept(self._checked, params, _VIEWS, lambda _: check())
+
+    def view(self, params: DatasetParams) -> View:
+        """The rows that `params` select."""
+        with self._lock:
+            return _kept(self._views, params, _VIEWS, self._view)
+
+    def _view(self, params: DatasetParams) -> View:
+        reader = RowReader(params, texts_only=self.source.table.texts_only)
+        return View(self.source, reader, self._selected(params))
+
+    def _selected(self, params: DatasetParams) -> Sequence[int]:
+        if not params.where:
+            return range(self._rows)
+        fields = tuple(field for field, _ in params.where)
+        wanted = [{plain(value) for value in values} for _, values in params.where]
+        index = _kept(self._indices, fields, _INDICES, self._indexed)
+        found = array("Q")
+        for key, rows in index.items():
+            if all(value in values for value, values in zip(key, wanted, strict=True)):
+                found.extend(rows)
+        return array("Q", sorted(found))
+
+    def _indexed(self, fields: tuple[str, ...]) -> Mapping[tuple[str | None, ...], Sequence[int]]:
+        """Values of the fields -> rows that have them."""
+        found: dict[tuple[str | None, ...], array[int]] = {}
+        for index in range(self._rows):
+            row = self.source.row(index)
+            key = tuple(plain(lookup(row, field)) for field in fields)
+            found.setdefault(key, array("Q")).append(index)
+        return found
+
+    def columns(self) -> Sequence[str]:
+        """The columns that there are in any row; reads every row once.
+
+        Raises
+        ------
+        TaskError
+            A row cannot be read.
+        """
+        with self._lock:
+            if not self._columns:
+                for index in range(self._rows):
+                    self._columns.update(dict.fromkeys(self.source.row(index)))
+                    if len(self._columns) > _COLUMNS:
+                        self._columns = dict.fromkeys(list(self._columns)[:_COLUMNS])
+            return list(self._columns)
+
+
+class Library:
+    """The files that a process has open, each read once. Safe to use from several threads.
+
+    Files are kept by path and digest, so that content which has changed is never taken for what it was.
+    A copy (by pickling) starts empty.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._books: OrderedDict[tuple[str, str, str], Book] = OrderedDict()
+        self._digests: OrderedDict[str, tuple[tuple[int, ...], str]] = OrderedDict()
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Library, ()
+
+    def book(self, path: str, form: str, sha256: str) -> Book:
+        """The rows of a file whose digest is known.
+
+        Raises
+        ------
+        TaskError
+            The file is missing, unreadable or not the same any more.
+        """
+        key = (path, form, sha256)
+        with self._lock:
+            book = self._books.get(key)
+            if book is not None and not book.source.table.unchanged():
+                del self._books[key]
+            return _kept(self._books, key, _OPEN_FILES, self._opened)
+
+    def digest(self, path: str) -> str:
+        """A file's SHA-256; read again when the file system says that the file is another one.
+
+        Raises
+        ------
+        TaskError
+            The file cannot be read.
+        """
+        with self._lock:
+            state = file_state(path)
+            known = self._digests.get(path)
+            if known is None or known[0] != state:
+                self._digests.pop(path, None)
+                known = _kept(self._digests, path, _OPEN_FILES, lambda path: (state, file_digest(path)))
+            return known[1]
+
+    def _opened(self, key: tuple[str, str, str]) -> Book:
+        path, form, sha256 = key
+        return Book(Source(path, open_table(path, form, sha256)))
+
+
+def _kept(kept: OrderedDict[K, V], key: K, most: int, make: Callable[[K], V]) -> V:
+    """The value of a key, made if it is not kept; the one used longest ago goes when there are too many."""
+    if key not in kept:
+        kept[key] = make(key)
+        if len(kept) > most:
+            kept.popitem(last=False)
+    kept.move_to_end(key)
+    return kept[key]

@@ -1,0 +1,138 @@
+"""A model's final answer text and the options it was given in, the label of the option it chose out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from stages.generate.answers import ChoiceReader, normalised
+from stages.generate.dataset.kinds import lines_after_marks
+
+_LABEL = re.compile(
+    r"(?:(?:the |an? )?(?:option|choice|letter|number|alternative)\s{1,3})?[(\[\"'`*]{0,4}([A-Za-z]|[0-9]{1,3})"
+    r"(?P<end>[)\]\"'`*.:]{0,6})(?:$|(?<=[)\].:])(?=\s)|\s?[-–—:=,;]|(?=\s\())",
+)
+_SECOND = re.compile(
+    r"[\s)\]\"'`*]{0,6}(?:\bor\b|\band\b|/|,|&|\bnor\b)[\s(\[\"'`*]{0,6}([A-Za-z]|[0-9]{1,3})\b(?![\w'’])"
+)
+_NAMED = re.compile(
+    r"\b(?:option|choice|alternative)\s{1,3}[(\[\"'`*]{0,4}([A-Za-z]|[0-9]{1,3})(?![\w'’])", re.IGNORECASE
+)
+_IN_BRACKETS = re.compile(r"\(([A-Za-z]|[0-9]{1,3})\)")
+_NEGATED = re.compile(
+    r"(?:\b(?:not|never|neither|nor|than|instead of)|n['’]t)\s(?:\w{1,8}\s){0,3}$", re.IGNORECASE
+)
+_BOLD = re.compile(r"\*\*([^*\n]{1,300})\*\*")
+_TAIL = 4000
+"""Characters at the end of a reply that are looked at where no answer is marked."""
+_LONGEST = 2000
+"""Characters of options, altogether, up to which a mention in running text is looked for."""
+
+
+def read_choice(text: str, labels: Sequence[str], options: Sequence[str]) -> str | None:
+    r"""The label of the option that a reply chooses; None if it chooses none, or hedges between two.
+
+    An answer may give the label, the label and the option, or the option's text. A label counts more than a
+    text that belongs to another one.
+
+    Parameters
+    ----------
+    text
+        The reply.
+    labels, options
+        What each option is called in the prompt, and its text.
+
+    Examples
+    --------
+    >>> read_choice("It is heavy.\nAnswer: (B)", "AB", ["drum", "lamp"])
+    'B'
+    >>> read_choice("The answer is the Drum.", "AB", ["drum", "lamp"])
+    'A'
+    """
+    text = normalised(text)
+    reader = _Reader(labels, options)
+    marked = False
+    for line in lines_after_marks(text):
+        marked = marked or bool(line)
+        found, certain = reader.line(line)
+        if found is not None or certain:
+            return found
+    tail = text[-_TAIL:]
+    for bold in reversed(_BOLD.findall(tail)):
+        found = reader.whole(bold)
+        if found is not None:
+            return found
+    last = tail.rstrip().rpartition("\n")[2]
+    return reader.whole(last) or (None if marked else reader.named(tail)) or reader.mention(tail)
+
+
+class _Reader:
+    """Finds one of some options in a line."""
+
+    def __init__(self, labels: Sequence[str], options: Sequence[str]) -> None:
+        self._labels = labels
+        self._options = options
+        self._known = {label: label for label in labels} | {label.lower(): label for label in labels}
+        self._folded: dict[str, str | None] = {}
+        for label, option in zip(labels, options, strict=True):
+            key = _folded(option)
+            self._folded[key] = None if key in self._folded else label  # two alike: neither by its text
+
+    def line(self, line: str) -> tuple[str | None, bool]:
+        """The option a marked answer gives, and whether the line is an answer even if it gives none."""
+        match = _LABEL.match(line)
+        label = self._known.get(match[1]) if match else None
+        if match and label:
+            second = _SECOND.match(line, match.end(1))
+            other = self._known.get(second[1]) if second else None
+            if other is not None and other != label:
+                return None, True
+            return label, True
+        second = _SECOND.search(line[:20])
+        if second and self._known.get(second[1]) and self._known.get(line[:1]):
+            return None, True
+        found = self.whole(line) or self._begins(line)
+        return (found, True) if found else (self.mention(line), False)
+
+    def whole(self, line: str) -> str | None:
+        """The option that a line is: its label, its text, or both."""
+        line = line.strip()
+        if line in self._options:
+            return self._labels[self._options.index(line)]
+        match = _LABEL.match(line)
+        label = self._known.get(match[1]) if match else None
+        if match and label:
+            rest = _folded(line[match.end() :])
+            if not rest or rest == _folded(self._options[self._labels.index(label)]):
+                return label
+        return self._folded.get(_folded(line)) if _folded(line) else None
+
+    def _begins(self, line: str) -> str | None:
+        """The option whose label and text begin a line with nothing between them, as in "C lamp"."""
+        label = self._known.get(line[:1])
+        if label is None or not line[1:2].isspace():
+            return None
+        rest, own = _folded(line[1:]), _folded(self._options[self._labels.index(label)])
+        return label if own and rest.startswith(own) else None
+
+    def named(self, text: str) -> str | None:
+        """The option that running text names last by its label, as "option C" or "(C)"."""
+        found = [*_NAMED.finditer(text), *_IN_BRACKETS.finditer(text)]
+        for match in sorted(found, key=lambda match: match.start(1), reverse=True):
+            label = self._known.get(match[1])
+            if label and not _NEGATED.search(text[max(0, match.start() - 40) : match.start()]):
+                return label
+        return None
+
+    def mention(self, text: str) -> str | None:
+        """The option whose text running text ends up with."""
+        usable = [key for key, label in self._folded.items() if label is not None and key]
+        if len(usable) < len(self._options) or sum(map(len, usable)) > _LONGEST:
+            return None
+        found = ChoiceReader(usable).read(text.casefold())
+        return None if found is None else self._folded[found]
+
+
+def _folded(option: str) -> str:
+    """An option without the differences that do not matter."""
+    return " ".join(normalised(option).casefold().split()).strip(" .!*_`\"'“”‘’$")

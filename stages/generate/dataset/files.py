@@ -1,0 +1,226 @@
+"""A path in, a table out: rows of a JSONL, CSV or Parquet file by number, from content with a known digest."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import os
+import stat
+import tempfile
+import weakref
+import zlib
+from collections.abc import Iterator
+from contextlib import suppress
+from io import BufferedReader
+from pathlib import Path
+from typing import Protocol
+
+from stages.generate.dataset.tables import ParquetTable, Row, index_csv, index_jsonl
+from stages.generate.errors import TaskError
+
+ENDINGS = {
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+}
+"""Ending of a file's name -> its format."""
+
+_BLOCK = 1 << 20
+_MOST_UNPACKED = 16 << 30
+"""Bytes that a .gz file may unpack to."""
+
+
+class Table(Protocol):
+    """Rows of one file."""
+
+    texts_only: bool
+    """Whether the format knows no values but texts."""
+
+    def __len__(self) -> int: ...
+
+    def row(self, index: int) -> Row:
+        """Row `index` from 0; `ValueError` if it cannot be read."""
+        ...
+
+    def line(self, index: int) -> int | None:
+        """The file's line, from 1, that a row begins on; None for a format without lines."""
+        ...
+
+    def unchanged(self) -> bool:
+        """Tell whether the file is still as it was when it was opened."""
+        ...
+
+
+def format_of(path: str, declared: str) -> str:
+    """The format of a file, as declared or by its name's ending.
+
+    Raises
+    ------
+    TaskError
+        The ending is none of those that are known.
+
+    Examples
+    --------
+    >>> format_of("questions.jsonl.gz", "auto")
+    'jsonl'
+    """
+    if declared != "auto":
+        return declared
+    endings = [ending.lower() for ending in Path(path).suffixes]
+    if endings[-1:] == [".gz"]:
+        endings.pop()
+    if endings and endings[-1] in ENDINGS:
+        return ENDINGS[endings[-1]]
+    raise TaskError(
+        f"{path} does not tell its format; known endings are {', '.join(ENDINGS)}, each also with .gz. "
+        "Rename it, or give `format`",
+        field="file",
+        value=path,
+    )
+
+
+def file_state(path: str) -> tuple[int, ...]:
+    """What the file system tells of a file: any change of its content changes this, too."""
+    status = _Content(path).status()
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+
+
+def file_digest(path: str) -> str:
+    """A file's SHA-256, 64 hex digits."""
+    return _Content(path).sha256()
+
+
+def open_table(path: str, form: str, sha256: str) -> Table:
+    """Open a file whose digest is known.
+
+    Parameters
+    ----------
+    path, form
+        The file and its format, as `format_of` gives it.
+    sha256
+        The digest that the file must have.
+
+    Raises
+    ------
+    TaskError
+        The file is missing, is no regular file, has another digest, is empty or not of its format.
+    """
+    content = _Content(path)
+    digest = content.sha256()
+    if digest != sha256:
+        raise TaskError(
+            f"{path} has changed: its SHA-256 was {sha256} and is now {digest}. Restore the file; or make a new "
+            "cube, as other questions are another measurement",
+            field="file",
+            value=path,
+        )
+    if path.lower().endswith(".gz"):
+        content = content.unpacked()
+    try:
+        table = _indexed(content, form)
+    except (ValueError, OSError) as error:
+        raise TaskError(f"{path}: {error}", field="file", value=path) from error
+    if len(table) == 0:
+        raise TaskError(f"{path} has no rows; give a file with at least one", field="file", value=path)
+    return table
+
+
+def _indexed(content: _Content, form: str) -> Table:
+    if form == "parquet":
+        return ParquetTable(content.stream(), content.unchanged)
+    if form == "jsonl":
+        return index_jsonl(content.stream(), content.read, content.unchanged)
+    return index_csv(content.stream(), content.read, content.unchanged, "\t" if form == "tsv" else ",")
+
+
+class _Content:
+    """The bytes of a file that stays open, so that a file put in its place changes nothing.
+
+    Read by position, not mapped into memory: a mapped file that is cut short kills the process.
+    """
+
+    def __init__(self, path: str, descriptor: int | None = None) -> None:
+        self._path = path
+        self._descriptor = _opened(path) if descriptor is None else descriptor
+        weakref.finalize(self, os.close, self._descriptor)
+        self._state = self._now()
+
+    def status(self) -> os.stat_result:
+        """What the file system tells of the open file."""
+        return os.fstat(self._descriptor)
+
+    def _now(self) -> tuple[int, int]:
+        status = self.status()
+        return status.st_size, status.st_mtime_ns
+
+    def unchanged(self) -> bool:
+        """Tell whether size and time of the open file are what they were."""
+        return self._now() == self._state
+
+    def read(self, start: int, end: int) -> bytes:
+        """The bytes from `start` to `end`."""
+        return os.pread(self._descriptor, end - start, start)
+
+    def stream(self) -> BufferedReader:
+        """The content from its beginning, as a file of its own."""
+        copy = os.dup(self._descriptor)
+        os.lseek(copy, 0, os.SEEK_SET)
+        return open(copy, "rb")  # noqa: PTH123 - a descriptor has no path, and the caller closes it
+
+    def sha256(self) -> str:
+        """Digest of the content, 64 hex digits."""
+        with self.stream() as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+
+    def unpacked(self) -> _Content:
+        """The content of this .gz file, in a file without a name."""
+        with tempfile.TemporaryFile() as target:
+            for block in self._unpacked_blocks():
+                target.write(block)
+            target.flush()
+            return _Content(self._path, os.dup(target.fileno()))
+
+    def _unpacked_blocks(self) -> Iterator[bytes]:
+        total = 0
+        with self.stream() as packed, gzip.open(packed) as file:
+            while True:
+                try:
+                    block = file.read(_BLOCK)
+                except (OSError, EOFError, zlib.error) as error:
+                    raise TaskError(
+                        f"{self._path} is no whole gzip file ({error}); pack it again",
+                        field="file",
+                        value=self._path,
+                    ) from error
+                if not block:
+                    return
+                total += len(block)
+                if total > _MOST_UNPACKED:
+                    raise TaskError(
+                        f"{self._path} unpacks to more than {_MOST_UNPACKED >> 30} GiB; split it",
+                        field="file",
+                        value=self._path,
+                    )
+                yield block
+
+
+def _opened(path: str) -> int:
+    """A descriptor of a regular file."""
+    try:
+        # not blocking: a named pipe without a writer would wait for ever
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        near = "" if Path(path).is_absolute() else f" (relative to {Path.cwd()})"
+        raise TaskError(
+            f"{path}{near} cannot be opened: {error.strerror}; correct the path or restore the file",
+            field="file",
+            value=path,
+        ) from error
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        with suppress(OSError):
+            os.close(descriptor)
+        raise TaskError(f"{path} is no regular file; give one file with all rows", field="file", value=path)
+    return descriptor

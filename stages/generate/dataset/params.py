@@ -1,0 +1,189 @@
+"""What a user says about a data set's file -> validated params: which fields hold what, and how to compare."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema, field_validator, model_validator
+
+from stages.generate.base import TaskParams
+from stages.generate.errors import TaskError
+
+Kind = Literal["choice", "number", "text", "json"]
+Strictness = Literal["case", "whitespace", "punctuation", "articles", "unicode"]
+
+PLACEHOLDER = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
+"""The parts of a template: a doubled brace, a field in braces, or a stray brace."""
+
+Condition = tuple[str, tuple[str | bool | int | float, ...]]
+
+
+def _conditions(value: object) -> object:
+    """A mapping of a field to a value or a list of values, as sorted pairs; anything else as it is."""
+    if not isinstance(value, Mapping):
+        return value
+    pairs = {
+        key: tuple(wanted) if isinstance(wanted, (list, tuple)) else (wanted,)
+        for key, wanted in value.items()
+    }
+    return tuple(sorted(pairs.items(), key=lambda pair: str(pair[0])))
+
+
+def _as_mapping(pairs: tuple[Condition, ...]) -> dict[str, list[Any]]:
+    return {field: list(values) for field, values in pairs}
+
+
+def _sorted_texts(value: object) -> object:
+    if isinstance(value, str):
+        return (value,)
+    return tuple(sorted(set(value), key=str)) if isinstance(value, (list, tuple)) else value
+
+
+class DatasetParams(TaskParams):
+    """Params of `Dataset`. A field of the file is named by its column, or by a dotted path into nested JSON."""
+
+    file: str = Field(
+        "", description="Path of the file; relative to the current directory. Not part of a cell's identity."
+    )
+    format: Literal["auto", "jsonl", "csv", "tsv", "parquet"] = Field(
+        "auto", description="Format of the file; auto goes by the name's ending, .gz included."
+    )
+    kind: Kind = Field(
+        "text",
+        description="How answers are read and compared; choice is the default where options are given.",
+    )
+    prompt: str = Field("prompt", min_length=1, description="Field with the question.")
+    template: str = Field(
+        "", description="Text with {fields} that makes the question; used instead of `prompt`."
+    )
+    answer: str = Field(
+        "answer",
+        description="Field with the reference answer, or a list of accepted ones; empty if rows are judged by "
+        "assertions or a rubric alone.",
+    )
+    answer_after: str = Field(
+        "", description="The reference is what follows the last one of these marks in the answer field."
+    )
+    answer_is: Literal["auto", "text", "letter", "index", "number"] = Field(
+        "auto", description="How the answer names an option; index counts from 0, number from 1."
+    )
+    options: str | tuple[str, ...] = Field(
+        (), description="Field with the list of options, or the list of fields with one option each."
+    )
+    option_order: Literal["shuffled", "file"] = Field(
+        "shuffled", description="Options in a new order for each trial, or as they are in the file."
+    )
+    instruction: str = Field(
+        "auto", description="Last paragraph of the prompt; auto states the answer's format, empty adds none."
+    )
+    where: Annotated[
+        tuple[Condition, ...],
+        BeforeValidator(_conditions),
+        PlainSerializer(_as_mapping),
+        WithJsonSchema({"type": "object"}),
+    ] = Field((), description="Field -> value or list of values; other rows are left out.")
+    order: Literal["shuffled", "file"] = Field(
+        "shuffled", description="Trials are the rows in an order that the seed gives, or in the file's order."
+    )
+    tolerance: float = Field(0.0, ge=0, le=1e9, description="Largest difference of a right number.")
+    relative_tolerance: float = Field(
+        0.0, ge=0, le=1, description="The same as a share of the reference; the larger one counts."
+    )
+    exact: Annotated[tuple[Strictness, ...], BeforeValidator(_sorted_texts)] = Field(
+        (),
+        description="What matters when texts are compared: case, whitespace, punctuation, articles, unicode.",
+    )
+    id: str = Field("", description="Field with a name of the row, carried along.")
+    assertions: str = Field("", description="Field with a list of assertions, carried along.")
+    rubric: str = Field("", description="Field with a rubric for judges, carried along.")
+    sha256: str = Field(
+        "",
+        pattern="^([0-9a-f]{64})?$",
+        description="Digest of the file; found when the sweep is planned, checked if given.",
+    )
+    rows: int = Field(
+        0, ge=0, le=10**12, description="Number of selected rows; found when the sweep is planned."
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _options_make_a_choice(cls, values: object) -> object:
+        if isinstance(values, Mapping) and values.get("options") and "kind" not in values:
+            return {**values, "kind": "choice"}
+        return values
+
+    @field_validator("file")
+    @classmethod
+    def _names_a_file(cls, file: str) -> str:
+        if not file.strip() or "\0" in file:
+            raise ValueError("must be the path of a JSONL, CSV or Parquet file")
+        return file
+
+    @field_validator("template")
+    @classmethod
+    def _braces_match(cls, template: str) -> str:
+        for match in PLACEHOLDER.finditer(template):
+            if match[0] in ("{", "}") or (match[1] is not None and not match[1].strip()):
+                raise ValueError("must have a field's name in each pair of braces; a brace itself is doubled")
+        return template
+
+    @field_validator("options")
+    @classmethod
+    def _options_are_named(cls, options: str | tuple[str, ...]) -> str | tuple[str, ...]:
+        if isinstance(options, str):
+            return options or ()
+        if len(options) == 1 or not all(options) or len(set(options)) < len(options):
+            raise ValueError("must be one field with a list, or a list of two or more different fields")
+        return options
+
+    @field_validator("answer")
+    @classmethod
+    def _no_spaces_alone(cls, answer: str) -> str:
+        return answer.strip()
+
+    @model_validator(mode="after")
+    def _parts_go_together(self) -> DatasetParams:
+        if self.kind == "choice" and not self.options:
+            raise ValueError("kind choice needs options: the field, or the list of fields, that hold them")
+        if not self.answer and (self.kind == "choice" or not (self.assertions or self.rubric)):
+            raise ValueError(
+                "answer may be empty only for rows with assertions or a rubric, and not for kind choice"
+            )
+        return self
+
+    def identity(self) -> dict[str, object]:
+        """All params but the file's path and number of rows: its digest stands for them.
+
+        Raises
+        ------
+        TaskError
+            The digest is not known yet.
+        """
+        told = {name: value for name, value in self.canonical().items() if name not in ("file", "rows")}
+        return told | {"sha256": self.digest()}
+
+    def digest(self) -> str:
+        """The file's SHA-256, 64 hex digits.
+
+        Raises
+        ------
+        TaskError
+            It is not known yet.
+        """
+        if not self.sha256:
+            raise TaskError(
+                f"the params of {self.file} have no digest yet; call Task.resolve before making a cell of them",
+                field="sha256",
+                value=self.sha256,
+            )
+        return self.sha256
+
+    def template_fields(self) -> list[str]:
+        """Fields that the question is made of."""
+        if not self.template:
+            return [self.prompt]
+        return list(
+            dict.fromkeys(match[1].strip() for match in PLACEHOLDER.finditer(self.template) if match[1])
+        )

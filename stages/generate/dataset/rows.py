@@ -1,0 +1,364 @@
+"""A row of a file in, its question out: prompt, options, reference answers, and what is carried along."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cached_property
+
+from stages.generate.dataset.kinds import LONGEST_JSON, READERS, Comparison, json_text, only_number
+from stages.generate.dataset.params import PLACEHOLDER, DatasetParams
+from stages.generate.dataset.tables import Row
+
+MOST_OPTIONS = 100
+MOST_TEXT = 1_000_000
+"""Characters of a prompt."""
+MOST_ACCEPTED = 1000
+"""Accepted answers of one row."""
+
+_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+class RowError(ValueError):
+    """What is wrong with a row; `param` and `path` name the field concerned."""
+
+    def __init__(self, message: str, param: str | None = None, path: str | None = None) -> None:
+        super().__init__(message)
+        self.param = param
+        self.path = path
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A row as a question, before its options are put in order."""
+
+    question: str
+    options: tuple[str, ...]
+    """Texts of the options in the file's order; empty unless one of them is to be chosen."""
+    right: int
+    """Place of the right option."""
+    accepted: tuple[str, ...]
+    """Accepted answers, as the kind's reader returns them; empty for a choice, or without a reference."""
+    extras: Mapping[str, object]
+    """What is carried along."""
+    by_place: int | None = None
+    """The index that the answer field held, if it was read as one that counts from 0 for want of a better way."""
+
+
+def lookup(row: Row, path: str) -> object:
+    """The value of a field: a column of that name, else a dotted path; None if there is none.
+
+    Examples
+    --------
+    >>> lookup({"a": {"b": [1, 2]}}, "a.b.1")
+    2
+    """
+    if path in row:
+        return _value(row[path])
+    found: object = row
+    for step in path.split("."):
+        if isinstance(found, Mapping):
+            found = found.get(step)
+        elif isinstance(found, list) and step.isdecimal() and step.isascii() and len(step) < 9:
+            found = found[int(step)] if int(step) < len(found) else None
+        else:
+            return None
+    return _value(found)
+
+
+def _value(value: object) -> object:
+    """The value; None for an empty text, as an empty CSV field cannot be told from a missing one."""
+    return None if isinstance(value, str) and not value.strip() else value
+
+
+def plain(value: object) -> str | None:
+    """A scalar as text; None if it is none.
+
+    Examples
+    --------
+    >>> plain(7), plain(True), plain([1])
+    ('7', 'true', None)
+    """
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (int, float, Decimal)):
+        return str(value) if math.isfinite(value) else None
+    if isinstance(value, (datetime.date, datetime.time)):
+        return value.isoformat()
+    return None
+
+
+class RowReader:
+    """Reads rows as a data set's params say.
+
+    Parameters
+    ----------
+    params
+        What the fields mean.
+    texts_only
+        Whether lists can only be texts, with JSON in them.
+    """
+
+    def __init__(self, params: DatasetParams, *, texts_only: bool) -> None:
+        self.params = params
+        self._texts_only = texts_only
+        self._wanted = [(path, {plain(value) for value in values}) for path, values in params.where]
+        self._comparison = Comparison.of(params)
+
+    @cached_property
+    def fields(self) -> list[tuple[str, str]]:
+        """Each needed field, with the param that names it."""
+        p = self.params
+        found = [("template" if p.template else "prompt", path) for path in p.template_fields()]
+        found += [("answer", p.answer)] if p.answer else []
+        names = (p.options,) if isinstance(p.options, str) else p.options
+        found += [("options", path) for path in names]
+        found += [(name, path) for name in ("id", "assertions", "rubric") if (path := getattr(p, name))]
+        return list({path: (param, path) for param, path in reversed(found)}.values())[::-1]
+
+    def wanted(self, row: Row) -> bool:
+        """Tell whether `where` keeps a row."""
+        return all(plain(lookup(row, path)) in values for path, values in self._wanted)
+
+    def missing(self, row: Row) -> list[tuple[str, str]]:
+        """The needed fields that a row lacks, with the params that name them."""
+        return [(param, path) for param, path in self.fields if lookup(row, path) is None]
+
+    def item(self, row: Row, number: int) -> Item:
+        """The question in a row.
+
+        Raises
+        ------
+        RowError
+            A field is missing or does not hold what it should.
+        """
+        for param, path in self.missing(row):
+            raise RowError(f"no value in field '{path}'; fill it in or remove the row", param, path)
+        p = self.params
+        question = self._question(row)
+        options = self._options(row)
+        extras = self._extras(row, number)
+        if not p.answer:
+            return Item(question, (), 0, (), extras)
+        answers = self._answers(row)
+        if not options:
+            return Item(question, (), 0, self._accepted(answers), extras)
+        places = [self._place(answer, options) for answer in answers]
+        if p.kind != "choice":  # an open question with the options left out
+            return Item(question, (), 0, self._accepted([options[i] for i, _ in places]), extras)
+        if len({i for i, _ in places}) > 1:
+            raise self._problem("answer", p.answer, "names several options; keep one right answer")
+        place, by_place = places[0]
+        return Item(question, options, place, (), extras, place if by_place else None)
+
+    # ---- the question
+
+    def _question(self, row: Row) -> str:
+        p = self.params
+        if p.template:
+            question = PLACEHOLDER.sub(
+                lambda match: self._text(row, "template", match[1].strip()) if match[1] else match[0][0],
+                p.template,
+            )
+        else:
+            question = self._text(row, "prompt", p.prompt)
+        if len(question) > MOST_TEXT:
+            raise RowError(
+                f"the question has {len(question):,} characters; at most {MOST_TEXT:,} are allowed"
+            )
+        return question.strip("\n")
+
+    def _text(self, row: Row, param: str, path: str) -> str:
+        return self._checked(plain(lookup(row, path)), param, path)
+
+    def _checked(self, text: str | None, param: str, path: str) -> str:
+        if text is None:
+            raise self._problem(param, path, "must hold a text or a number")
+        if not text.isascii():
+            try:
+                text.encode()
+            except UnicodeEncodeError:
+                raise self._problem(
+                    param, path, "holds half of a surrogate pair, which is no character; correct the text"
+                ) from None
+        return text
+
+    @staticmethod
+    def _problem(param: str, path: str, message: str) -> RowError:
+        return RowError(f"field '{path}' {message}", param, path)
+
+    # ---- options
+
+    def _options(self, row: Row) -> tuple[str, ...]:
+        names = self.params.options
+        if not names:
+            return ()
+        if isinstance(names, tuple):
+            return self._distinct([self._text(row, "options", path) for path in names], ", ".join(names))
+        values = self._list(lookup(row, names))
+        if values is None:
+            raise self._problem(
+                "options",
+                names,
+                "must hold a list (to name one field per option in a grid, write [[A, B, C]])",
+            )
+        return self._distinct([self._checked(plain(value), "options", names) for value in values], names)
+
+    def _distinct(self, options: Sequence[str], path: str) -> tuple[str, ...]:
+        if not 2 <= len(options) <= MOST_OPTIONS:
+            raise self._problem(
+                "options", path, f"must hold from 2 to {MOST_OPTIONS} options, not {len(options)}"
+            )
+        found = tuple(option.strip() for option in options)
+        if not all(found) or len(set(found)) < len(found):
+            raise self._problem("options", path, "holds an option that is empty or stands there twice")
+        return found
+
+    def _list(self, value: object) -> list[object] | None:
+        if isinstance(value, str) and self._texts_only and value.lstrip().startswith("["):
+            try:
+                value = json.loads(value)
+            except (ValueError, RecursionError):
+                return None
+        return value if isinstance(value, list) else None
+
+    def _place(self, answer: str, options: Sequence[str]) -> tuple[int, bool]:
+        """Which option an answer names, and whether it was taken for an index without being told so."""
+        way, path = self.params.answer_is, self.params.answer
+        places = _places(answer, options)
+        if way == "auto":
+            found = {places[each] for each in ("text", "letter", "index")} - {None}
+            if len(found) > 1:
+                raise self._problem(
+                    "answer",
+                    path,
+                    f"holds {_short(answer)}, which is one option's text and another's letter or "
+                    "index; say which is meant with answer_is: text, letter, index (from 0) or number (from 1)",
+                )
+            place = next(iter(found), None)
+            guessed = places["text"] is None and places["letter"] is None
+        else:
+            place, guessed = places[way], False
+        if place is None:
+            raise self._problem(
+                "answer",
+                path,
+                f"holds {_short(answer)}, which is none of the {len(options)} options"
+                f"{' by ' + way if way != 'auto' else ''}; it may be an option's text, its letter, its index "
+                "(from 0), or its number (from 1; say answer_is: number)",
+            )
+        return place, guessed
+
+    # ---- answers
+
+    def _answers(self, row: Row) -> list[str]:
+        """The reference answers as texts, at least one."""
+        p = self.params
+        value = lookup(row, p.answer)
+        if p.kind == "json" and not p.options:
+            return [self._json(value)]
+        values = self._list(value)
+        if values is not None and not 1 <= len(values) <= MOST_ACCEPTED:
+            raise self._problem("answer", p.answer, f"must hold from 1 to {MOST_ACCEPTED} answers")
+        texts = [
+            self._checked(plain(_value(each)), "answer", p.answer)
+            for each in (values if values is not None else [value])
+        ]
+        if p.answer_after:
+            texts = [text.rpartition(p.answer_after)[2] for text in texts]
+        return [text.strip() for text in texts]
+
+    def _json(self, value: object) -> str:
+        if not isinstance(value, str):
+            found = json_text(value)
+            problem = "must hold JSON values only: no dates, bytes or infinite numbers"
+        else:
+            mark = self.params.answer_after
+            found = json_text(value.rpartition(mark)[2] if mark else value, parse=True)
+            problem = "must hold JSON, or a text that is JSON (a JSON string has quotes of its own)"
+        if found is None:
+            raise self._problem("answer", self.params.answer, problem)
+        return found
+
+    def _accepted(self, answers: Sequence[str]) -> tuple[str, ...]:
+        kind = self.params.kind
+        found: dict[str, None] = {}
+        for answer in answers:
+            # a reference is read the way a reply is, so that both have one form
+            form = None if _unreadable(kind, answer) else self._read(answer)
+            if form is None or self._read(form) != form:
+                raise self._problem("answer", self.params.answer, f"holds {_short(answer)}; {_NEEDED[kind]}")
+            found[form] = None
+        return tuple(found)
+
+    def _read(self, answer: str) -> str | None:
+        return READERS[self.params.kind](f"Answer: {answer}", self._comparison)
+
+    def _extras(self, row: Row, number: int) -> dict[str, object]:
+        p = self.params
+        extras: dict[str, object] = {"row": number}
+        if p.id:
+            extras["id"] = self._text(row, "id", p.id)
+        if p.rubric:
+            extras["rubric"] = self._text(row, "rubric", p.rubric)
+        if p.assertions:
+            listed = self._list(lookup(row, p.assertions))
+            if not listed or not all(isinstance(each, dict) for each in listed) or json_text(listed) is None:
+                raise self._problem("assertions", p.assertions, "must hold a list of JSON objects")
+            extras["assertions"] = listed
+        return extras
+
+
+_NEEDED = {
+    "number": "kind number needs one number, such as 7, -1,234.5, 3/4 or 1e-3; a mark before it may be cut off "
+    "with answer_after",
+    "text": "kind text compares one line of at most 250 characters; longer ones need assertions or a rubric",
+    "json": "kind json needs a JSON value of at most 5000 characters",
+}
+
+
+def _unreadable(kind: str, answer: str) -> bool:
+    """Tell whether reading would take a part of the answer for the whole."""
+    if kind == "number":
+        return only_number(answer) is None
+    if kind == "json":
+        return len(answer) > LONGEST_JSON
+    return "\n" in answer or "\r" in answer or len(answer) > 250
+
+
+def _places(answer: str, options: Sequence[str]) -> dict[str, int | None]:
+    """The option that an answer names in each way."""
+    text = answer.strip()
+    number = int(text) if text.isascii() and text.isdecimal() and len(text) < 4 else -1
+    letter = _LETTERS.find(text.upper()) if len(text) == 1 else -1
+    count = len(options)
+    return {
+        "text": options.index(text) if text in options else None,
+        "letter": letter if 0 <= letter < count else None,
+        "index": number if 0 <= number < count else None,
+        "number": number - 1 if 1 <= number <= count else None,
+    }
+
+
+def _short(text: str) -> str:
+    return repr(text if len(text) <= 60 else f"{text[:57]}...")
+
+
+def labels(options: Sequence[str]) -> tuple[str, ...]:
+    """What the options are called: letters; numbers if letters would be mistaken for options, or do not do.
+
+    Examples
+    --------
+    >>> labels(["drum", "lamp"]), labels(["B", "A"])
+    (('A', 'B'), ('1', '2'))
+    """
+    letters = _LETTERS[: len(options)]
+    if len(options) > len(letters) or any(option.upper() in letters for option in options):
+        return tuple(str(i + 1) for i in range(len(options)))
+    return tuple(letters)

@@ -1,0 +1,240 @@
+"""An open file in, its rows out: where each begins in JSONL and CSV, columns in memory for Parquet."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from array import array
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, BinaryIO
+
+Row = Mapping[str, object]
+
+MOST_ROW_BYTES = 16 << 20
+"""Bytes of one row of JSONL or CSV."""
+MOST_PARQUET_BYTES = 4 << 30
+"""Bytes that a Parquet file may unpack to: it is kept in memory."""
+
+_BOM = b"\xef\xbb\xbf"
+
+Reader = Callable[[int, int], bytes]
+"""Gives the bytes between two places of a file."""
+Unchanged = Callable[[], bool]
+
+
+class LineTable:
+    """Rows of a text file of which only the places are in memory: 16 bytes per row."""
+
+    def __init__(
+        self,
+        read: Reader,
+        unchanged: Unchanged,
+        parse: Callable[[bytes], Row],
+        *,
+        texts_only: bool,
+    ) -> None:
+        self.texts_only = texts_only
+        self.unchanged = unchanged
+        self._read = read
+        self._parse = parse
+        self._starts, self._ends, self._lines = array("Q"), array("Q"), array("Q")
+
+    def add(self, start: int, end: int, line: int) -> None:
+        """Take note of the next row: its bytes, and the number of its first line, from 1."""
+        self._starts.append(start)
+        self._ends.append(end)
+        self._lines.append(line)
+
+    def __len__(self) -> int:
+        return len(self._starts)
+
+    def row(self, index: int) -> Row:
+        """See `files.Table`."""
+        return self._parse(self._read(self._starts[index], self._ends[index]))
+
+    def line(self, index: int) -> int | None:
+        """See `files.Table`."""
+        return self._lines[index]
+
+
+def _lines(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
+    """Each line with the place it begins at; a byte order mark is left out."""
+    start = 0
+    for number, line in enumerate(iter(lambda: file.readline(MOST_ROW_BYTES + 1), b""), 1):
+        if len(line) > MOST_ROW_BYTES:
+            raise ValueError(f"line {number} has more than {MOST_ROW_BYTES >> 20} MiB; shorten or split it")
+        skip = len(_BOM) if number == 1 and line.startswith(_BOM) else 0
+        yield start + skip, line[skip:]
+        start += len(line)
+
+
+def index_jsonl(file: BinaryIO, read: Reader, unchanged: Unchanged) -> LineTable:
+    """The rows of a file with one JSON object per line; blank lines are passed over.
+
+    Raises
+    ------
+    ValueError
+        A line is too long. Whether it is JSON is seen when it is read.
+    """
+    table = LineTable(read, unchanged, _json_object, texts_only=False)
+    with file:
+        for number, (start, line) in enumerate(_lines(file), 1):
+            if line.strip():
+                table.add(start, start + len(line), number)
+    return table
+
+
+def _json_object(data: bytes) -> Row:
+    try:
+        value = json.loads(_decoded(data), parse_constant=_no_json)
+    except RecursionError:
+        raise ValueError("the JSON is nested too deeply; flatten it") from None
+    except json.JSONDecodeError as error:
+        raise ValueError(
+            f"not JSON: {error.msg} at character {error.pos + 1}; write one object per line"
+        ) from error
+    if isinstance(value, dict):
+        return value
+    raise ValueError(f"a JSON {_KINDS.get(type(value), 'value')}, not an object; write one object per line")
+
+
+_KINDS: dict[type, str] = {
+    list: "array",
+    str: "string",
+    int: "number",
+    float: "number",
+    bool: "boolean",
+    type(None): "null",
+}
+
+
+def _no_json(word: str) -> object:
+    raise ValueError(f"{word} is no JSON; write null or a text")
+
+
+def _decoded(data: bytes) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise ValueError(f"not UTF-8 at byte {error.start + 1} of the row; save the file as UTF-8") from error
+
+
+def index_csv(file: BinaryIO, read: Reader, unchanged: Unchanged, delimiter: str) -> LineTable:
+    """The rows of a CSV file whose first record names the columns; all values are texts, as written.
+
+    A quoted field may hold delimiters, doubled quotes and line breaks. An empty field is no value.
+
+    Raises
+    ------
+    ValueError
+        The file is not UTF-8, a quote is not closed, or a row has not as many fields as there are columns.
+    """
+    with file:
+        records = _records(file, delimiter)
+        header = next(records, None)
+        if header is None:
+            raise ValueError("the file is empty; its first line must name the columns")
+        columns = header[0]
+        _check_header(columns)
+        table = LineTable(read, unchanged, _csv_parser(columns, delimiter), texts_only=True)
+        for number, (fields, start, end, line) in enumerate(records, 1):
+            if len(fields) != len(columns):
+                raise ValueError(
+                    f"row {number} (line {line}) has {len(fields)} fields, the header has {len(columns)}; "
+                    "quote fields that hold delimiters"
+                )
+            table.add(start, end, line)
+    return table
+
+
+def _check_header(columns: list[str]) -> None:
+    twice = (
+        sorted({name for name in columns if columns.count(name) > 1}) if len(columns) < 10_000 else columns
+    )
+    if twice:
+        raise ValueError(f"column {twice[0]!r} stands twice in the header; rename one")
+
+
+def _records(file: BinaryIO, delimiter: str) -> Iterator[tuple[list[str], int, int, int]]:
+    """Fields of each record that is not blank, the places it begins and ends at, and its first line."""
+    place = line = first = 0
+
+    def texts() -> Iterator[str]:
+        nonlocal place, line
+        for start, data in _lines(file):
+            place, line = start + len(data), line + 1
+            if place - begin > MOST_ROW_BYTES:
+                raise ValueError(
+                    f"the row on line {first} has more than {MOST_ROW_BYTES >> 20} MiB; is a quote open?"
+                )
+            yield _decoded(data)
+
+    begin = 0
+    reader = csv.reader(texts(), delimiter=delimiter, strict=True)
+    while True:
+        begin, first = place, line + 1
+        try:
+            fields = next(reader, None)
+        except (csv.Error, ValueError) as error:
+            raise ValueError(f"the row on line {first}: {error}") from error
+        if fields is None:
+            return
+        if fields:
+            yield fields, begin, place, first
+
+
+def _csv_parser(columns: list[str], delimiter: str) -> Callable[[bytes], Row]:
+    def parse(data: bytes) -> Row:
+        # newline="\n": the line ends inside of quotes stay as they are
+        lines = io.StringIO(_decoded(data.removeprefix(_BOM)), newline="\n")
+        try:
+            fields = next(csv.reader(lines, delimiter=delimiter, strict=True))
+        except (csv.Error, StopIteration) as error:
+            raise ValueError(f"no CSV record ({error})") from error
+        return {name: field or None for name, field in zip(columns, fields, strict=True)}
+
+    return parse
+
+
+class ParquetTable:
+    """Rows of a Parquet file, kept in memory as columns."""
+
+    texts_only = False
+
+    def __init__(self, file: BinaryIO, unchanged: Unchanged) -> None:
+        with file:
+            self._columns = _parquet_columns(file)
+        self.unchanged = unchanged
+
+    def __len__(self) -> int:
+        return len(next(iter(self._columns.values()), ()))
+
+    def row(self, index: int) -> Row:
+        """See `files.Table`."""
+        return {name: column[index].as_py() for name, column in self._columns.items()}
+
+    def line(self, index: int) -> int | None:  # noqa: ARG002 - a format without lines
+        """See `files.Table`."""
+        return None
+
+
+def _parquet_columns(file: BinaryIO) -> dict[str, Any]:
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError as error:
+        raise ValueError(
+            "Parquet files need the package pyarrow; install it with: pip install 'evalcube[parquet]'"
+        ) from error
+    try:
+        parquet = pq.ParquetFile(file)
+        groups = (parquet.metadata.row_group(i) for i in range(parquet.metadata.num_row_groups))
+        if sum(group.total_byte_size for group in groups) > MOST_PARQUET_BYTES:
+            raise ValueError(
+                f"the file unpacks to more than {MOST_PARQUET_BYTES >> 30} GiB; drop columns, or write it as JSONL"
+            )
+        table = parquet.read()
+        return {name: table.column(name).combine_chunks() for name in table.column_names}
+    except (pa.ArrowException, KeyError, OSError) as error:
+        raise ValueError(f"no readable Parquet file ({error}); write it again") from error

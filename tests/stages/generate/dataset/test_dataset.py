@@ -1,0 +1,458 @@
+"""Rows as trials: what fields mean, which rows are asked, and what is refused."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from stages.generate import Entry, TaskError, expand
+from stages.generate.base import Cell
+from stages.generate.stream import Stream
+from tests.stages.generate.dataset.support import DATASET, cell, trials, write_csv, write_jsonl
+
+ROOT = Path(__file__).parents[4]
+HOSTILE = st.text(st.characters(codec="utf-8"), min_size=1, max_size=15).filter(str.strip)
+IN_FILES = settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+
+
+def one(tmp_path: Path, row: dict[str, Any], **params: Any) -> Any:
+    return cell(write_jsonl(tmp_path / "one.jsonl", [row]), **params).trial(0)
+
+
+def problem(tmp_path: Path, rows: list[Any], **params: Any) -> TaskError:
+    with pytest.raises(TaskError) as caught:
+        cell(write_jsonl(tmp_path / "bad.jsonl", rows), **params)
+    return caught.value
+
+
+# ---- which rows
+
+
+ROWS = [
+    {"prompt": f"q{i}", "answer": f"a{i}", "split": "test" if i % 3 else "dev", "meta": {"level": i % 2}}
+    for i in range(50)
+]
+
+
+def test_trial__each_row_comes_once_in_an_order_of_the_seed(tmp_path: Path) -> None:
+    path = write_jsonl(tmp_path / "a.jsonl", ROWS)
+    orders = [[trial.extras["row"] for trial in trials(cell(path, seed=seed))] for seed in (1, 2)]
+
+    assert [sorted(order) for order in orders] == [list(range(1, 51))] * 2
+    assert orders[0] != orders[1] != list(range(1, 51))
+    assert [trial.extras["row"] for trial in trials(cell(path, order="file"))] == list(range(1, 51))
+
+
+def test_trial__beyond_the_rows_is_refused(tmp_path: Path) -> None:
+    source = cell(write_jsonl(tmp_path / "a.jsonl", ROWS))
+
+    assert source.size == 50
+    for index in (50, -1):
+        with pytest.raises(TaskError, match=f"no trial {index}: task 'dataset' has 50 different trials"):
+            source.trial(index)
+
+
+@pytest.mark.parametrize(
+    ("where", "kept"),
+    [
+        ({"split": "test"}, 33),
+        ({"split": ["test", "dev"]}, 50),
+        ({"split": "test", "meta.level": 1}, 17),
+        ({"meta.level": "0"}, 25),
+    ],
+)
+def test_where__keeps_rows_with_the_values(tmp_path: Path, where: dict[str, Any], kept: int) -> None:
+    source = cell(write_jsonl(tmp_path / "a.jsonl", ROWS), where=where)
+
+    assert source.size == kept == len({trial.prompt for trial in trials(source)})
+
+
+def test_where__rows_left_out_may_lack_fields(tmp_path: Path) -> None:
+    path = write_jsonl(tmp_path / "a.jsonl", [*ROWS, {"split": "train", "prompt": "x"}])
+
+    assert cell(path, where={"split": "test"}).size == 33
+    with pytest.raises(TaskError, match="row 51"):
+        cell(path)
+
+
+def test_where__is_canonical_and_takes_part_in_the_identity(tmp_path: Path) -> None:
+    path = write_jsonl(tmp_path / "a.jsonl", ROWS)
+    one_way = cell(path, where={"split": "test", "meta.level": 1})
+    other_way = cell(path, where={"meta.level": [1], "split": ["test"]})
+
+    assert one_way == other_way
+    assert one_way.plain_params["where"] == {"meta.level": [1], "split": ["test"]}
+    assert one_way.id != cell(path).id
+    assert type(one_way.params).model_validate(one_way.plain_params) == one_way.params
+
+
+def test_expand__makes_a_point_of_each_selection(tmp_path: Path) -> None:
+    path = write_jsonl(tmp_path / "a.jsonl", ROWS)
+    grid = {"file": str(path), "where": [{"split": "test"}, {"split": "dev"}], "exact": [["case"], "unicode"]}
+
+    points = expand(DATASET, [Entry(grid=grid, tiers=("all",))])
+
+    assert len(points) == 4
+    with pytest.raises(TaskError, match=r"kind must be one of choice, number, text, json, got 'essay'"):
+        expand(DATASET, [Entry(grid={"file": "a.csv", "kind": "essay"})])
+    with pytest.raises(TaskError, match="file must be the path of a JSONL, CSV or Parquet file"):
+        expand(DATASET, [Entry(points=[{"kind": "text"}])])
+
+
+SCRIPT = """
+import sys
+from tests.stages.generate.dataset.support import cell, trials
+print(repr(trials(cell(sys.argv[1], options="options"))))
+"""
+
+
+def test_trial__same_in_another_process(tmp_path: Path) -> None:
+    rows = [{"prompt": f"q{i}", "options": [f"x{i}", f"y{i}", f"z{i}"], "answer": 0} for i in range(40)]
+    path = write_jsonl(tmp_path / "a.jsonl", rows)
+    environment = os.environ | {"PYTHONHASHSEED": "77", "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-c", SCRIPT, str(path)]
+
+    out = subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout
+
+    assert out == repr(trials(cell(path, options="options"))) + "\n"
+
+
+# ---- options
+
+
+@IN_FILES
+@given(
+    options=st.lists(HOSTILE, min_size=2, max_size=9, unique_by=str.strip),
+    question=HOSTILE,
+    data=st.data(),
+)
+def test_options__shuffling_keeps_the_truth(
+    tmp_path: Path, options: list[str], question: str, data: st.DataObject
+) -> None:
+    right = data.draw(st.integers(0, len(options) - 1))
+    row = {"prompt": question, "options": options, "answer": right}
+    trial = one(tmp_path, row, options="options", answer_is="index", seed=data.draw(st.integers(0, 99)))
+    choices = trial.extras["choices"]
+
+    assert sorted(choices) == sorted(option.strip() for option in options)
+    assert choices[trial.options.index(trial.answer)] == options[right].strip()
+    assert trial.guess_chance == 1 / len(options)
+    assert all(
+        f"\n{name}) {text}\n" in trial.prompt for name, text in zip(trial.options, choices, strict=True)
+    )
+
+
+def test_options__every_place_is_as_likely_for_the_right_one(tmp_path: Path) -> None:
+    rows = [{"prompt": f"q{i}", "options": list("wxyz"), "answer": "w"} for i in range(2000)]
+    places = Counter(
+        trial.answer for trial in trials(cell(write_jsonl(tmp_path / "a.jsonl", rows), options="options"))
+    )
+
+    assert all(abs(places[letter] / 2000 - 0.25) < 0.045 for letter in "ABCD")
+
+
+@pytest.mark.parametrize(
+    ("row", "params"),
+    [
+        ({"options": ["no", "yes"], "answer": "yes"}, {"options": "options"}),
+        ({"options": ["no", "yes"], "answer": "B"}, {"options": "options"}),
+        ({"options": ["no", "yes"], "answer": "b"}, {"options": "options", "answer_is": "letter"}),
+        ({"options": ["no", "yes"], "answer": 1}, {"options": "options", "answer_is": "index"}),
+        ({"options": ["no", "yes"], "answer": "2"}, {"options": "options", "answer_is": "number"}),
+        ({"options": ["no", "yes"], "answer": ["yes"]}, {"options": "options"}),
+        ({"choices": {"text": ["no", "yes"]}, "answer": "B"}, {"options": "choices.text"}),
+        ({"A": "no", "B": "yes", "answer": "B"}, {"options": ["A", "B"]}),
+        ({"o": {"1": "no", "2": "yes"}, "answer": "yes"}, {"options": ["o.1", "o.2"]}),
+    ],
+)
+def test_options__answers_are_named_in_many_ways(
+    tmp_path: Path, row: dict[str, Any], params: dict[str, Any]
+) -> None:
+    trial = one(tmp_path, {"prompt": "Well?", **row}, option_order="file", **params)
+
+    assert trial.extras["choices"] == ["no", "yes"]
+    assert (trial.options, trial.answer) == (("A", "B"), "B")
+
+
+def test_options__csv_lists_are_json(tmp_path: Path) -> None:
+    rows = [{"prompt": "q", "options": ["x, y", "z"], "answer": "z"}]
+
+    trial = cell(write_csv(tmp_path / "a.csv", rows), options="options", option_order="file").trial(0)
+
+    assert trial.extras["choices"] == ["x, y", "z"]
+
+
+def test_options__are_left_out_of_open_questions(tmp_path: Path) -> None:
+    row = {"prompt": "2 + 3?", "options": ["4", "5"], "answer": "B"}
+    trial = one(tmp_path, row, options="options", kind="number")
+
+    assert (trial.answer, trial.options, trial.guess_chance) == ("5", (), 0)
+    assert "4" not in trial.prompt
+
+
+@pytest.mark.parametrize(
+    ("row", "params", "message"),
+    [
+        ({"options": ["a", "b"], "answer": "c"}, {}, "'c', which is none of the 2 options"),
+        ({"options": ["a", "b"], "answer": 2}, {}, "say answer_is: number"),
+        ({"options": ["a", "b"], "answer": "C"}, {"answer_is": "letter"}, "none of the 2 options by letter"),
+        ({"options": ["1", "0"], "answer": "1"}, {}, "one option's text and another's letter or index"),
+        ({"options": ["a", "b"], "answer": 1}, {}, "whether they count from 0"),
+        ({"options": ["a"], "answer": "a"}, {}, "from 2 to 100 options, not 1"),
+        ({"options": [str(i) for i in range(101)], "answer": "a"}, {}, "from 2 to 100 options, not 101"),
+        ({"options": [], "answer": "a"}, {}, "options, not 0"),
+        ({"options": ["a", "a "], "answer": "a"}, {}, "stands there twice"),
+        ({"options": ["a", ""], "answer": "a"}, {}, "empty or stands there twice"),
+        ({"options": ["a", {}], "answer": "a"}, {}, "must hold a text or a number"),
+        ({"options": "ab", "answer": "a"}, {}, r"must hold a list .* \[\[A, B, C\]\]"),
+        ({"options": ["a", "b"], "answer": ["a", "b"]}, {}, "names several options"),
+        ({"options": ["a", "b"], "answer": {"x": 1}}, {}, "must hold a text or a number"),
+    ],
+)
+def test_options__bad_ones_are_refused(
+    tmp_path: Path, row: dict[str, Any], params: dict[str, Any], message: str
+) -> None:
+    error = problem(tmp_path, [{"prompt": "q", **row}], options="options", **params)
+
+    assert re.search(message, str(error)), str(error)
+
+
+# ---- answers
+
+
+@pytest.mark.parametrize(
+    ("kind", "reference", "right", "wrong"),
+    [
+        ("number", 72, ["72", "$72.00", "so 3 * 24 = 72"], ["73", "none"]),
+        ("number", "1,234.50", ["1234.5"], ["12345"]),
+        ("number", ["1/2", 0.25], ["0.5", "2/8"], ["0.75"]),
+        ("text", ["Paris", "City of Paris"], ["paris.", "the City of Paris"], ["London"]),
+        ("text", "007", ["007"], ["7"]),
+        ("text", True, ["True"], ["false"]),
+        ("json", {"a": [1, 2]}, ['{"a": [1.0, 2]}', '```json\n{\n"a": [1,2]}\n```'], ['{"a": [2, 1]}']),
+        ("json", '[1, "x"]', ['[1,"x"]'], ["[1]"]),
+        ("json", False, ["false"], ["0", "null"]),
+    ],
+)
+def test_grade__compares_by_kind(
+    tmp_path: Path, kind: str, reference: Any, right: list[str], wrong: list[str]
+) -> None:
+    source = cell(write_jsonl(tmp_path / "a.jsonl", [{"prompt": "q", "answer": reference}]), kind=kind)
+    trial = source.trial(0)
+
+    def is_right(answer: str) -> bool:
+        parsed = source.parse(f"Thinking.\nAnswer: {answer}", trial)
+        return parsed is not None and source.grade(parsed, trial)
+
+    assert all(map(is_right, right))
+    assert not any(map(is_right, wrong))
+    assert source.grade(trial.answer, trial)
+
+
+def test_grade__tolerances(tmp_path: Path) -> None:
+    source = cell(
+        write_jsonl(tmp_path / "a.jsonl", [{"prompt": "q", "answer": "9.81"}]),
+        kind="number",
+        tolerance=0.05,
+        relative_tolerance=0.001,
+    )
+
+    assert source.grade("9.86", source.trial(0))
+    assert not source.grade("9.8601", source.trial(0))
+
+
+@IN_FILES
+@given(answer=HOSTILE, kind=st.sampled_from(["text", "number", "json"]), reply=HOSTILE)
+def test_answers__a_reference_is_read_back_or_refused(
+    tmp_path: Path, answer: str, kind: str, reply: str
+) -> None:
+    path = write_jsonl(tmp_path / "a.jsonl", [{"prompt": "q", "answer": answer}])
+    try:
+        source = cell(path, kind=kind)
+    except TaskError as error:
+        told = str(error)
+    else:
+        told = ""
+    if told:
+        assert "row 1 (line 1): field 'answer'" in told
+        return
+    trial = source.trial(0)
+
+    parsed = source.parse(f"Answer: {trial.answer}", trial)
+
+    assert parsed == trial.answer
+    assert source.grade(parsed, trial)
+    source.parse(reply, trial)
+
+
+def test_answers__what_stands_before_a_mark_is_cut_off(tmp_path: Path) -> None:
+    row = {"prompt": "q", "answer": "48/2 = <<48/2=24>>24 clips.\n#### 72"}
+
+    assert one(tmp_path, row, kind="number", answer_after="####").answer == "72"
+    assert "holds '48/2" in str(problem(tmp_path, [row], kind="number"))
+
+
+@pytest.mark.parametrize(
+    ("kind", "answer", "message"),
+    [
+        ("number", "twelve", "kind number needs one number"),
+        ("number", "3 or 4", "kind number needs one number"),
+        ("text", "two\nlines", "kind text compares one line of at most 250"),
+        ("text", "x" * 251, "at most 250 characters"),
+        ("text", ["a"] * 1001, "from 1 to 1000 answers"),
+        ("text", [], "from 1 to 1000 answers"),
+        ("text", {"a": 1}, "must hold a text or a number"),
+        ("json", "Paris", "must hold JSON"),
+        ("json", ["x" * 5001], "at most 5000 characters"),
+        ("text", "\ud800", "surrogate"),
+    ],
+)
+def test_answers__bad_references_are_refused(tmp_path: Path, kind: str, answer: Any, message: str) -> None:
+    error = problem(tmp_path, [{"prompt": "q", "answer": answer}], kind=kind)
+
+    assert message in str(error)
+    assert error.field == "answer"
+
+
+# ---- prompts and what is carried along
+
+
+def test_prompt__states_the_format_unless_told_otherwise(tmp_path: Path) -> None:
+    row = {"prompt": "Why?\n", "answer": "7"}
+
+    assert one(tmp_path, row).prompt == "Why?\n\nEnd with a last line of the form\nAnswer: <text>"
+    assert one(tmp_path, row, kind="json").prompt.endswith("Answer: <JSON>")
+    assert one(tmp_path, row, instruction="").prompt == "Why?"
+    assert one(tmp_path, row, instruction="Be brief.").prompt == "Why?\n\nBe brief."
+
+
+def test_template__fills_in_fields_once(tmp_path: Path) -> None:
+    row = {"q": {"text": "{answer} {{"}, "n": 7, "answer": "x"}
+    trial = one(tmp_path, row, template="{{{n}}} {q.text} { n }", instruction="")
+
+    assert trial.prompt == "{7} {answer} {{ 7"
+    with pytest.raises(ValidationError, match="a brace itself is doubled"):
+        DATASET.Params(file="a.csv", template="{n")
+
+
+def test_extras__carry_what_is_not_evaluated_here(tmp_path: Path) -> None:
+    row = {"prompt": "Write a poem.", "name": 7, "checks": [{"contains": "rose"}], "guide": "Is it good?"}
+    source = cell(
+        write_jsonl(tmp_path / "a.jsonl", [row]), answer="", id="name", assertions="checks", rubric="guide"
+    )
+    trial = source.trial(0)
+
+    assert trial.prompt == "Write a poem."
+    assert trial.answer == ""
+    assert trial.extras == {
+        "row": 1,
+        "id": "7",
+        "assertions": [{"contains": "rose"}],
+        "rubric": "Is it good?",
+    }
+    assert source.parse(" A rose. ", trial) == "A rose."
+    assert not source.grade("A rose.", trial)
+    hash(trial)
+
+
+@pytest.mark.parametrize("checks", [[], ["x"], "x", {"a": 1}])
+def test_extras__assertions_are_objects(tmp_path: Path, checks: Any) -> None:
+    error = problem(tmp_path, [{"prompt": "q", "answer": "a", "checks": checks}], assertions="checks")
+
+    assert "field 'checks' must hold a list of JSON objects" in str(error)
+
+
+def test_generate__draws_any_row(tmp_path: Path) -> None:
+    source = cell(write_jsonl(tmp_path / "a.jsonl", ROWS))
+
+    assert len({DATASET.generate(source.params, Stream(i)).prompt for i in range(300)}) > 40
+
+
+# ---- what is refused when a sweep is planned
+
+
+def test_resolve__names_unknown_columns(tmp_path: Path) -> None:
+    rows = [{"question": "q", "answer": "a", "meta": {"level": 1}}]
+
+    error = problem(tmp_path, rows, prompt="qestion")
+    assert (
+        str(error)
+        == "prompt names the unknown column 'qestion'. Did you mean 'question'? Columns: question, answer, meta"
+    )
+    assert (error.field, error.value) == ("prompt", "qestion")
+    assert "template names the unknown column 'q'" in str(problem(tmp_path, rows, template="{question} {q}"))
+    assert "where names the unknown column 'split'" in str(
+        problem(tmp_path, rows, prompt="question", where={"split": 1})
+    )
+    assert "to which nothing leads" in str(problem(tmp_path, rows, prompt="meta.text"))
+    assert "no row" in str(problem(tmp_path, rows, prompt="question", where={"meta.level": 2}))
+
+
+@pytest.mark.parametrize("lack", [{}, {"answer": None}, {"answer": ""}, {"answer": " "}])
+def test_resolve__names_the_row_that_lacks_a_field(tmp_path: Path, lack: dict[str, Any]) -> None:
+    path = tmp_path / "a.jsonl"
+    write_jsonl(path, [{"prompt": "q", "answer": "a"}, {"prompt": "r", **lack}, {"prompt": "s"}])
+    path.write_text("\n" + path.read_text())
+
+    with pytest.raises(TaskError) as caught:
+        cell(path)
+
+    assert str(caught.value) == (
+        f"{path}, row 2 (line 3): no value in field 'answer'; fill it in or remove the row "
+        "(1 other row has problems, too)"
+    )
+    assert (caught.value.field, caught.value.value) == ("answer", "answer")
+
+
+def test_resolve__refuses_surrogates_and_long_prompts(tmp_path: Path) -> None:
+    assert "no character" in str(problem(tmp_path, [{"prompt": "a\udc00", "answer": "x"}]))
+    assert "1,000,001 characters" in str(problem(tmp_path, [{"prompt": "a" * 1_000_001, "answer": "x"}]))
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"file": " "}, "must be the path"),
+        ({"kind": "choice"}, "kind choice needs options"),
+        ({"answer": ""}, "answer may be empty only"),
+        ({"answer": "", "rubric": "r", "options": "o"}, "answer may be empty only"),
+        ({"options": ["A"]}, "two or more different fields"),
+        ({"options": ["A", "A"]}, "two or more different fields"),
+        ({"sha256": "abc"}, "sha256"),
+        ({"where": {"a": {"b": 1}}}, "where"),
+        ({"where": "split"}, "where"),
+        ({"exact": "spelling"}, "exact"),
+        ({"tolerance": -1}, "tolerance"),
+        ({"format": "xlsx"}, "format"),
+    ],
+)
+def test_params__bad_ones_are_refused(params: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        DATASET.Params(**{"file": "a.csv"} | params)
+
+
+def test_params__options_make_it_a_choice() -> None:
+    assert DATASET.Params(file="a.csv", options="o").kind == "choice"  # type: ignore[attr-defined]
+    assert DATASET.Params(file="a.csv", options="o", kind="text").kind == "text"  # type: ignore[attr-defined]
+    assert DATASET.Params(file="a.csv", exact=["unicode", "case"]) == DATASET.Params(
+        file="a.csv", exact=["case", "unicode", "case"]
+    )
+
+
+def test_resolve__is_stable(tmp_path: Path) -> None:
+    params = cell(write_jsonl(tmp_path / "a.jsonl", ROWS)).params
+
+    assert DATASET.resolve(params) == params
+    assert Cell(DATASET, params, 1).difficulty == 1

@@ -1,0 +1,326 @@
+"""Readers of numbers, texts, JSON values and choices."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stages.generate.dataset.choices import read_choice
+from stages.generate.dataset.kinds import (
+    READERS,
+    Comparison,
+    comparable,
+    json_text,
+    number_text,
+    only_number,
+    read_json,
+    read_number,
+    read_text,
+    same_number,
+)
+from tests.strategies import hostile_text
+
+PLAIN = Comparison()
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("Answer: 42", "42"),
+        ("Answer: -3.50", "-3.5"),
+        ("Answer: −3.50 km", "-3.5"),
+        ("Answer: +7.", "7"),
+        ("Answer: .25", "0.25"),
+        ("Answer: $1,234,567.80", "1234567.8"),
+        ("Answer: 1_000", "1000"),
+        ("Answer: 50%", "50"),
+        ("Answer: 12\\%", "12"),
+        ("Answer: 6.02e23", "602" + "0" * 21),
+        ("Answer: 1.5 × 10^{-3}", "0.0015"),
+        ("Answer: $2 \\times 10^3$", "2000"),
+        ("Answer: 6/8", "0.75"),
+        ("Answer: 2/6", "1/3"),
+        ("Answer: $\\frac{10}{4}$", "2.5"),
+        ("\\boxed{\\frac{2}{3}}", "2/3"),
+        ("Answer: x = 5", "5"),
+        ("Answer: 3 + 4 = 7", "7"),
+        ("First 3. Answer: 4. No, wait.\nAnswer: 5", "5"),
+        ("It takes 3 days and 4 hours", "4"),
+        ("**Answer:** **18** dollars", "18"),
+        ("Answer: minus 8", "-8"),
+        ("Answer: 5km", "5"),
+        ("Answer: 5 or 6", None),
+        ("Answer: 1/0", None),
+        ("Answer: 1.2.3", None),
+        ("Answer: 2024/05/01", None),
+        ("Answer: 1,23", None),
+        ("Answer: 2^10", None),
+        ("Answer: H2O", None),
+        ("Answer: " + "9" * 401, None),
+        ("none", None),
+    ],
+)
+def test_read_number__reads_usual_forms(text: str, number: str | None) -> None:
+    assert read_number(text) == number
+
+
+@given(value=st.fractions(max_denominator=10**6))
+def test_read_number__reads_what_number_text_writes(value: Fraction) -> None:
+    text = number_text(value)
+
+    assert read_number(f"Answer: {text}") == text
+    assert Fraction(text) == value
+    assert only_number(text) == text
+
+
+@given(
+    value=st.decimals(allow_nan=False, allow_infinity=False, places=6, min_value=-(10**12), max_value=10**12)
+)
+def test_read_number__agrees_with_decimals(value: Any) -> None:
+    for text in (str(value), f"{value:,}", f"{value:.6e}" if abs(value) < 10 else str(value)):
+        found = read_number(f"Answer: {text}")
+        assert found is not None
+        assert Fraction(found) == Fraction(text.replace(",", ""))
+
+
+def test_same_number__tolerances_are_exact_and_the_larger_one_counts() -> None:
+    absolute = Comparison(tolerance=Fraction("0.1"))
+    relative = Comparison(relative=Fraction("0.01"))
+
+    assert same_number("0.4", "0.3", absolute)
+    assert not same_number("0.4000001", "0.3", absolute)
+    assert same_number("-101", "-100", relative)
+    assert not same_number("101.1", "100", relative)
+    assert same_number("1/3", "1/3", PLAIN)
+    assert not same_number("0.333333", "1/3", PLAIN)
+    assert same_number("101", "100", Comparison(tolerance=Fraction("0.1"), relative=Fraction("0.01")))
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("Answer: Paris", "paris"),
+        ("**Answer:** *The  Eiffel Tower*.", "eiffel tower"),
+        ("Answer: “Zürich”", "zürich"),
+        ("Answer: ﬁne", "fine"),
+        ("Answer:\n\nU.S. Post-Office\nDone.", "us post office"),
+        ("Answer: a\nNo.\nAnswer: b", "b"),
+        ("\\boxed{\\text{New York}}", "new york"),
+        ("Paris.", "paris"),
+        ("Thinking aloud.\nParis", None),
+        ("I do not know.", None),
+        ("Answer: <text>", None),
+        ("Answer: <b>", "<b>"),
+        ("Answer: -5", "-5"),
+        ("Answer: C++", "c++"),
+        ("Answer: 3.5", "3.5"),
+        ("Answer: !", "!"),
+        ("Answer: " + "x" * 301, None),
+    ],
+)
+def test_read_text__gives_what_is_compared(text: str, answer: str | None) -> None:
+    assert read_text(text) == answer
+
+
+@pytest.mark.parametrize(
+    ("strict", "one", "other"),
+    [
+        ("case", "Paris", "paris"),
+        ("whitespace", "x  y", "x y"),
+        ("punctuation", "it's", "its"),
+        ("articles", "the cat", "cat"),
+        ("unicode", "ｘ９", "x9"),
+    ],
+)
+def test_comparable__exact_flags_keep_one_difference_each(strict: str, one: str, other: str) -> None:
+    flags = frozenset({"case", "whitespace", "punctuation", "articles", "unicode"})
+
+    assert comparable(one, frozenset()) == comparable(other, frozenset())
+    assert comparable(one, flags - {strict}) == comparable(other, flags - {strict})
+    assert comparable(one, frozenset({strict})) != comparable(other, frozenset({strict}))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [("-5", "5"), ("3.5", "35"), ("C++", "C"), ("x-y", "x+y"), ("1,5", "15")]
+)
+def test_comparable__keeps_what_matters(one: str, other: str) -> None:
+    assert comparable(one, frozenset()) != comparable(other, frozenset())
+
+
+@settings(max_examples=300)
+@given(text=st.text(max_size=40))
+def test_comparable__is_stable(text: str) -> None:
+    once = comparable(text, frozenset())
+
+    assert comparable(once, frozenset()) == once
+
+
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(10**12), 10**12)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=12),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=6), inner, max_size=4),
+    max_leaves=8,
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(value=JSON, indent=st.sampled_from([None, 2]), fence=st.booleans())
+def test_read_json__reads_any_value_in_any_layout(value: Any, indent: int | None, fence: bool) -> None:
+    written = json.dumps(value, indent=indent)
+    text = f"So [1] it is {{2}}.\nAnswer: ```json\n{written}\n```" if fence else f"Answer: {written}"
+
+    assert read_json(text) == json_text(value)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ('Answer: {"b": 1.0, "a": [true, null]}', '{"a": [true, null], "b": 1}'),
+        ('Answer: {"note": "the answer is: 5", "n": 1}', '{"n": 1, "note": "the answer is: 5"}'),
+        ('Answer: 1\nAnswer: {"x": "Answer: 2"}', '{"x": "Answer: 2"}'),
+        ("Answer: [1]\nAnswer: [2]", "[2]"),
+        ("It is [1], no, ```json\n[2, 3]\n``` as said.", "[2, 3]"),
+        ("**Answer:** `15`.", "15"),
+        ("Answer: 15 apples", "15"),
+        ("Answer: 15-3", None),
+        ("Answer: Paris", None),
+        ("Answer: {'a': 1}", None),
+        ("Answer: NaN", None),
+        ("Answer: 1e999", None),
+    ],
+)
+def test_read_json__takes_the_last_answer(text: str, found: str | None) -> None:
+    assert read_json(text) == found
+
+
+def test_read_json__truth_is_not_one() -> None:
+    assert read_json("Answer: true") != read_json("Answer: 1") == read_json("Answer: 1.0")
+    assert json_text({"a": float("inf")}) is None
+    assert json_text({1, 2}) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[" * 50_000,
+        '{"a":' * 50_000,
+        "[1," * 20_000,
+        "Answer: " * 20_000,
+        '"' * 50_000,
+        "1/" * 30_000,
+        "1'111" * 20_000,
+        "9" * 100_000,
+        "(A) " * 30_000,
+        "A or " * 30_000,
+        "'" * 50_000,
+    ],
+)
+def test_readers__are_quick_on_hostile_texts(text: str) -> None:
+    import time
+
+    start = time.process_time()
+    for reader in READERS.values():
+        reader(text, PLAIN)
+    read_choice(text, "ABCD", ["a drum", "a lamp", "[1,", "9"])
+
+    assert time.process_time() - start < 2
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    text=hostile_text(),
+    options=st.lists(st.text(min_size=1, max_size=8), min_size=2, max_size=6, unique=True),
+)
+def test_readers__never_raise(text: str, options: list[str]) -> None:
+    for reader in READERS.values():
+        answer = reader(text, PLAIN)
+        assert answer is None or answer
+    assert read_choice(text, "ABCDEF"[: len(options)], options) in (None, *"ABCDEF")
+
+
+OPTIONS = ["a drum", "the lamp", "drum kit", "42"]
+
+
+@pytest.mark.parametrize(
+    ("text", "label"),
+    [
+        ("Answer: C", "C"),
+        ("Answer: c", "C"),
+        ("Answer: (C)", "C"),
+        ("Answer: **C**", "C"),
+        ("Answer: C.", "C"),
+        ("Answer: C) drum kit", "C"),
+        ("Answer: C: drum kit", "C"),
+        ("Answer: C - because it is loud", "C"),
+        ("Answer: C (drum kit)", "C"),
+        ("Answer: C drum kit", "C"),
+        ("The answer is option C.", "C"),
+        ("The correct answer is (C) drum kit", "C"),
+        ("$\\boxed{C}$", "C"),
+        ("\\boxed{\\text{C}}", "C"),
+        ("Answer: drum kit", "C"),
+        ("Answer: Drum Kit!", "C"),
+        ("Answer: a drum", "A"),
+        ("Answer: the drum kit, of course", "C"),
+        ("Answer: 42", "D"),
+        ("Answer: A\nHm, no.\nAnswer: B", "B"),
+        ("### Answer\n\nB", "B"),
+        ("B", "B"),
+        ("(B)", "B"),
+        ("I compare.\n\n**B) the lamp**", "B"),
+        ("Clearly option A is wrong, so I choose option B here", "B"),
+        ("It must be the lamp.", "B"),
+        ("Answer: A or B", None),
+        ("Answer: A and C", None),
+        ("Answer: A, B", None),
+        ("Answer: (A)/(B)", None),
+        ("Answer: E", None),
+        ("Answer: <letter>", None),
+        ("I do not know.", None),
+        ("A good question, I cannot tell.", None),
+        ("", None),
+    ],
+)
+def test_read_choice__reads_labels_and_texts(text: str, label: str | None) -> None:
+    assert read_choice(text, "ABCD", OPTIONS) == label
+
+
+def test_read_choice__a_label_counts_more_than_anothers_text() -> None:
+    assert read_choice("Answer: 2", "123", ["2", "3", "1"]) == "2"
+    assert (
+        read_choice("Answer: 12) dozen", [str(i) for i in range(1, 13)], [f"o{i}" for i in range(12)]) == "12"
+    )
+
+
+def test_read_choice__tells_options_apart_by_case_only_where_needed() -> None:
+    assert read_choice("Answer: p", "XYZ", ["P", "p", "q"]) == "Y"
+    assert read_choice("Answer: Q", "XYZ", ["P", "p", "q"]) == "Z"
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    options=st.lists(st.text(min_size=1, max_size=12), min_size=2, max_size=8, unique=True),
+    frame=st.sampled_from(
+        ["Answer: {}", "**Answer:** {}", "The answer is {}.", "$\\boxed{{{}}}$", "{}", "Answer: ({})"]
+    ),
+    data=st.data(),
+)
+def test_read_choice__every_label_is_read_whatever_the_options(
+    options: list[str], frame: str, data: st.DataObject
+) -> None:
+    from stages.generate.dataset.rows import labels
+
+    names = labels(options)
+    name = data.draw(st.sampled_from(names))
+    if frame == "{}" and name in options and options.index(name) != names.index(name):
+        return  # bare numbers, of which one is another option's text
+
+    assert read_choice(frame.format(name), names, options) == name

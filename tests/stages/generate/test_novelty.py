@@ -1,0 +1,30 @@
+"""Prompts that occurred before."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stages.generate import TASKS, Cell
+from stages.generate.novelty import repeated
+
+
+@given(st.lists(st.text(max_size=2)))
+def test_repeated__flags_all_but_the_first_of_equal_prompts(prompts):
+    flags = repeated(prompts).tolist()
+
+    assert flags == [int(text in prompts[:i]) for i, text in enumerate(prompts)]
+
+
+def test_repeated__takes_text_that_is_no_valid_unicode():
+    assert repeated(["\ud800", "\ud800", ""]).tolist() == [0, 1, 0]
+
+
+def test_repeated__a_small_cell_repeats_and_a_longer_sample_keeps_the_flags():
+    task = TASKS["brackets"]
+    cell = Cell(task, task.Params(length=1, max_depth=1), 42)
+    prompts = [cell.trial(i).prompt for i in range(400)]
+
+    flags = repeated(prompts)
+
+    assert 0 < flags.sum() < 400
+    assert (repeated(prompts[:100]) == flags[:100]).all()
+    assert 400 - flags.sum() == len(set(prompts))
