@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from flows.plan import Plan
 from stages.outcome import Status
 from storage.cube import Region
 
@@ -37,8 +36,10 @@ class Block:
     """The unit of inference: some trials of one model. What tasks pass on instead of prompts."""
 
     window: Window
+    generation: int
+    """Of the region's newest receipt when the block was cut."""
     index: int
-    """Number within the region and run."""
+    """Number within the region and generation."""
     positions: IntArray
     """Flat positions in the window."""
 
@@ -51,19 +52,19 @@ class Block:
     def key(self) -> tuple[int, ...]:
         """A hashable name, unique within one run."""
         region = self.window.region
-        return (region.model, region.trial, region.repeat, self.index)
+        return (region.model, region.trial, region.repeat, self.generation, self.index)
 
 
-def window_of(plan: Plan, region: Region, chunks: dict[str, int]) -> Window:
-    """The window of a region at the plan's sizes."""
+def window_of(sizes: Mapping[str, int], region: Region, chunks: Mapping[str, int]) -> Window:
+    """The window of a region at the cube's sizes."""
     first_trial, first_repeat = region.trial * chunks["trial"], region.repeat * chunks["repeat"]
-    trials = min(chunks["trial"], plan.trials - first_trial)
-    repeats = min(chunks["repeat"], plan.repeats - first_repeat)
-    return Window(region, (len(plan.tasks), plan.slots, trials, repeats), first_trial, first_repeat)
+    trials = min(chunks["trial"], sizes["trial"] - first_trial)
+    repeats = min(chunks["repeat"], sizes["repeat"] - first_repeat)
+    return Window(region, (sizes["task"], sizes["params"], trials, repeats), first_trial, first_repeat)
 
 
 def pending_positions(
-    window: Window, valid: npt.NDArray[np.bool_], status: npt.NDArray[np.uint8] | None
+    window: Window, wanted: npt.NDArray[np.bool_], status: npt.NDArray[np.uint8] | None
 ) -> IntArray:
     """Flat positions still to do, first trials of all cells first, so that partial data covers every cell.
 
@@ -71,12 +72,12 @@ def pending_positions(
     ----------
     window
         The region's window.
-    valid
-        Which slots exist, shape (task, params).
+    wanted
+        Which trials are to be measured, in the window's shape.
     status
         Status of the region as stored, in the window's shape; None where nothing is stored.
     """
-    todo = np.broadcast_to(valid[:, :, None, None], window.shape)
+    todo = wanted
     if status is not None:
         todo = todo & ((status == Status.MISSING) | (status == Status.TRANSPORT))
     positions = np.flatnonzero(todo)
@@ -86,8 +87,8 @@ def pending_positions(
     return positions[np.argsort(rank[positions], kind="stable")]
 
 
-def cut_blocks(window: Window, positions: IntArray, size: int) -> Iterator[Block]:
+def cut_blocks(window: Window, generation: int, positions: IntArray, size: int) -> Iterator[Block]:
     """Cut positions into blocks of about `size` trials."""
     count = -(-len(positions) // size)
     for index, part in enumerate(np.array_split(positions, count) if count else ()):
-        yield Block(window, index, part)
+        yield Block(window, generation, index, part)

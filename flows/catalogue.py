@@ -56,9 +56,10 @@ def sample_trials(task: Task, params: Mapping[str, Any], count: int, seed: int) 
     TaskError
         If a parameter is unknown or out of range.
     """
-    (point,) = expand(task, [Entry(grid=None, points=[dict(params)], tiers=("sample",))])
+    chosen = dict(params) or task.example().canonical()
+    (point,) = expand(task, [Entry(grid=None, points=[chosen], tiers=("sample",))])
     cell = Cell(task, point.params, seed)
-    return (cell.trial(index) for index in range(count))
+    return (cell.trial(index) for index in range(count if cell.size is None else min(count, cell.size)))
 
 
 def _allowed(field: Mapping[str, Any]) -> str:

@@ -24,12 +24,14 @@ import numpy as np
 import numpy.typing as npt
 from distributed import get_worker, secede
 
-from flows.blocks import Block, Window
+from flows.blocks import Block, Window, window_of
 from flows.events import TALLY, BlockDone, as_message, topic
 from flows.worker import Prepared, Workspace, workspace
+from stages.generate import Cell, Trial
+from stages.generate.novelty import repeated
 from stages.outcome import COMPLETED, Status
 from stages.process.outcome import Outcome, judge_trial
-from stages.process.reading import read_reply
+from stages.process.reading import Reading, read_reply
 from stages.record import Record
 from stages.score.counters import add_counters, count_trials
 from storage.cube import Region
@@ -77,6 +79,19 @@ def generate(run: str, block: Block) -> Order:
     prepared = work.prepare(block)
     asked = [i for i, item in enumerate(prepared) if work.cache.get(item.request.digest) is None]
     return Order(np.array(asked, dtype=np.int32))
+
+
+def mark(run: str, task: int) -> None:
+    """Find out which planned prompts of a task occurred before in their cell, once for all models."""
+    cube = workspace(run).cube
+    cube.refresh()
+    flags = cube.read_duplicates()[task]
+    planned = cube.read_planned("trial")[:, task].max(axis=0)
+    for slot, entry in enumerate(workspace(run).plan.tasks[task].cells):
+        count = int(planned[slot])
+        if (flags[slot, :count] > 1).any():
+            flags[slot, :count] = repeated(entry.cell.trial(i).prompt for i in range(count))
+    cube.write_duplicates(task, flags)
 
 
 def infer(run: str, block: Block, order: Order) -> Delivery:
@@ -129,12 +144,21 @@ def grade(work: Workspace, item: Prepared) -> Outcome | None:
     data = work.cache.get(item.request.digest)
     if data is None:
         return None
-    task = item.cell.task
     try:
         reading = read_reply(Record.decode(data))
     except ValueError:  # whole, but no record: whatever it is, it is no answer
         return None
-    return judge_trial(reading, item.trial.guess_chance, item.trial.answer, task.parse, task.grade)
+    return judge_reading(reading, item.cell, item.trial)
+
+
+def judge_reading(reading: Reading, cell: Cell, trial: Trial) -> Outcome:
+    """The outcome of one of a cell's trials."""
+    return judge_trial(
+        reading,
+        trial.guess_chance,
+        lambda text: cell.parse(text, trial),
+        lambda answer: cell.grade(answer, trial),
+    )
 
 
 def _columns(outcomes: Sequence[Outcome]) -> Arrays:
@@ -201,6 +225,7 @@ def write_region(
         Blocks graded since the region was last written.
     """
     work = workspace(run)
+    work.cube.refresh()  # it may have grown since this worker opened it
     arrays = _base(work, window, kept)
     causes: Counter[str] = Counter()
     for result in results:
@@ -208,15 +233,15 @@ def write_region(
         for name, column in result.arrays.items():
             arrays[name].reshape(-1)[result.positions] = column
     digest = work.cube.write_region(window.region, arrays)
-    valid = np.broadcast_to(work.plan.valid()[:, :, None, None], window.shape)
-    status = arrays["status"]
-    transport = int((valid & (status == Status.TRANSPORT)).sum())
-    missing = int((valid & (status == Status.MISSING)).sum())
+    planned, status = work.planned().mask(window), arrays["status"]
+    transport = int((planned & (status == Status.TRANSPORT)).sum())
+    missing = int((planned & (status == Status.MISSING)).sum())
     return Receipt(
         region=window.region,
         generation=generation,
         trials=window.shape[2],
         repeats=window.shape[3],
+        planned=int(planned.sum()),
         complete=not transport and not missing,
         transport=transport,
         missing=missing,
@@ -238,16 +263,29 @@ def _base(work: Workspace, window: Window, kept: tuple[int, int]) -> Arrays:
     return arrays
 
 
-def score(run: str, region: Region) -> npt.NDArray[np.float64]:
-    """Counters of a region, shape (task, params, counter), from what the cube holds."""
+def score(run: str, region: Region, marked: Sequence[None]) -> npt.NDArray[np.float64]:  # noqa: ARG001
+    """Counters of a region, shape (task, params, counter), from what the cube holds.
+
+    Parameters
+    ----------
+    marked
+        The tasks that compare prompts: they come first.
+    """
     work = workspace(run)
+    work.cube.refresh()
     price_prompt, price_completion = work.context.prices[region.model]
-    counters = count_trials(
-        work.cube.read_region(region), price_prompt=price_prompt, price_completion=price_completion
+    arrays = work.cube.read_region(region)
+    window = window_of(work.cube.sizes, region, work.cube.chunks)
+    trials = slice(window.first_trial, window.first_trial + window.shape[2])
+    return count_trials(
+        {
+            **arrays,
+            "duplicate": work.cube.read_duplicates(trials)[..., None],
+            "planned": work.planned().mask(window),  # an absent slot is no missing trial
+        },
+        price_prompt=price_prompt,
+        price_completion=price_completion,
     )
-    # Padding is the additive identity: an absent slot is not a missing trial.
-    counters[~work.plan.valid()] = 0.0
-    return counters
 
 
 def score_sum(parts: Sequence[npt.NDArray[np.float64]]) -> npt.NDArray[np.float64]:

@@ -6,6 +6,7 @@ the ledger. Every decision is made in one thread, from finished futures that arr
 
 from __future__ import annotations
 
+import itertools
 import math
 import queue
 import time
@@ -124,7 +125,7 @@ class _Lane:
                 return None
             self._region = _OpenRegion(task, task.generation, task.kept)
             self.opened.append(self._region)
-            self._blocks = cut_blocks(task.window, task.positions, self.budget.block_size)
+            self._blocks = cut_blocks(task.window, task.generation, task.positions, self.budget.block_size)
 
     def stop(self) -> None:
         """Give out no further block."""
@@ -145,6 +146,10 @@ class Driver:
         For each evaluation, how many blocks may be in flight; evaluations of one model have one budget.
     stale
         Evaluations whose counters in the cube are older than the ledger.
+    unmarked
+        Tasks whose prompts are to be compared with each other.
+    serials
+        Numbers for Dask's keys, different in all rounds of a run.
     """
 
     def __init__(
@@ -157,6 +162,8 @@ class Driver:
         tasks: Sequence[Iterator[RegionTask]],
         budgets: Sequence[Budget],
         stale: Sequence[int] = (),
+        unmarked: Sequence[int] = (),
+        serials: Iterator[int] | None = None,
         emit: Callable[[Event], None] = lambda _: None,
         flush_seconds: float = FLUSH_SECONDS,
     ) -> None:
@@ -172,9 +179,11 @@ class Driver:
         self._arrived: queue.SimpleQueue[tuple[Callable[[Future], None], Future]] = queue.SimpleQueue()
         self._scores: dict[Region, Future] = {}
         self._changed: set[int] = set(stale)
+        self._unmarked = list(unmarked)
+        self._marks: list[Future] = []
         self._analyzing: Future | None = None
         self._analyzed_at = time.monotonic()
-        self._serial = 0
+        self._serials = serials or itertools.count()
         self._halted_at = -math.inf
         self.stopped = False
         self.blocks = 0
@@ -189,6 +198,7 @@ class Driver:
             Whatever a task raised, storage errors above all. What is recorded by then stays recorded.
         """
         self._workers.look()
+        self._mark()
         self._top_up()
         while self._busy():
             self._lease.check()
@@ -204,6 +214,10 @@ class Driver:
             self._workers.look()
             self._analyze_due(last=True)
             self._take_arrived()
+
+    def _mark(self) -> None:
+        """Have prompts compared beside the inference; whatever counts waits for it."""
+        self._marks = [self._submit("generate", dag.mark, self._context.run, task) for task in self._unmarked]
 
     def stop(self) -> None:
         """Submit nothing more; requests in flight still end and count. May be called from a signal handler."""
@@ -242,9 +256,8 @@ class Driver:
         *args: Any,  # noqa: ANN401 - those of the function
         priority: int = 0,
     ) -> Future:
-        self._serial += 1
         # A tuple key shows on the dashboard under its first element: the stage.
-        key = (stage, self._context.run, self._serial)
+        key = (stage, self._context.run, next(self._serials))
         return self._client.submit(function, *args, key=key, priority=priority, pure=False)
 
     def _when_done(self, future: Future, handler: Callable[[Future], None]) -> None:
@@ -323,7 +336,7 @@ class Driver:
         self._emit(RegionWritten(receipt.region.model, receipt.complete))
 
     def _score(self, region: Region) -> Future:
-        return self._submit("score", dag.score, self._context.run, region, priority=20)
+        return self._submit("score", dag.score, self._context.run, region, self._marks, priority=20)
 
     def _analyze_due(self, *, last: bool) -> None:
         """Bring the counters of changed evaluations into the cube; one task at a time, the only writer."""

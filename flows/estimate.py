@@ -11,7 +11,11 @@ import numpy as np
 
 from flows.blocks import Block, IntArray, Window, pending_positions
 from flows.config import as_config
+from flows.config.findings import did_you_mean
 from flows.config.models import SweepConfig
+from flows.config.secrecy import show
+from flows.errors import SweepError
+from flows.goal import Goal
 from flows.home import Home, open_existing
 from flows.plan import Plan, build_plan
 from flows.worker import prepare_trials
@@ -64,7 +68,12 @@ class SweepEstimate:
     """Per evaluation."""
     points: Mapping[str, Mapping[str, int]]
     """Number of points by task and tier; ``all`` counts each once."""
+    totals: Mapping[str, int]
+    """Number of points of all tasks by tier; ``all`` counts each once."""
     trials: int
+    """Of a cell; with a precision, of its first round."""
+    most_trials: int
+    """Of a cell; more than `trials` if a precision may ask for more."""
     repeats: int
     evaluations: tuple[EvaluationEstimate, ...]
 
@@ -124,14 +133,53 @@ def estimate(
         limit = EXACT_LIMIT
     rows = tuple(_estimate_evaluation(plan, trials, store, i, limit) for i, trials in enumerate(left))
     points = {
-        task.task.name: {
+        task.label: {
             "all": len(task.cells),
             **{tier: sum(1 for cell in task.cells if tier in cell.tiers) for tier in plan.tiers},
         }
         for task in plan.tasks
     }
     return SweepEstimate(
-        config.name, config.cube, config.cache, plan.cells, points, plan.trials, plan.repeats, rows
+        config.name,
+        config.cube,
+        config.cache,
+        plan.cells,
+        points,
+        {name: sum(counts[name] for counts in points.values()) for name in ("all", *plan.tiers)},
+        plan.trials,
+        max(plan.trials, config.precision.max if config.precision else 0),
+        plan.repeats,
+        rows,
+    )
+
+
+@dataclass(frozen=True)
+class PlannedPoint:
+    """One point of a task, as a sweep would measure it."""
+
+    params: Mapping[str, object]
+    tiers: tuple[str, ...]
+    difficulty: float
+    """Elementary steps."""
+
+
+def planned_points(config: SweepConfig, label: str) -> list[PlannedPoint]:
+    """The points of one task of a sweep, in their order in the cube.
+
+    Raises
+    ------
+    SweepError
+        If the sweep has no task of that label.
+    """
+    plan = build_plan(config)
+    for task in plan.tasks:
+        if task.label == label:
+            return [
+                PlannedPoint(planned.cell.params.canonical(), planned.tiers, planned.cell.difficulty)
+                for planned in task.cells
+            ]
+    raise SweepError(
+        f"the sweep has no task {show(label)}", did_you_mean(label, list(config.tasks), "Its tasks")
     )
 
 
@@ -139,12 +187,12 @@ def _estimate_evaluation(
     plan: Plan, open_trials: OpenTrials, cache: Cache | None, model: int, limit: int
 ) -> EvaluationEstimate:
     evaluation = plan.evaluations[model]
-    each = plan.cells * plan.trials * plan.repeats
+    each = Goal.uniform(plan, plan.trials, plan.repeats).counts[model]
     left = _count(open_trials)
     sample, exact = (open_trials, True) if left <= limit else (_sample(open_trials, limit), False)
     prompts, hits, lengths = [], 0, []
     for window, positions in sample:
-        for item in prepare_trials(plan, Block(window, 0, positions)):
+        for item in prepare_trials(plan, Block(window, 0, 0, positions)):
             prompts.append(len(item.request.body))
             data = cache.get(item.request.digest) if cache is not None else None
             if data is not None:
@@ -185,7 +233,8 @@ def _open_trials(plan: Plan, home: Home | None) -> list[OpenTrials]:
     if home is not None:
         return [[(task.window, task.positions) for task in home.tasks(model)] for model in models]
     window = Window(Region(0, 0, 0), (len(plan.tasks), plan.slots, plan.trials, plan.repeats), 0, 0)
-    positions = pending_positions(window, plan.valid(), None)  # one array for all evaluations
+    wanted = Goal.uniform(plan, plan.trials, plan.repeats).mask(window)
+    positions = pending_positions(window, wanted, None)  # one array for all evaluations
     return [[(replace(window, region=Region(model, 0, 0)), positions)] for model in models]
 
 

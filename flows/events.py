@@ -24,6 +24,14 @@ class Started:
 
 
 @dataclass(frozen=True)
+class Extended:
+    """A round is over, and the sampling wants more trials."""
+
+    trials: int
+    """Trials of the whole sweep now, repeats included."""
+
+
+@dataclass(frozen=True)
 class Traffic:
     """Totals of one worker's requests since it started."""
 
@@ -90,7 +98,7 @@ class Finished:
     """``complete``, ``incomplete`` (transport errors are left), ``stopped`` or ``failed``."""
 
 
-Event = Started | Traffic | BlockDone | RegionWritten | Noted | Finished
+Event = Started | Extended | Traffic | BlockDone | RegionWritten | Noted | Finished
 Subscriber = Callable[[Event], None]
 
 

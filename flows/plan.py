@@ -28,6 +28,7 @@ from storage.cube import Coordinate
 _TRIAL_CHUNK = 32
 _REPEAT_CHUNK = 8
 _REGION_CELLS = 4096
+_UNLIMITED = 2**31 - 1
 
 
 @dataclass(frozen=True)
@@ -98,12 +99,15 @@ class PlannedCell:
 class TaskPlan:
     """One place on the task axis."""
 
+    label: str
+    """The task's name, or the one that the config gives it: a task may stand in a sweep more than once."""
     task: Task
     cells: tuple[PlannedCell, ...]
 
     def spec(self) -> dict[str, object]:
         """The task's points as JSON."""
         return {
+            "label": self.label,
             "name": self.task.name,
             "version": self.task.version,
             "points": [cell.spec() for cell in self.cells],
@@ -135,9 +139,9 @@ class Plan:
         return sum(len(task.cells) for task in self.tasks)
 
     @property
-    def requests(self) -> int:
-        """Number of trials of the whole sweep, repeats included."""
-        return self.cells * self.trials * self.repeats * len(self.evaluations)
+    def task_names(self) -> tuple[str, ...]:
+        """Labels along the task axis."""
+        return tuple(task.label for task in self.tasks)
 
     @property
     def tiers(self) -> tuple[str, ...]:
@@ -171,6 +175,15 @@ class Plan:
         while len(self.tasks) * self.slots * repeat * trial < _REGION_CELLS:
             trial *= 2
         return {"trial": trial, "repeat": repeat}
+
+    @cached_property
+    def sources(self) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """How many different trials each cell has, shape (task, params); padding has none."""
+        counts = np.zeros((len(self.tasks), self.slots), dtype=np.int64)
+        for row, task in zip(counts, self.tasks, strict=True):
+            sizes = (planned.cell.size for planned in task.cells)
+            row[: len(task.cells)] = [_UNLIMITED if size is None else size for size in sizes]
+        return counts
 
     def spec(self) -> dict[str, object]:
         """The sweep's identity as JSON."""
@@ -255,9 +268,7 @@ class Plan:
                 difficulty[i, j] = cell.difficulty
         point = ("task", "params")
         return [
-            Coordinate(
-                "task", ("task",), _texts([task.task.name for task in self.tasks]), {"long_name": "task"}
-            ),
+            Coordinate("task", ("task",), _texts(self.task_names), {"long_name": "task"}),
             Coordinate("tier", ("tier",), _texts(self.tiers), {"long_name": "difficulty tier"}),
             Coordinate(
                 "params", ("params",), np.arange(self.slots), {"long_name": "slot in the task's manifold"}
@@ -321,7 +332,7 @@ def build_plan(config: SweepConfig) -> Plan:
         facets.append(dict(model.facets))
     _refuse_twins(evaluations)
     known = all_tasks()
-    tasks = tuple(_plan_task(known[name], config, name) for name in config.tasks)
+    tasks = tuple(_plan_task(known, config, label) for label in config.tasks)
     return Plan(
         config.seed, tuple(evaluations), tasks, config.trials, config.repeats, tuple(prices), tuple(facets)
     )
@@ -345,9 +356,11 @@ def _refuse_twins(evaluations: Sequence[Evaluation]) -> None:
             )
 
 
-def _plan_task(task: Task, config: SweepConfig, name: str) -> TaskPlan:
-    points = expand(task, config.tasks[name].entries())
-    return TaskPlan(task, tuple(PlannedCell(Cell(task, p.params, config.seed), p.tiers) for p in points))
+def _plan_task(known: Mapping[str, Task], config: SweepConfig, label: str) -> TaskPlan:
+    name, entries = config.manifold(label)
+    points = expand(known[name], entries)
+    cells = tuple(PlannedCell(Cell(known[name], p.params, config.seed), p.tiers) for p in points)
+    return TaskPlan(label, known[name], cells)
 
 
 def _task_from_spec(spec: TaskSpec, seed: int, index: int) -> TaskPlan:
@@ -365,7 +378,7 @@ def _task_from_spec(spec: TaskSpec, seed: int, index: int) -> TaskPlan:
         except ValidationError as error:
             raise damaged(error, "tasks", index, "points", number, "params") from None
         cells.append(PlannedCell(Cell(task, params, seed), tuple(point.tiers)))
-    return TaskPlan(task, tuple(cells))
+    return TaskPlan(spec.label, task, tuple(cells))
 
 
 def _texts(values: Sequence[str]) -> np.ndarray[Any, Any]:

@@ -11,14 +11,15 @@ from typing import Any
 
 import numpy as np
 
+from flows.dag import judge_reading
 from flows.errors import SweepError
+from flows.goal import Goal
 from flows.home import LEASE, LEDGER, NOTES
 from flows.plan import Plan
 from flows.spec import parse_spec
 from flows.worker import trial_request
 from stages.generate.stream import canonical_json, canonical_params
 from stages.outcome import Status
-from stages.process.outcome import judge_trial
 from stages.process.reading import read_reply
 from stages.record import Record
 from storage.cache import Cache, open_cache
@@ -63,7 +64,7 @@ class Reader:
     def __init__(self, cube: str | Path, cache: str | Path | None = None) -> None:
         self.cube = Cube.open(cube)
         self.plan = _plan(self.cube)
-        self.notes = _notes(self.cube)
+        self.notes = read_notes(self.cube)
         noted = self.notes.get("cache")
         self._cache_url = str(cache) if cache is not None else noted if isinstance(noted, str) else None
 
@@ -104,7 +105,7 @@ class Reader:
         SweepError
             If nothing or more than one point matches.
         """
-        names = [item.task.name for item in self.plan.tasks]
+        names = list(self.plan.task_names)
         if task not in names:
             raise SweepError(f"--task: '{task}' is not in this cube", f"Give one of: {', '.join(names)}")
         row = names.index(task)
@@ -140,12 +141,10 @@ class Reader:
         if data is not None:
             reading = read_reply(Record.decode(data))
             response, reasoning = reading.answer, reading.reasoning
-            parsed = judge_trial(
-                reading, truth.guess_chance, truth.answer, entry.task.parse, entry.task.grade
-            ).parsed
+            parsed = judge_reading(reading, cell, truth).parsed
         return TrialView(
             self.plan.labels[model],
-            entry.task.name,
+            entry.label,
             cell.plain_params,
             trial,
             repeat,
@@ -181,12 +180,12 @@ def cube_status(url: str | Path) -> dict[str, Any]:
     cube = Cube.open(url)
     plan = _plan(cube)
     receipts = Ledger(cube.side / LEDGER).newest()
-    each = plan.cells * plan.trials * plan.repeats
+    counts = Goal(cube.read_planned("trial"), cube.read_planned("repeat")).counts
     regions = sum(1 for region in cube.regions() if region.model == 0)
     models = []
     for i, label in enumerate(plan.labels):
         mine = [receipt for region, receipt in receipts.items() if region.model == i]
-        recorded = sum(plan.cells * r.trials * r.repeats - r.transport - r.missing for r in mine)
+        recorded = sum(receipt.planned - receipt.transport - receipt.missing for receipt in mine)
         causes: dict[str, float] = {}
         for receipt in mine:
             for cause, count in receipt.counts.items():
@@ -195,16 +194,16 @@ def cube_status(url: str | Path) -> dict[str, Any]:
         models.append(
             {
                 "model": label,
-                "trials": each,
+                "trials": counts[i],
                 "done": recorded,
                 "transport": transport,
-                "missing": each - recorded - transport,
+                "missing": counts[i] - recorded - transport,
                 "regions": regions,
                 "regions_complete": sum(1 for receipt in mine if receipt.complete),
                 "causes": {cause: int(count) for cause, count in causes.items()} if transport else {},
             }
         )
-    total = each * len(models)
+    total = sum(counts)
     done = sum(int(str(model["done"])) for model in models)
     return {
         "cube": str(url),
@@ -214,7 +213,7 @@ def cube_status(url: str | Path) -> dict[str, Any]:
         "complete": done == total,
         "models": models,
         "running": _running(cube),
-        "notes": _notes(cube),
+        "notes": {name: value for name, value in read_notes(cube).items() if name != "config"},
     }
 
 
@@ -233,7 +232,8 @@ def _plan(cube: Cube) -> Plan:
     return Plan.from_spec(spec, sizes["trial"], sizes["repeat"])
 
 
-def _notes(cube: Cube) -> dict[str, Any]:
+def read_notes(cube: Cube) -> dict[str, Any]:
+    """What the last run noted beside the cube; empty if nothing can be read."""
     try:
         notes = json.loads((cube.side / NOTES).read_bytes())
     except (OSError, ValueError, RecursionError):

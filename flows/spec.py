@@ -67,6 +67,7 @@ class PointSpec(_Part):
 class TaskSpec(_Part):
     """A place on the task axis."""
 
+    label: str
     name: str
     version: int
     points: list[PointSpec] = Field(min_length=1)

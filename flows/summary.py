@@ -5,13 +5,13 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from flows.events import TALLY, BlockDone, Event, Started, Traffic
+from flows.events import TALLY, BlockDone, Event, Extended, Started, Traffic
 from stages.analyze.reasonscore import mean_score, tier_score
 
 FloatArray = npt.NDArray[np.float64]
@@ -89,6 +89,8 @@ class Tracker:
         with self._lock:
             if isinstance(event, Started):
                 self.started, self.begun = event, time.monotonic()
+            elif isinstance(event, Extended) and self.started is not None:
+                self.started = replace(self.started, trials=event.trials)
             elif isinstance(event, Traffic):
                 self._workers[event.worker] = event
             elif isinstance(event, BlockDone):

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import multiprocessing
 import os
 import socket
 import threading
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -21,10 +23,11 @@ from flows.config import as_config
 from flows.config.models import ModelConfig, SweepConfig
 from flows.driver import FLUSH_SECONDS, Budget, Driver
 from flows.errors import SweepError
-from flows.events import Event, Finished, Noted, Started, Subscriber, Traffic, from_message, topic
+from flows.events import Event, Extended, Finished, Noted, Started, Subscriber, Traffic, from_message, topic
 from flows.home import Home, open_home
 from flows.interrupts import stop_on_interrupt
 from flows.plan import build_plan
+from flows.sampling import Sampling, as_configured
 from flows.serving import is_managed, serve_models
 from flows.summary import ModelSummary, RunSummary, Tracker
 from flows.worker import Route, RunContext, SweepPlugin, plugin_name
@@ -47,6 +50,7 @@ def run(
     scheduler: str | None = None,
     workers: int | None = None,
     cluster: Cluster | None = None,
+    sampling: Sampling | None = None,
     subscribers: Sequence[Subscriber] = (),
     flush_seconds: float = FLUSH_SECONDS,
 ) -> RunSummary:
@@ -67,6 +71,8 @@ def run(
         Number of local worker processes; default: one per core, at most eight.
     cluster
         A cluster of any other kind; excludes `scheduler` and `workers`.
+    sampling
+        How far each cell is measured; default: as the config says.
     subscribers
         Called with each event (see `flows.events`), always from one thread at a time.
     flush_seconds
@@ -103,16 +109,26 @@ def run(
     with Lease.acquire(home.lease_path) as lease:
         # Read again: whoever held the lease a moment ago may have grown the cube and added to the ledger.
         home = open_home(plan, settings.cube)
-        home.grow()
         home.relabel()
-        home.note({"cache": _absolute(settings.cache), "name": settings.name})
-        return _Run(home, settings, cluster, lease, subscribers, flush_seconds).run()
+        chosen, notes = sampling or as_configured(settings), _notes(settings)
+        home.note({**notes, **chosen.notes()})
+        summary = _Run(home, settings, chosen, cluster, lease, subscribers, flush_seconds).run()
+        if summary.reason == "complete":
+            home.note(notes)
+        return summary
 
 
 def _check_keys(models: Sequence[ModelConfig]) -> None:
     for model in models:
         if model.key_env is not None and not os.environ.get(model.key_env, "").strip():
             raise SweepError(missing_key_message(model.name, model.key_env))
+
+
+def _notes(settings: SweepConfig) -> dict[str, Any]:
+    """What whoever goes on with the cube needs: its config, which names secrets' variables only."""
+    config = settings.model_dump(mode="json", exclude_unset=True)
+    config |= {"cube": _absolute(settings.cube), "cache": _absolute(settings.cache)}
+    return {"cache": config["cache"], "name": settings.name, "config": config}
 
 
 def _absolute(url: str) -> str:
@@ -126,6 +142,7 @@ class _Run:
         self,
         home: Home,
         settings: SweepConfig,
+        sampling: Sampling,
         cluster: Cluster,
         lease: Lease,
         subscribers: Sequence[Subscriber],
@@ -133,6 +150,7 @@ class _Run:
     ) -> None:
         self._home = home
         self._settings = settings
+        self._sampling = sampling
         self._cluster = cluster
         self._lease = lease
         self._flush_seconds = flush_seconds
@@ -143,24 +161,28 @@ class _Run:
 
     def run(self) -> RunSummary:
         """Do what is left to do; a sweep with nothing left starts neither server nor cluster."""
-        plan = self._home.plan
-        left = [self._left(model) for model in range(len(plan.evaluations))]
-        stale = self._home.stale()
+        work = self._next_round()
         reason = "complete"
-        self._emit(self._started(sum(left)))
-        if any(left) or stale:
-            reason = self._work(left, stale)
+        self._emit(self._started(work))
+        if work.needed:
+            reason = self._work(work)
         summary = self._summary(reason)
         self._emit(Finished(summary.reason))
         return summary
 
-    def _left(self, model: int) -> int:
-        return sum(len(task.positions) for task in self._home.tasks(model))
+    def _next_round(self) -> _Work:
+        """Ask the sampling how far to go now, and bring the cube to that size."""
+        home = self._home
+        goal = self._sampling.goal(home.plan, home.planned, home.cube.read_counters())
+        self._home = home = Home(home.cube, home.plan, goal, repriced=home.repriced)
+        home.grow()
+        left = [sum(len(task.positions) for task in home.tasks(i)) for i in range(len(home.plan.evaluations))]
+        return _Work(left, home.stale(), home.unmarked())
 
-    def _work(self, left: Sequence[int], stale: Sequence[int]) -> str:
-        """Run the tasks; tells whether all was done or somebody stopped it."""
-        names = {self._home.plan.evaluations[i].model for i, count in enumerate(left) if count}
-        asked = [model for model in self._settings.models if model.name in names]
+    def _work(self, work: _Work) -> str:
+        """Run the tasks round by round; tells whether all was done or somebody stopped it."""
+        names = {self._home.plan.evaluations[i].model for i in self._sampling.models(self._home.plan)}
+        asked = [model for model in self._settings.models if model.name in names] if any(work.left) else []
         with ExitStack() as stack:
             interrupt = stack.enter_context(stop_on_interrupt())
             routes = stack.enter_context(serve_models(asked, self._note))
@@ -173,14 +195,24 @@ class _Run:
             stack.callback(_forget_run, client, self._id)
             _register(client, SweepPlugin(context))
             self._note(f"{len(addresses)} workers, dashboard {client.dashboard_link}")
-            driver = self._driver(client, context, left, stale, len(addresses))
-            interrupt.stop = driver.stop
-            driver.run()
-            self._wait_for_reports(client, driver.blocks)
+            blocks, serials = 0, itertools.count()
+            while True:
+                driver = self._driver(client, context, work, len(addresses), serials)
+                interrupt.stop = driver.stop
+                driver.run()
+                blocks += driver.blocks
+                if driver.stopped:
+                    break
+                before, self._home.repriced = self._home.planned, set()
+                work = self._next_round()
+                if self._home.planned.same(before):
+                    break  # nothing is left but transport errors
+                self._emit(Extended(sum(self._home.goal.counts)))
+            self._wait_for_reports(client, blocks)
         return "stopped" if driver.stopped else "complete"
 
     def _driver(
-        self, client: Client, context: RunContext, left: Sequence[int], stale: Sequence[int], workers: int
+        self, client: Client, context: RunContext, work: _Work, workers: int, serials: Iterator[int]
     ) -> Driver:
         models = range(len(self._home.plan.evaluations))
         return Driver(
@@ -189,8 +221,10 @@ class _Run:
             self._home.ledger,
             self._lease,
             tasks=[self._home.tasks(model) for model in models],
-            budgets=self._budgets(context, left, workers),
-            stale=stale,
+            budgets=self._budgets(context, work.left, workers),
+            stale=work.stale,
+            unmarked=work.unmarked,
+            serials=serials,
             emit=self._emit,
             flush_seconds=self._flush_seconds,
         )
@@ -258,22 +292,19 @@ class _Run:
     def _note(self, message: str) -> None:
         self._emit(Noted(message))
 
-    def _started(self, left: int) -> Started:
-        plan, target = self._home.plan, self._home.target
-        trials = plan.cells * target.trials * target.repeats * len(plan.evaluations)
-        return Started(self._id, self._settings.cube, trials, trials - left, plan.labels)
+    def _started(self, work: _Work) -> Started:
+        trials = sum(self._home.goal.counts)
+        return Started(self._id, self._settings.cube, trials, trials - sum(work.left), self._home.plan.labels)
 
     def _summary(self, reason: str) -> RunSummary:
-        home, tracker = Home(self._home.cube, self._home.plan, self._home.target), self._tracker
-        plan, target = home.plan, home.target
-        each = plan.cells * target.trials * target.repeats
-        models, transport = [], home.transport()
-        for i, label in enumerate(plan.labels):
+        home, tracker = Home(self._home.cube, self._home.plan, self._home.goal), self._tracker
+        models, transport, counts = [], home.transport(), home.goal.counts
+        for i, label in enumerate(home.plan.labels):
             left = sum(len(task.positions) for task in home.tasks(i))
-            models.append(ModelSummary(label, each, each - left, min(left, transport[i])))
+            models.append(ModelSummary(label, counts[i], counts[i] - left, min(left, transport[i])))
         done = sum(model.done for model in models)
         traffic = tracker.traffic()
-        if done == each * len(models):
+        if done == sum(counts) and reason != "stopped":
             reason = "complete"
         elif reason == "complete":
             reason = "incomplete"
@@ -282,7 +313,7 @@ class _Run:
             cube=self._settings.cube,
             cache=self._settings.cache,
             seconds=tracker.seconds,
-            trials=each * len(models),
+            trials=sum(counts),
             done=done,
             transport=sum(model.transport for model in models),
             cached=tracker.cached,
@@ -294,6 +325,23 @@ class _Run:
             details=dict(tracker.details),
             models=tuple(models),
         )
+
+
+@dataclass(frozen=True)
+class _Work:
+    """What a round has to do."""
+
+    left: Sequence[int]
+    """Trials to ask, by evaluation."""
+    stale: Sequence[int]
+    """Evaluations to count again."""
+    unmarked: Sequence[int]
+    """Tasks whose prompts are to be compared."""
+
+    @property
+    def needed(self) -> bool:
+        """Whether there is anything."""
+        return any(self.left) or bool(self.stale) or bool(self.unmarked)
 
 
 def block_size(left: int, connections: int, workers: int) -> int:

@@ -20,6 +20,7 @@ from distributed import Worker, WorkerPlugin, get_worker
 from deploy.simulator.truth import HEADER, Truth, encode
 from flows.blocks import Block
 from flows.events import Traffic, as_message, topic
+from flows.goal import Goal
 from flows.plan import Evaluation, Plan
 from stages.generate import Cell, Trial
 from stages.infer.client import Engine
@@ -87,6 +88,10 @@ class Workspace:
     def cube(self) -> Cube:
         """The sweep's cube, opened when first used: by then the driver has brought it to size."""
         return Cube.open(self.context.cube, writable=True)
+
+    def planned(self) -> Goal:
+        """How far each cell is to be measured, as the cube says now."""
+        return Goal(self.cube.read_planned("trial"), self.cube.read_planned("repeat"))
 
     def engine(self) -> Engine:
         """The inference engine, started when first used."""

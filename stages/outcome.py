@@ -42,6 +42,7 @@ COUNTERS = (
     "compressed_sum",
     "latency_sum",
     "cost_sum",
+    "duplicates",
     "transport",
     "missing",
 )

@@ -1,394 +1,93 @@
-"""Digests and response bytes in; the same bytes, verified, out, in this run or any later one.
+"""The address of a response cache in; the cache that is there out.
 
-A directory: entry ``<2 hex>/<62 hex>`` per key, ``tmp/`` for files on their way, ``damaged/`` for entries
-that failed their check, ``journal/`` for what a power cut would take (see `storage.journal`). A file has the
-magic, a checksum bound to its key, and a Zstandard frame. An entry never changes once it has its name, so
-that any number of processes, also on NFS, need no lock to read and write.
-
-An entry is *visible* to every process, whole, once its put has returned, and outlives the death of its
-process. It is *durable*, which is to outlive a power cut too, once a commit that began later has returned.
+By scheme: a directory (a path or ``file://``), an object store (``s3://``, ``gs://``, ``az://``) or a Redis or
+Valkey server (``redis://``, ``rediss://`` for TLS). Credentials come from the environment, never from the address.
 """
 
 from __future__ import annotations
 
-import errno
-import os
-import re
-import secrets
-import threading
-import time
-import weakref
-from collections.abc import Sequence
-from contextlib import ExitStack, suppress
-from dataclasses import dataclass
-from itertools import count
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Protocol
 
-from storage.entry import MAX_VALUE, Contexts, decode, encode, is_whole, read_entry
-from storage.errors import NotWritableError, StorageError, guarded
-from storage.files import locked, make_directory, sync_path, write_all
-from storage.journal import Journal, recover
-from storage.urls import directory_of
+from storage.caches.contract import Cache, CacheStats, EntryInfo, ManagedCache
+from storage.caches.directory import DirectoryCache
+from storage.errors import StorageError, UnsupportedUrlError
+from storage.urls import OBJECT_SCHEMES, REDIS_SCHEMES, directory_of, redacted, scheme_of
 
-_KEY = re.compile(r"[0-9a-f]{64}")
-_STALE_SECONDS = 3600.0
-_NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
-_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+__all__ = [
+    "Cache",
+    "CacheStats",
+    "DirectoryCache",
+    "EntryInfo",
+    "ManagedCache",
+    "find_cache",
+    "open_cache",
+]
 
-
-class Cache(Protocol):
-    """Bytes by digest: put-if-absent, verified on every read.
-
-    Visible is what every process can get, and what the death of one does not take: an entry is, once its put
-    returned. Durable is what a power cut does not take: an entry is, once a later `commit` returned.
-    """
-
-    @property
-    def damaged(self) -> int:
-        """Entries that this object found damaged."""
-
-    def get(self, key: str) -> bytes | None:
-        """Value of a key; None if it is absent or damaged."""
-
-    def contains(self, key: str) -> bool:
-        """Tell whether the key has an entry, unverified."""
-
-    def put(self, key: str, value: bytes) -> bool:
-        """Store a value if absent, visible on return; False = was there, and the first one stays."""
-
-    def commit(self) -> None:
-        """Make durable what this object put before the call, also where the put found it there."""
-
-    def put_many(self, items: Sequence[tuple[str, bytes]]) -> list[bool]:
-        """Put all values and commit: durable on return."""
-
-    def close(self) -> None:
-        """Commit and tidy up; the cache may be used again."""
+_REMEDY = (
+    "Use a directory such as results/cache, an object store (s3://bucket/prefix, gs://bucket/prefix, "
+    "az://container/prefix) or redis://host:port/db."
+)
 
 
-@dataclass(frozen=True, slots=True)
-class CacheStats:
-    """What a cache holds."""
+def open_cache(url: str | Path, *, writable: bool = True) -> ManagedCache:
+    """Open the cache at an address.
 
-    entries: int
-    """Number of values."""
-    bytes: int
-    """Their size on disk in bytes, compressed."""
-    damaged: int
-    """Files in quarantine."""
-
-
-def open_cache(url: str | Path) -> Cache:
-    """Open or create the cache at an address.
+    Parameters
+    ----------
+    writable
+        True creates a directory that is missing, finishes what killed writers left, and makes sure that an
+        object store honours put-if-absent. False changes nothing, and the cache must be there.
 
     Raises
     ------
     UnsupportedUrlError
-        Not a directory's address.
+        The address has another scheme, or holds credentials.
     NotWritableError
         It cannot be written.
+    StorageError
+        It cannot be reached, the store is not fit for a cache, or a package is not installed.
     """
-    return DirectoryCache(directory_of(url))
+    scheme = scheme_of(url)
+    if scheme in OBJECT_SCHEMES:
+        _need("obstore", "objects", scheme, url)
+        from storage.caches.objects import ObjectBackend
+        from storage.caches.remote import RemoteCache
+
+        return RemoteCache(ObjectBackend(str(url), writable=writable), writable=writable)
+    if scheme in REDIS_SCHEMES:
+        _need("redis", "redis", scheme, url)
+        from storage.caches.redisdb import RedisBackend
+        from storage.caches.remote import RemoteCache
+
+        return RemoteCache(RedisBackend(str(url), writable=writable), writable=writable)
+    if scheme not in ("", "file"):
+        what = f"addresses that begin with {scheme}:// are not supported"
+        raise UnsupportedUrlError(what, redacted(url), _REMEDY)
+    return DirectoryCache(directory_of(url), writable=writable)
 
 
-class DirectoryCache:
-    """A cache in a directory, local or NFS; threads and processes may share it.
-
-    Parameters
-    ----------
-    path
-        The directory; created with its parents.
+def find_cache(url: str | Path) -> ManagedCache | None:
+    """The cache at an address, for reading only; None if it is a directory that is not there.
 
     Raises
     ------
-    NotWritableError
-        It cannot be created or written.
+    StorageError
+        As `open_cache`.
     """
-
-    def __init__(self, path: str | Path) -> None:
-        self.path = Path(path).absolute()
-        self._root = str(self.path)
-        self._lock = self.path / "tmp" / "lock"
-        with guarded(self.path, "create the cache"):
-            for folder in ("tmp", "damaged"):
-                make_directory(self.path / folder)
-            if not os.access(self.path / "tmp", os.W_OK | os.X_OK):
-                remedy = "Give yourself write permission, or choose another path for the cache."
-                raise NotWritableError(
-                    "cannot write the cache: the directory is read-only", self.path, remedy
-                )
-            _make_shards(self.path)
-            _sweep(self.path / "tmp")
-            self._journal = Journal(self._root)
-        self._incoming = str(self.path / "tmp" / secrets.token_hex(8))
-        self._numbers = count()
-        self._contexts = Contexts()
-        self._counting = threading.Lock()
-        self._damaged = 0
-        with guarded(self.path, "recover the cache after a crash"):
-            recover(self._root, self._heal)
-        # The journal, not the cache: what is to be done at the end must not keep the cache alive.
-        weakref.finalize(self, _close_quietly, self._journal)
-
-    @property
-    def damaged(self) -> int:
-        """Entries that this object found damaged and moved to ``damaged/``."""
-        return self._damaged
-
-    def contains(self, key: str) -> bool:
-        """Tell whether the key has an entry; it is not verified."""
-        return os.path.exists(self._file(key))  # noqa: PTH110 (a Path costs as much as the call)
-
-    def get(self, key: str) -> bytes | None:
-        """Value of a key.
-
-        Parameters
-        ----------
-        key
-            64 hex digits in lower case.
-
-        Returns
-        -------
-        bytes or None
-            None if it is absent, or damaged: then the file was moved to ``damaged/`` and counted, so that the
-            next put heals it.
-
-        Raises
-        ------
-        StorageError
-            The key is malformed, or the disk fails.
-        """
-        file = self._file(key)
-        with guarded(self._root, "read the cache"):
-            data = read_entry(file)
-            if data is None:
-                return None
-            value = decode(key, data, self._contexts.decompressor)
-            return self._quarantine(key, file) if value is None else value
-
-    def put(self, key: str, value: bytes) -> bool:
-        """Store a value if its key is absent; visible to all when the call returns, durable after `commit`.
-
-        Cheap, no waiting for the disk.
-
-        Parameters
-        ----------
-        key
-            64 hex digits in lower case.
-        value
-            At most `MAX_VALUE` bytes.
-
-        Returns
-        -------
-        bool
-            True if the value was stored, False if the key was there; then the first value stays.
-
-        Raises
-        ------
-        StorageError
-            The key is malformed, the value too large, or the disk fails.
-        """
-        file = self._checked(key, value)
-        with guarded(self._root, "write the cache"):
-            data = encode(key, value, self._contexts.compressor)
-            new = self._store(file, data)
-            # The writer of one that was there may not have committed it yet, and may never.
-            kept = data if new else read_entry(file)
-            if kept is not None and (new or is_whole(key, kept)):
-                self._journal.remember(key, kept)
-        return new
-
-    def commit(self) -> None:
-        """Make durable what this object put before the call; waits for the disk once, however much it is.
-
-        Any number of threads may put and commit meanwhile.
-
-        Raises
-        ------
-        StorageError
-            The disk fails or is full; the entries stay visible, and the next commit tries all of them again.
-        """
-        with guarded(self._root, "write the cache's journal"):
-            self._journal.commit()
-
-    def put_many(self, items: Sequence[tuple[str, bytes]]) -> list[bool]:
-        """Put all values and commit; all are durable when the call returns.
-
-        Parameters
-        ----------
-        items
-            Pairs of key and value, as for `put`.
-
-        Returns
-        -------
-        list of bool
-            What `put` returned for each.
-
-        Raises
-        ------
-        StorageError
-            A key is malformed or a value too large (nothing is stored), or the disk fails (some may be).
-        """
-        for key, value in items:
-            self._checked(key, value)
-        stored = [self.put(key, value) for key, value in items]
-        self.commit()
-        return stored
-
-    def close(self) -> None:
-        """Commit, then have each entry on disk in its own file and delete the journal.
-
-        Without it that is done when the object is collected or the interpreter ends, or, should the process
-        die before, by the next one that opens the cache. Takes about 0.1 ms for each of the last entries that
-        were put, at most some 10 s. A put after it is allowed and begins another journal.
-
-        Raises
-        ------
-        StorageError
-            The disk fails or is full.
-        """
-        with guarded(self._root, "write the cache"):
-            self._journal.close()
-
-    def stats(self) -> CacheStats:
-        """Count entries and their bytes; one directory listing per 2 hex digits.
-
-        Raises
-        ------
-        StorageError
-            The directory cannot be read.
-        """
-        entries = size = 0
-        with guarded(self._root, "read the cache"):
-            for shard in os.scandir(self._root):
-                if len(shard.name) != 2:
-                    continue
-                with os.scandir(shard.path) as files:
-                    sizes = [file.stat().st_size for file in files]
-                entries, size = entries + len(sizes), size + sum(sizes)
-            damaged = sum(1 for _ in (self.path / "damaged").iterdir())
-        return CacheStats(entries, size, damaged)
-
-    def _file(self, key: str) -> str:
-        if not _KEY.fullmatch(key):
-            raise StorageError(
-                f"a key has 64 hex digits in lower case, got {key!r}", self._root, "Correct the key."
-            )
-        return f"{self._root}/{key[:2]}/{key[2:]}"
-
-    def _checked(self, key: str, value: bytes) -> str:
-        """File of an entry that may be put."""
-        if len(value) > MAX_VALUE:
-            what = f"a value of {len(value)} bytes exceeds the limit of {MAX_VALUE}"
-            raise StorageError(what, self._file(key), "Lower `limits.response_bytes`.")
-        return self._file(key)
-
-    def _temporary(self, data: bytes) -> str:
-        # Measured on ext4: an O_TMPFILE and its link cost as much as this, a link and an unlink.
-        temporary = f"{self._incoming}.{os.getpid()}.{next(self._numbers)}"
-        descriptor = os.open(temporary, _NEW, 0o666)
-        try:
-            try:
-                write_all(descriptor, data)
-            finally:
-                os.close(descriptor)
-        except BaseException:
-            _remove(temporary)
-            raise
-        return temporary
-
-    def _store(self, file: str, data: bytes) -> bool:
-        temporary = self._temporary(data)
-        try:
-            return self._name(temporary, file)
-        finally:
-            _remove(temporary)
-
-    def _name(self, temporary: str, file: str) -> bool:
-        """Give a finished file its name unless that is taken."""
-        try:
-            try:
-                os.link(temporary, file)
-            except FileNotFoundError:
-                make_directory(Path(file).parent)
-                os.link(temporary, file)
-        except FileExistsError:
-            return False
-        except OSError as error:
-            if error.errno not in _NO_LINKS:
-                raise
-            return self._rename(temporary, file)
-        return True
-
-    def _rename(self, temporary: str, file: str) -> bool:
-        """`_name` for file systems without hard links, where a lock makes test and rename one step."""
-        make_directory(Path(file).parent)
-        with locked(self._lock):
-            if Path(file).exists():
-                return False
-            Path(temporary).rename(file)
-        return True
-
-    def _heal(self, key: str, data: bytes) -> None:
-        """Store an entry's content from a journal unless a whole one is there; damage is written over."""
-        file = self._file(key)
-        found = read_entry(file)
-        if (found is not None and is_whole(key, found)) or not is_whole(key, data):
-            return
-        if found is None and self._store(file, data):
-            return
-        temporary = self._temporary(data)
-        try:
-            with ExitStack() as stack:
-                # As in a quarantine, what was read again is what is replaced; where there are no locks, almost.
-                with suppress(OSError):
-                    stack.enter_context(locked(self._lock))
-                found = read_entry(file)
-                if found is None or not is_whole(key, found):
-                    Path(temporary).replace(file)
-        finally:
-            _remove(temporary)
-
-    def _quarantine(self, key: str, file: str) -> bytes | None:
-        """Move a damaged entry away; its value after all if another process healed it meanwhile."""
-        # A put never replaces, so under the lock what was read again is what is moved.
-        with locked(self._lock):
-            data = read_entry(file)
-            if data is None:
-                return None
-            value = decode(key, data, self._contexts.decompressor)
-            if value is not None:
-                return value
-            Path(file).rename(self.path / "damaged" / f"{key}.{secrets.token_hex(4)}")
-        with self._counting:
-            self._damaged += 1
+    if scheme_of(url) in ("", "file") and not directory_of(url).is_dir():
         return None
+    return open_cache(url, writable=False)
 
 
-def _remove(file: str) -> None:
-    with suppress(FileNotFoundError):
-        os.unlink(file)  # noqa: PTH108 (a Path costs as much as the call)
-
-
-def _close_quietly(journal: Journal) -> None:
-    with suppress(OSError):  # nobody to tell: entries that were committed stay in a journal
-        journal.close()
-
-
-def _make_shards(path: Path) -> None:
-    """Create the directories of the first 2 hex digits once, so that no put has to."""
-    missing = {f"{number:02x}" for number in range(256)}.difference(entry.name for entry in path.iterdir())
-    for name in sorted(missing):
-        (path / name).mkdir(exist_ok=True)
-    if missing:
-        sync_path(path)
-
-
-def _sweep(folder: Path) -> None:
-    """Remove what killed writers left, an hour later."""
-    before = time.time() - _STALE_SECONDS
-    for file in folder.iterdir():
-        with suppress(FileNotFoundError):  # its writer lives and has removed it
-            if file.name != "lock" and file.stat().st_mtime < before:
-                file.unlink()
+def _need(package: str, extra: str, scheme: str, url: str | Path) -> None:
+    try:
+        found = find_spec(package) is not None
+    except ValueError:  # its entry in sys.modules is None
+        found = False
+    if not found:
+        raise StorageError(
+            f"{scheme}:// needs the package {package}, which is not installed",
+            redacted(url),
+            f'Install it where the cache is used, on workers too: pip install "evalcube[{extra}]".',
+        )

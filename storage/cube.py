@@ -15,24 +15,22 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from storage.errors import CubeMismatchError, NotWritableError, guarded
-from storage.group import CubeGroup
+from storage.errors import NotWritableError, guarded
 from storage.layout import SIDE, Coordinate, create_tree, partial_files
 from storage.regions import Region, region_digest
-from storage.schema import COUNTERS, REGION_DIMS, VARIABLES
+from storage.schema import REGION_DIMS, VARIABLES
+from storage.tables import Tables
 from storage.urls import directory_of
 
 __all__ = ["Coordinate", "Cube", "Region", "region_digest"]
 
 
-class Cube:
+class Cube(Tables):
     """A cube at an address. Make one with `Cube.create` or `Cube.open`; threads may share it."""
 
     def __init__(self, path: Path, url: str, *, writable: bool) -> None:
-        self._path = path
+        super().__init__(path, writable=writable)
         self._url = url
-        self._writable = writable
-        self._group = CubeGroup(path, writable=writable)
 
     @classmethod
     def create(
@@ -178,7 +176,7 @@ class Cube:
             The chunk could not be written; what was there before is still whole.
         """
         self._need_writable("write")
-        self._refresh()
+        self.refresh()
         selection = self._slices(region)
         self._check_region(region, arrays)
         index = (region.model, 0, 0, region.trial, region.repeat)
@@ -213,83 +211,6 @@ class Cube:
             raise self._mismatch(f"unknown arrays {unknown}", f"Known are {list(VARIABLES)}.")
         return {name: self._group.read(name, selection)[0] for name in wanted}
 
-    def write_counters(self, values: Mapping[int, NDArray[Any]]) -> None:
-        """Write the counters of some models; on disk on return.
-
-        Models share chunks, which are read, changed and written: **one task at a time may write counters**.
-        Many models in one call cost one write per chunk.
-
-        Parameters
-        ----------
-        values
-            Model index to finite float64 array (task, params, counter).
-
-        Raises
-        ------
-        CubeMismatchError
-            An index is outside of the cube, or dtype, shape or a value does not fit.
-        CubeDamagedError
-            The chunk shared with models that are not in `values` cannot be decoded.
-        StorageError
-            It could not be written.
-        """
-        self._need_writable("write")
-        self._check_counters(values)
-        models, step = self._group.sizes["model"], self._group.chunks(COUNTERS.name)[0]
-        for chunk in sorted({index // step for index in values}):
-            rows = slice(chunk * step, min((chunk + 1) * step, models))
-            given = {index - rows.start: array for index, array in values.items() if index // step == chunk}
-            if len(given) == rows.stop - rows.start:
-                block = np.stack([given[row] for row in range(len(given))])
-            else:
-                block = self._group.read(COUNTERS.name, (rows,))
-                for row, array in given.items():
-                    block[row] = array
-            with guarded(self._path, "write counters"):
-                file = self._group.write_chunk(COUNTERS.name, (chunk, 0, 0, 0), (rows,), block)
-                self._group.sync_chunks([file])
-
-    def read_counters(self) -> NDArray[np.float64]:
-        """Counters of all models, float64 (model, task, params, counter).
-
-        Raises
-        ------
-        CubeDamagedError
-            A chunk cannot be decoded.
-        """
-        return self._group.read(COUNTERS.name, (slice(None),))
-
-    def read_label(self, name: str) -> NDArray[Any]:
-        """Values of a coordinate along ``model``.
-
-        Raises
-        ------
-        CubeMismatchError
-            There is no such coordinate.
-        """
-        if name not in self._group.names():
-            raise self._mismatch(f"there is no coordinate `{name}`", "Give the name of one.")
-        return self._group.read(name, (slice(None),))
-
-    def write_label(self, name: str, values: NDArray[Any]) -> None:
-        """Replace a coordinate along ``model``, such as a price that has changed. For the driver only.
-
-        Raises
-        ------
-        CubeMismatchError
-            There is no such coordinate, or it has another shape.
-        StorageError
-            It could not be written.
-        """
-        self._need_writable("label")
-        present = self.read_label(name)
-        if present.shape != values.shape:
-            raise self._mismatch(
-                f"`{name}` has shape {present.shape}, got {values.shape}", "Give one value a model."
-            )
-        with guarded(self._path, f"write {name}"):
-            self._group.sync_chunks([self._group.write_chunk(name, (0,), (slice(None),), values)])
-
     def grow(self, *, trial: int | None = None, repeat: int | None = None) -> None:
         """Enlarge the cube; cells that exist keep their bits, new ones are missing. For the driver only.
 
@@ -310,7 +231,7 @@ class Cube:
             It could not be written.
         """
         self._need_writable("grow")
-        self._refresh()
+        self.refresh()
         present = self._group.sizes
         target = {"trial": trial or present["trial"], "repeat": repeat or present["repeat"]}
         for dim, asked in (("trial", trial), ("repeat", repeat)):
@@ -321,7 +242,7 @@ class Cube:
                 )
         with guarded(self._path, "grow the cube"):
             self._group.resize(target)
-        self._refresh()
+        self.refresh()
 
     def dataset(self) -> xr.Dataset:
         """The cube as a lazy dataset, one Dask chunk per stored chunk.
@@ -381,30 +302,3 @@ class Cube:
         for name, variable in VARIABLES.items():
             if problem := variable.problem(arrays[name], shape):
                 raise self._mismatch(f"{region}: {problem}", remedy)
-
-    def _check_counters(self, values: Mapping[int, NDArray[Any]]) -> None:
-        models, *shape = (self._group.sizes[dim] for dim in COUNTERS.dims)
-        for index, array in values.items():
-            problem = None
-            if not 0 <= index < models:
-                problem = f"there are {models} models"
-            problem = problem or COUNTERS.problem(array, shape)
-            if problem is None and not np.isfinite(array).all():
-                problem = "`counters` must be finite"
-            if problem:
-                raise self._mismatch(
-                    f"counters of model {index}: {problem}", "Correct the index or the array."
-                )
-
-    def _refresh(self) -> None:
-        """Follow a growth: a write with outdated sizes would set the cells of a grown chunk to missing."""
-        if self._group.outdated:
-            self._group = CubeGroup(self._path, writable=self._writable)
-
-    def _need_writable(self, verb: str) -> None:
-        if not self._writable:
-            remedy = "Open it with writable=True."
-            raise NotWritableError(f"cannot {verb}: the cube is open for reading", self._path, remedy)
-
-    def _mismatch(self, what: str, remedy: str) -> CubeMismatchError:
-        return CubeMismatchError(what, self._path, remedy)

@@ -18,7 +18,7 @@ from zarr.storage import LocalStore
 from storage.errors import CubeDamagedError, CubeNotFoundError, CubeVersionError, guarded, storage_error
 from storage.files import sync_path, sync_paths
 from storage.layout import ARRAY_CONFIG, RESERVED_ATTRS, consolidate
-from storage.schema import COUNTERS, FORMAT, VARIABLES
+from storage.schema import FORMAT, SHARED, VARIABLES
 
 _REPAIR = "Restore it from a copy, or move it away and run the sweep again; its cache has the replies."
 _REWRITE = "Write it again: resume the sweep without this region's receipt; the cache has the replies."
@@ -161,7 +161,7 @@ class CubeGroup:
 
     def _checked_sizes(self) -> dict[str, int]:
         sizes: dict[str, int] = {}
-        for variable in (*VARIABLES.values(), COUNTERS):
+        for variable in (*VARIABLES.values(), *SHARED):
             array = self._array(variable.name)
             if _dims(array) != variable.dims or array.dtype != np.dtype(variable.dtype):
                 raise ValueError(f"array {variable.name!r} is {array.dtype} {_dims(array)}")

@@ -30,7 +30,18 @@ from zarr.storage import LocalStore
 from storage.errors import CubeExistsError, CubeMismatchError, guarded
 from storage.files import make_directory, sync_path, sync_tree
 from storage.processes import ProcessIdentity, is_gone, this_process
-from storage.schema import COUNTER_LABELS, COUNTERS, DIMS, FORMAT, TRIAL_DIMS, VARIABLES, Variable
+from storage.schema import (
+    COUNTER_LABELS,
+    COUNTERS,
+    DIMS,
+    DUPLICATE,
+    FORMAT,
+    PLANNED,
+    SHARED,
+    TRIAL_DIMS,
+    VARIABLES,
+    Variable,
+)
 
 SIDE = "_evalcube"
 """Folder inside the cube for ledger, lease and plan; an empty Zarr group to other programs."""
@@ -162,7 +173,7 @@ def _checked_dims(
 
 
 def _check_coordinates(path: Path, coordinates: Sequence[Coordinate], dims: Mapping[str, int]) -> None:
-    taken = {*VARIABLES, COUNTERS.name, SIDE, "zarr.json"}
+    taken = {*VARIABLES, *(variable.name for variable in SHARED), SIDE, "zarr.json"}
     for coordinate in coordinates:
         name = coordinate.name
         if name in taken or not name or name.startswith(".") or any(c.isspace() or c == "/" for c in name):
@@ -218,6 +229,9 @@ def _build(
     for variable in VARIABLES.values():
         _create_variable(group, variable, dims, whole)
     _create_variable(group, COUNTERS, dims, {**dims, "model": min(dims["model"], MODELS_PER_COUNTER_CHUNK)})
+    for variable in PLANNED.values():
+        _create_variable(group, variable, dims, dims)
+    _create_variable(group, DUPLICATE, dims, {**whole, "task": 1})
     for coordinate in coordinates:
         _create_coordinate(group, coordinate, whole, dims)
     group.create_group(SIDE, attributes={"comment": "evalcube's ledger, lease and plan"})

@@ -36,12 +36,14 @@ class Receipt:
     """Cells along trial that the region had when it was written."""
     repeats: int
     """Cells along repeat that the region had when it was written."""
+    planned: int
+    """Trials of the region that were planned when it was written, repeats included."""
     complete: bool
     """Nothing left to request."""
     transport: int
     """Trials with a transport error, to be retried."""
     missing: int
-    """Trials that were not run yet."""
+    """Planned trials that were not run yet."""
     counts: Mapping[str, float]
     """Sums of the region's counters; finite."""
     digest: str

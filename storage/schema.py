@@ -148,6 +148,38 @@ COUNTERS = Variable(
     " function of them. A padded slot is 0.",
 )
 
+PLANNED: Mapping[str, Variable] = MappingProxyType(
+    {
+        f"planned_{dim}s": Variable(
+            f"planned_{dim}s",
+            COUNTER_DIMS[:3],
+            "int32",
+            0,
+            "1",
+            f"{dim}s planned",
+            f"The cell is to be measured with the first so many {dim}s; cells of one cube may differ."
+            " Beyond them nothing is missing. A padded slot is 0.",
+        )
+        for dim in ("trial", "repeat")
+    }
+)
+"""How far each cell is to be measured; it only grows, and the driver alone writes it."""
+
+DUPLICATE = Variable(
+    "duplicate",
+    ("task", "params", "trial"),
+    "uint8",
+    255,
+    "1",
+    "whether the prompt occurred before",
+    "1 where an earlier trial of the cell has the same prompt, 0 where none has, 255 where nobody looked yet.",
+    attrs={"flag_values": [0, 1, 255], "flag_meanings": "new repeated unknown"},
+    allowed=(0, 1, 255),
+)
+
+SHARED: Sequence[Variable] = (COUNTERS, *PLANNED.values(), DUPLICATE)
+"""Arrays beside the trial arrays."""
+
 COUNTER_LABELS: Mapping[str, str] = MappingProxyType(
     {
         "trials": "finished trials: completed or truncated",
@@ -163,6 +195,7 @@ COUNTER_LABELS: Mapping[str, str] = MappingProxyType(
         "compressed_sum": "compressed bytes of the reasoning traces",
         "latency_sum": "response time in seconds",
         "cost_sum": "cost in USD",
+        "duplicates": "finished trials whose prompt occurred before in the cell",
         "transport": "requests without a reply after the last retry: no trials",
         "missing": "trials that were not run yet",
     }

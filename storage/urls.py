@@ -1,24 +1,64 @@
-"""The address of a cube or a cache in, the directory that it means out.
+"""The address of a cube or a cache in; the directory, bucket or server that it means out.
 
-This is the seam for other stores: an object store gets its form here, next to `directory_of`, and its own
-implementation of what `storage.cube` and `storage.cache` do with a directory.
+Addresses hold no credentials: they are written into cubes, logs and messages.
 """
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from storage.errors import UnsupportedUrlError
 
+OBJECT_SCHEMES = ("s3", "gs", "az")
+REDIS_SCHEMES = ("redis", "rediss")
+
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
 """Two characters or more before the colon, so that ``C:/data`` is a path."""
+
+_BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 REMEDY = (
     "Use a directory, local or on NFS: a plain path such as results/sweep.zarr, or file:///absolute/path. "
     "Object stores (s3://, gs://, az://) and redis:// do not work in this version."
 )
+_SECRETS = "Remove it from the address, and set the environment variables of the store where workers run."
+
+
+def scheme_of(url: str | Path) -> str:
+    """Scheme of an address in lower case; empty for a path."""
+    match = None if isinstance(url, Path) else _SCHEME.match(url)
+    return match[1].lower() if match else ""
+
+
+def redacted(url: str | Path) -> str:
+    """An address for a message, without what may be a secret: user info and query.
+
+    Examples
+    --------
+    >>> redacted("redis://:pass/word@host/0")
+    'redis://***@host/0'
+    """
+    text = str(url)
+    if scheme_of(url) == "":
+        return text
+    return re.sub(r"\?.*", "?***", re.sub(r"//.*@", "//***@", text, flags=re.DOTALL), flags=re.DOTALL)
+
+
+def absolute(url: str | Path) -> str:
+    """An address that means the same from any directory; what is no directory's stays as it is.
+
+    Raises
+    ------
+    UnsupportedUrlError
+        A directory's address is malformed.
+    """
+    if scheme_of(url) in (*OBJECT_SCHEMES, *REDIS_SCHEMES):
+        return str(url)
+    return str(directory_of(url))
 
 
 def directory_of(url: str | Path) -> Path:
@@ -42,11 +82,12 @@ def directory_of(url: str | Path) -> Path:
     text = str(url)
     if not text.strip() or "\0" in text:
         raise UnsupportedUrlError("the address is empty or has a zero byte", repr(text), REMEDY)
-    if isinstance(url, Path) or not (match := _SCHEME.match(text)):
+    scheme = scheme_of(url)
+    if not scheme:
         return Path(text).expanduser().absolute()
-    scheme = match[1].lower()
     if scheme != "file":
-        raise UnsupportedUrlError(f"addresses that begin with {scheme}:// are not supported", text, REMEDY)
+        what = f"addresses that begin with {scheme}:// are not supported"
+        raise UnsupportedUrlError(what, redacted(text), REMEDY)
     parts = urlsplit(text)
     if (
         not text[5:].startswith("//")
@@ -56,3 +97,89 @@ def directory_of(url: str | Path) -> Path:
     ):
         raise UnsupportedUrlError("a file: URL has three slashes and nothing but a path", text, REMEDY)
     return Path(unquote(parts.path))
+
+
+def object_prefix(url: str) -> str:
+    """The address of an object store's prefix in its plain form, without a slash at the end.
+
+    Raises
+    ------
+    UnsupportedUrlError
+        It holds user info, a port, a query, or parts such as ``..``.
+
+    Examples
+    --------
+    >>> object_prefix("s3://bucket/caches/")
+    's3://bucket/caches'
+    """
+    parts = _split(url)
+    path = parts.path.strip("/")
+    if not _BUCKET.fullmatch(parts.netloc) or parts.query or parts.fragment:
+        what = "an object store's address has a bucket and a prefix, and nothing else"
+        raise UnsupportedUrlError(
+            what, redacted(url), f"Write it like {scheme_of(url)}://bucket/prefix. {_SECRETS}"
+        )
+    if any(part in ("", ".", "..") for part in path.split("/")) and path:
+        what = "a prefix has no empty parts and no '.' or '..'"
+        raise UnsupportedUrlError(what, redacted(url), "Write it like caches/team.")
+    return f"{scheme_of(url)}://{parts.netloc}" + (f"/{path}" if path else "")
+
+
+@dataclass(frozen=True, slots=True)
+class RedisAddress:
+    """Where a Redis server is."""
+
+    host: str
+    port: int
+    database: int
+    tls: bool
+    password_env: str
+    """Name of the environment variable with the password."""
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"redis{'s' * self.tls}://{host}:{self.port}/{self.database}"
+
+
+def redis_address(url: str) -> RedisAddress:
+    """Read ``redis://host:port/db``, where port and db may be left out.
+
+    Raises
+    ------
+    UnsupportedUrlError
+        It has another form, or holds user info.
+
+    Examples
+    --------
+    >>> str(redis_address("redis://cache.example?password_env=TEAM_CACHE"))
+    'redis://cache.example:6379/0'
+    """
+    parts = _split(url)
+    options = dict(parse_qsl(parts.query, keep_blank_values=True))
+    name = options.pop("password_env", "REDIS_PASSWORD")
+    database = parts.path.strip("/") or "0"
+    try:
+        port = parts.port
+    except ValueError:
+        port = -1
+    fits = parts.hostname and port != -1 and database.isascii() and database.isdecimal()
+    if not fits or options or parts.fragment or not _VARIABLE.fullmatch(name):
+        raise UnsupportedUrlError(
+            "a Redis address has a host, a port and the number of a database",
+            redacted(url),
+            "Write it like redis://host:6379/0, or redis://host:6379/0?password_env=NAME, where NAME is the "
+            "environment variable with the password.",
+        )
+    return RedisAddress(
+        parts.hostname or "", port or 6379, int(database), scheme_of(url) == "rediss", name
+    )
+
+
+def _split(url: str) -> SplitResult:
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        raise UnsupportedUrlError("the address cannot be read", redacted(url), "Check its form.") from None
+    if "@" in parts.netloc:
+        raise UnsupportedUrlError("an address holds no user name and no password", redacted(url), _SECRETS)
+    return parts

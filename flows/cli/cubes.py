@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from flows.cli.output import safe, show, show_json
-from flows.cli.sweeps import CacheOption, Json
+from flows.cli.running import CacheOption, Json
 
 if TYPE_CHECKING:
     from flows.reading import TrialView

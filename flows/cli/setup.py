@@ -8,22 +8,33 @@ from typing import Annotated
 import typer
 
 from flows.cli.output import show
+from flows.cli.running import KeyOption, ModelOption
 
 local = typer.Typer(help="The local model that `local:` endpoints serve.", no_args_is_help=True)
 
 
 def init(
-    path: Annotated[Path, typer.Argument(help="The file to write.")] = Path("sweep.yaml"),
+    path: Annotated[
+        Path | None, typer.Argument(help="The file to write; default: sweep.yaml, or the suite's name.")
+    ] = None,
+    suite: Annotated[str | None, typer.Option(help="Write a copy of this suite: quick, m12.")] = None,
+    model: ModelOption = None,
+    key_env: KeyOption = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite the file if it exists.")] = False,
 ) -> None:
-    """Write a commented config to start from."""
+    """Write a commented config to start from, or a copy of a suite to edit."""
     from flows.config.initial import initial_config
     from flows.errors import SweepError
     from flows.outputs import check_output, write_output
+    from flows.suites import suite_copy
 
+    if suite is None and (model or key_env):
+        raise SweepError("--model and --key-env go with --suite", "Edit the models in the file")
+    text = initial_config() if suite is None else suite_copy(suite, model or (), key_env or ())
+    path = path or Path(f"{suite or 'sweep'}.yaml")
     if check_output(path).exists() and not force:
         raise SweepError(f"'{path}' exists", "Give another name, or --force to overwrite it")
-    write_output(path, initial_config().encode(), "write the config")
+    write_output(path, text.encode(), "write the config")
     show(f"wrote {path}; next: evalcube plan {path}, then evalcube run {path}")
 
 

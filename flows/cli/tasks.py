@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from flows.cli.output import show, show_json
-from flows.cli.sweeps import Json
+from flows.cli.running import Json
 
 
 def tasks(

@@ -6,47 +6,38 @@ that one mistake is told once.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
-from pydantic import ValidationError
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from flows.config.findings import Finding, Path, did_you_mean
-from flows.config.models import ManifoldEntry
+from flows.config.precision import LEVELS
+from flows.config.raw import items, mapping
 from flows.config.secrecy import mask, show
+from flows.config.tasks import CheckedTasks
 from flows.config.templates import Template
+from flows.config.viewchecks import check_views
 from flows.errors import TemplateError
-from stages.generate import Entry, Task, TaskError, all_tasks, expand, find_problems
 
-MOST_POINTS = 100_000
-"""Points of one task, before equal ones are joined."""
 SAMPLE_PROMPT = 'What is 2 + 3?\n"Quoted" text, a back\\slash and a line break are in here on purpose.'
 
 
 def check(raw: Mapping[str, object]) -> list[Finding]:
     """Apply every rule between fields."""
-    tasks = _Tasks(raw)
+    tasks = CheckedTasks(raw)
     checks: tuple[Callable[[Mapping[str, object]], Iterable[Finding]], ...] = (
         _unique_names,
         _simulate_only_with_sim,
         _token_limits,
         _references,
+        _trials_or_precision,
     )
-    return [finding for rule in checks for finding in rule(raw)] + tasks.findings + _probe(raw, tasks.samples)
+    found = [finding for rule in checks for finding in rule(raw)]
+    return found + tasks.findings + _probe(raw, tasks.samples) + check_views(raw, tasks.tasks)
 
 
 def _models(raw: Mapping[str, object]) -> Iterator[tuple[int, Mapping[str, object]]]:
-    for index, model in enumerate(_items(raw.get("models"))):
+    for index, model in enumerate(items(raw.get("models"))):
         if isinstance(model, Mapping):
             yield index, model
-
-
-def _items(value: object) -> Sequence[object]:
-    return value if isinstance(value, (list, tuple)) else ()
-
-
-def _mapping(value: object) -> Mapping[str, object]:
-    return value if isinstance(value, Mapping) else {}
 
 
 def _unique_names(raw: Mapping[str, object]) -> Iterator[Finding]:
@@ -78,9 +69,9 @@ def _simulate_only_with_sim(raw: Mapping[str, object]) -> Iterator[Finding]:
 
 
 def _token_limits(raw: Mapping[str, object]) -> Iterator[Finding]:
-    for name, sampler in _mapping(raw.get("samplers")).items():
+    for name, sampler in mapping(raw.get("samplers")).items():
         for param in ("max_tokens", "max_completion_tokens"):
-            value = _mapping(sampler).get(param, 1)
+            value = mapping(sampler).get(param, 1)
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 yield Finding(
                     ("samplers", name, param),
@@ -95,12 +86,12 @@ def _references(raw: Mapping[str, object]) -> Iterator[Finding]:
         "models": list(
             dict.fromkeys(model["name"] for _, model in _models(raw) if isinstance(model.get("name"), str))
         ),
-        "templates": list(_mapping(raw.get("templates", {"plain": None}))),
-        "samplers": list(_mapping(raw.get("samplers"))),
+        "templates": list(mapping(raw.get("templates", {"plain": None}))),
+        "samplers": list(mapping(raw.get("samplers"))),
     }
-    for index, rule in enumerate(_items(raw.get("evaluations"))):
+    for index, rule in enumerate(items(raw.get("evaluations"))):
         for kind, names in known.items():
-            for position, name in enumerate(_items(_mapping(rule).get(kind))):
+            for position, name in enumerate(items(mapping(rule).get(kind))):
                 if not names or not isinstance(name, str) or name in names:
                     continue
                 yield Finding(
@@ -110,78 +101,25 @@ def _references(raw: Mapping[str, object]) -> Iterator[Finding]:
                 )
 
 
-class _Tasks:
-    """The config's tasks, each checked through its own generator."""
-
-    def __init__(self, raw: Mapping[str, object]) -> None:
-        self.findings: list[Finding] = []
-        self.samples: dict[str, Mapping[str, object]] = {}
-        """Name of each good task -> params of its first point."""
-        section = _mapping(raw.get("tasks"))
-        if not section:
-            return
-        try:
-            known = all_tasks()
-        except TaskError as error:
-            self.findings.append(Finding(("tasks",), _rule(error)))
-            return
-        for name, value in section.items():
-            if name in known:
-                self._check(name, known[name], value)
-            else:
-                remedy = did_you_mean(name, sorted(known), "Tasks")
-                self.findings.append(
-                    Finding(("tasks", name), f"unknown task {show(name)}", remedy=remedy, at_key=True)
-                )
-
-    def _check(self, name: str, task: Task, value: object) -> None:
-        entries = dict(_good_entries(_mapping(value).get("manifold")))
-        found = _too_many(name, list(entries.values()))
-        if not found:
-            for index, entry in entries.items():
-                found += [_task_finding(name, index, error) for error in find_problems(task, [entry])]
-        self.findings += found
-        if entries and not found:
-            self.samples[name] = expand(task, list(entries.values())[:1])[0].params.canonical()
-
-
-def _good_entries(manifold: object) -> Iterator[tuple[int, Entry]]:
-    """Pick the entries of the right form; the models tell what is wrong with the others."""
-    for index, item in enumerate(_items(manifold)):
-        try:
-            entry = ManifoldEntry.model_validate(item).entry()
-        except ValidationError:
-            continue
-        yield index, entry
-
-
-def _too_many(name: str, entries: Sequence[Entry]) -> list[Finding]:
-    total = sum(map(_size, entries))
-    if total <= MOST_POINTS:
-        return []
-    rule = f"has {total:,} points, at most {MOST_POINTS:,} are allowed"
-    return [Finding(("tasks", name, "manifold"), rule, remedy="Use fewer values")]
-
-
-def _size(entry: Entry) -> int:
-    if entry.points is not None:
-        return len(entry.points)
-    axes = (entry.grid or {}).values()
-    return math.prod(len(values) if isinstance(values, (list, tuple)) else 1 for values in axes)
-
-
-def _task_finding(name: str, index: int, error: TaskError) -> Finding:
-    unknown = error.message.startswith("unknown")
-    return Finding(("tasks", name, "manifold", index, *error.where), _rule(error), at_key=unknown)
-
-
-def _rule(error: TaskError) -> str:
-    return mask(" ".join(error.message.split())[:400].removesuffix("."))
+def _trials_or_precision(raw: Mapping[str, object]) -> Iterator[Finding]:
+    precision, trials = raw.get("precision"), raw.get("trials")
+    if precision is None or trials is None:
+        return
+    level = LEVELS.get(precision) if isinstance(precision, str) else None
+    base = mapping(precision).get("base") if level is None else level.base
+    if trials == base:  # says the same twice, as a config that was written out does
+        return
+    yield Finding(
+        ("precision",),
+        f"excludes trials ({show(trials)}): precision decides how many trials a cell has",
+        remedy="Remove one of the two",
+        at_key=True,
+    )
 
 
 def _probe(raw: Mapping[str, object], samples: Mapping[str, Mapping[str, object]]) -> list[Finding]:
     found = []
-    for name, source in _mapping(raw.get("templates")).items():
+    for name, source in mapping(raw.get("templates")).items():
         try:
             template = Template(source)  # type: ignore[arg-type]  # a wrong type is told by the models
         except TemplateError:

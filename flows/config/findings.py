@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from flows.config import models
+from flows.config import manifold, models, precision, views
 from flows.config.secrecy import looks_secret, mask, show
 
 Path = tuple[str | int, ...]
@@ -41,8 +41,12 @@ _SECTIONS: dict[tuple[str, ...], type[BaseModel]] = {
     ("models", "*", "prices"): models.Prices,
     ("models", "*", "simulate"): models.SimulatedModel,
     ("evaluations", "*"): models.EvaluationRule,
-    ("tasks", "*"): models.TaskConfig,
-    ("tasks", "*", "manifold", "*"): models.ManifoldEntry,
+    ("precision",): precision.Precision,
+    ("tasks", "*"): manifold.TaskConfig,
+    ("tasks", "*", "manifold", "*"): manifold.ManifoldEntry,
+    ("tasks", "*", "manifold", "*", "grid", "*"): manifold.AxisRange,
+    ("tasks", "*", "manifold", "*", "grid", "*", "window"): manifold.AxisWindow,
+    ("views", "*"): views.ViewConfig,
 }
 _OTHER_NAMES = {
     "api_key": "key_env",
@@ -87,7 +91,9 @@ def findings(error: ValidationError) -> list[Finding]:
 
     A misspelt required field is one finding, not an unknown field and a missing one.
     """
-    details = error.errors(include_url=False)
+    details: list[dict[str, Any]] = [
+        {**detail, "loc": _written(detail["loc"])} for detail in error.errors(include_url=False)
+    ]
     present = [detail for detail in details if detail["type"] == "extra_forbidden"]
     meant = {(*detail["loc"][:-1], suggestion(detail["loc"])) for detail in present}
     return [
@@ -95,6 +101,11 @@ def findings(error: ValidationError) -> list[Finding]:
         for detail in details
         if not (detail["type"] == "missing" and detail["loc"] in meant) and not _is_echo(detail)
     ]
+
+
+def _written(loc: Path) -> Path:
+    """Leave out the tags of unions, which stand in no config."""
+    return tuple(step for step in loc if step not in manifold.TAGS)
 
 
 def _is_echo(detail: Mapping[str, Any]) -> bool:

@@ -9,6 +9,7 @@ _INITIAL = """\
 name: first-sweep
 seed: 42          # all questions follow from it: equal seeds ask equal questions
 trials: 32        # different questions per point; raise it later, what is there is kept
+# precision: medium   # in place of trials: as many as each point needs for ±6 % (low: ±9 %, high: ±4 %)
 repeats: 1        # times that each question is asked
 cube: results/first-sweep.zarr   # the results; relative to the current directory
 cache: results/cache             # every response; several sweeps may share one
@@ -67,8 +68,13 @@ tasks:
     manifold:
       - grid: {length: [4, 12]}
         tiers: [easy]
-      - grid: {length: [24], max_depth: [2, 4]}
-        tiers: [medium]
+      # One grid for several tiers: a window of two values, which slides up the range with the tier's degree.
+      - grid: {length: {range: [16, 24, 32], window: {skip: degree, body: 2}}, max_depth: [2, 4]}
+        tiers: {medium: 0, hard: 1}
+
+# Parts of the results under names of their own: filters over labels, facets and params.
+# views:
+#   long-arithmetic: {where: {task: arithmetic, param_length: {min: 16}}}
 """
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +19,20 @@ from flows.errors import ConfigError, Problem
 
 LARGEST_FILE = 10_000_000
 """Bytes."""
+MODEL_OPTION = "--model"
+"""Source of the problems of models that the command line gives."""
 _START = "Write a first config with: evalcube init"
 
 
-def load_config(path: str | Path) -> SweepConfig:
+def load_config(path: str | Path, *, models: Sequence[Mapping[str, object]] | None = None) -> SweepConfig:
     """Read a config file.
+
+    Parameters
+    ----------
+    path
+        A YAML file.
+    models
+        Models from the command line, used instead of the file's.
 
     Raises
     ------
@@ -38,10 +47,12 @@ def load_config(path: str | Path) -> SweepConfig:
         line = data.count(b"\n", 0, error.start) + 1
         rule = f"not UTF-8 text: byte 0x{data[error.start]:02x} at position {error.start}"
         raise _failure(source, rule, "Save the file as UTF-8", line) from None
-    return parse_config(text, source)
+    return parse_config(text, source, models=models)
 
 
-def parse_config(text: str, source: str = "config") -> SweepConfig:
+def parse_config(
+    text: str, source: str = "config", *, models: Sequence[Mapping[str, object]] | None = None
+) -> SweepConfig:
     """Read a config from YAML text.
 
     Parameters
@@ -50,6 +61,8 @@ def parse_config(text: str, source: str = "config") -> SweepConfig:
         YAML 1.2.
     source
         Where the text is from: the start of each problem; its stem is the default name.
+    models
+        Models from the command line, used instead of the text's.
 
     Raises
     ------
@@ -67,7 +80,10 @@ def parse_config(text: str, source: str = "config") -> SweepConfig:
         rule = f"the config must be a mapping, got {show(parsed.value)}"
         raise _failure(source, rule, "Begin with lines such as models:, samplers:, tasks:", 1)
     stem = Path(source).stem[:128].strip()
-    return _validate({"name": stem or "sweep", **parsed.value}, source, parsed)
+    raw = {"name": stem or "sweep", **parsed.value}
+    if models is None:
+        return _validate(raw, source, parsed)
+    return _validate({**raw, "models": list(models)}, source, parsed, models_from=MODEL_OPTION)
 
 
 def as_config(
@@ -125,7 +141,9 @@ def _plain(value: object, levels: int) -> object:
     return value
 
 
-def _validate(raw: dict[str, object], source: str, text: YamlText | None) -> SweepConfig:
+def _validate(
+    raw: dict[str, object], source: str, text: YamlText | None, *, models_from: str = ""
+) -> SweepConfig:
     config: SweepConfig | None = None
     found: list[Finding] = []
     try:
@@ -135,7 +153,12 @@ def _validate(raw: dict[str, object], source: str, text: YamlText | None) -> Swe
     told = {finding.path for finding in found}
     found += [finding for finding in check(raw) if finding.path not in told]
     if config is None or found:
-        problems = [_problem(finding, source, text) for finding in found]
+        problems = [
+            _problem(finding, models_from, None)
+            if models_from and finding.path[:1] == ("models",)
+            else _problem(finding, source, text)
+            for finding in found
+        ]
         raise ConfigError(sorted(problems, key=lambda problem: (problem.line or 0, problem.field)))
     return config
 

@@ -6,43 +6,26 @@ Rules about one field live here; rules between fields (unique names, references,
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Iterator
 from dataclasses import fields
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    PlainValidator,
-    Strict,
-    model_validator,
-)
+from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator
 
 from deploy.simulator.profile import RANGES, Profile
 from flows.config import rules
+from flows.config.manifold import TaskConfig
+from flows.config.precision import Precision, PrecisionSetting
+from flows.config.section import Degree, Density, Json, Name, Number, Section, StorePath, Whole
+from flows.config.views import View, ViewConfig
+from flows.errors import SweepError
 from stages.generate import Entry
-
-Whole = Annotated[int, Strict()]
-Number = Annotated[float, Strict()]
-Flag = Annotated[bool, Strict()]
-Name = Annotated[str, AfterValidator(rules.name)]
-StorePath = Annotated[str, AfterValidator(rules.path)]
-Json = Annotated[Any, AfterValidator(rules.json_value)]
-Params = dict[Name, Json]
 
 TemplateSource = Annotated[str | list[dict[str, str]], PlainValidator(rules.template)]
 Sampler = dict[Annotated[str, AfterValidator(rules.sampler_param)], Json]
 Facet = Annotated[str | int | float | bool, PlainValidator(rules.facet)]
-
-
-class Section(BaseModel):
-    """Base of the config's sections: frozen, no unknown field, no inf or NaN."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class Limits(Section):
@@ -138,48 +121,21 @@ class EvaluationRule(Section):
     )
 
 
-class ManifoldEntry(Section):
-    """Points of a task: either every combination of a grid, or a list."""
-
-    grid: dict[Name, Annotated[list[Any], BeforeValidator(rules.axis)]] | None = Field(
-        None,
-        min_length=1,
-        description="Param -> its values (a single value is a list of one); all combinations.",
-    )
-    points: tuple[Params, ...] | None = Field(None, min_length=1, description="Explicit points.")
-    tiers: tuple[Name, ...] = Field(
-        ("default",), min_length=1, description="Tiers that the points belong to, such as easy, medium, hard."
-    )
-
-    @model_validator(mode="after")
-    def _one_of_two(self) -> Self:
-        if (self.grid is None) == (self.points is None):
-            raise rules.refusal("must have either grid or points", "Give one of the two", told=True)
-        return self
-
-    def entry(self) -> Entry:
-        """Make the task layer's record of this entry."""
-        grid = None if self.grid is None else dict(self.grid)
-        points = None if self.points is None else [dict(point) for point in self.points]
-        return Entry(grid=grid, points=points, tiers=self.tiers)
-
-
-class TaskConfig(Section):
-    """Where in a task's parameter space to measure."""
-
-    manifold: tuple[ManifoldEntry, ...] = Field(min_length=1, description="Entries, each a grid or points.")
-
-    def entries(self) -> list[Entry]:
-        """Make the task layer's records, to be given to `stages.generate.manifold.expand`."""
-        return [entry.entry() for entry in self.manifold]
-
-
 class SweepConfig(Section):
     """A whole sweep: models x templates x samplers on tasks."""
 
     name: Name = Field("sweep", description="Free text; default: the file's name.")
     seed: Whole = Field(42, ge=0, le=2**63 - 1, description="All trials follow from it.")
-    trials: Whole = Field(32, ge=1, le=10**7, description="Different questions per cell.")
+    precision: PrecisionSetting | None = Field(
+        None,
+        description="Trials by need instead of trials: low, medium, high or {base: 32, target: 0.09, max: 192}.",
+    )
+    trials: Whole = Field(
+        default_factory=lambda data: _base(data.get("precision")),
+        ge=1,
+        le=10**7,
+        description="Different questions per cell; default: 32, or the precision's base.",
+    )
     repeats: Whole = Field(1, ge=1, le=10**5, description="Times that each question is asked.")
     cube: StorePath = Field(
         default_factory=lambda data: f"results/{_slug(str(data.get('name', 'sweep')))}.zarr",
@@ -198,7 +154,41 @@ class SweepConfig(Section):
     evaluations: tuple[EvaluationRule, ...] | None = Field(
         None, min_length=1, description="Which combinations to run; default: every model, template, sampler."
     )
-    tasks: dict[Name, TaskConfig] = Field(min_length=1, description="Task name -> where to measure.")
+    degree: Degree = Field(
+        0,
+        description="How far the windows of all grids have slid up, unless a task or an entry says so itself.",
+    )
+    density: Density = Field(
+        "normal",
+        description="Values of each grid axis: normal (all), lowdef (first, middle, last), corner (ends).",
+    )
+    tasks: dict[Name, TaskConfig] = Field(
+        min_length=1, description="Task name, or a label with task: NAME -> where to measure."
+    )
+    views: dict[Name, ViewConfig] = Field(
+        {}, description="Name -> a part of the results, to be looked at by itself."
+    )
+
+    def manifold(self, label: str) -> tuple[str, list[Entry]]:
+        """Name of the task behind a label of `tasks`, and its entries with the sweep's degree and density."""
+        task = self.tasks[label]
+        return task.task or label, task.entries(degree=self.degree, density=self.density)
+
+    def view(self, name: str) -> View:
+        """The view of that name.
+
+        Raises
+        ------
+        SweepError
+            If there is none.
+        """
+        if name not in self.views:
+            near = difflib.get_close_matches(name, self.views, n=1)
+            known = ", ".join(self.views) or "none"
+            raise SweepError(
+                f"there is no view '{name}'", f"Did you mean '{near[0]}'?" if near else f"Views: {known}"
+            )
+        return self.views[name].view(name)
 
     def combinations(self) -> list[tuple[ModelConfig, str, str]]:
         """List the evaluations (model, template, sampler), each once, in order of first mention."""
@@ -213,6 +203,10 @@ class SweepConfig(Section):
                 for template in rule.templates or self.templates:
                     for sampler in rule.samplers or self.samplers:
                         yield model, template, sampler
+
+
+def _base(precision: Precision | None) -> int:
+    return 32 if precision is None else precision.base
 
 
 def _slug(name: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
+from typing import Literal
 from urllib.parse import SplitResult, urlsplit
 
 from pydantic_core import PydanticCustomError
@@ -271,6 +272,61 @@ def axis(value: object) -> list[object]:
     if not values:
         raise refusal("must not be empty", "Give at least one value", told=True)
     return [json_value(item) for item in values]
+
+
+def skip(value: object) -> int | Literal["degree"] | dict[str, int]:
+    """Check what stands before a window: a number of values, ``degree``, or ``{degree: values per degree}``."""
+    if value == "degree":
+        return "degree"
+    per_degree = isinstance(value, Mapping) and list(value) == ["degree"]
+    number = value["degree"] if per_degree and isinstance(value, Mapping) else value
+    if type(number) is not int or not per_degree <= number <= 100_000:
+        raise refusal("must be a number of values, degree or {degree: 2}", "Write skip: degree")
+    return {"degree": number} if per_degree else number
+
+
+def bounds(value: object) -> tuple[float | None, float | None] | None:
+    """Read a range, ``{min, max}`` or a pair of which one is null; None if the value is something else."""
+    if isinstance(value, Mapping):
+        return value.get("min"), value.get("max")
+    if isinstance(value, (list, tuple)) and len(value) == 2 and None in value:
+        return value[0], value[1]
+    return None
+
+
+def criterion(value: object) -> object:
+    """Check what a view asks of a coordinate: a value, values, or a range."""
+    limits = bounds(value)
+    if limits is not None:
+        _check_bounds(value, limits)
+        return dict(value) if isinstance(value, Mapping) else list(value)  # type: ignore[call-overload]
+    if not isinstance(value, (list, tuple)):
+        return facet(value)
+    if not value:
+        raise refusal("must not be empty", "Give at least one value", told=True)
+    for index, item in enumerate(value):
+        if isinstance(item, (list, tuple, Mapping)) or item is None:
+            raise refusal(
+                "must be a text, a finite number, true or false", "Write a range as {min: 4}", where=(index,)
+            )
+    return [facet(item) for item in value]
+
+
+def _check_bounds(value: object, limits: tuple[object, object]) -> None:
+    unknown = [key for key in value if key not in ("min", "max")] if isinstance(value, Mapping) else []
+    numbers = [limit for limit in limits if limit is not None]
+    if unknown or not numbers or not all(map(_is_number, numbers)):
+        raise refusal(
+            "a range must be {min: NUMBER, max: NUMBER} or one of the two", "Write {min: 4, max: 8}"
+        )
+    if numbers[0] > numbers[-1]:  # type: ignore[operator]  # both are numbers
+        raise refusal(
+            f"max must be at least min ({numbers[0]}), is {numbers[-1]}", "Exchange them", told=True
+        )
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def template(value: object) -> str | list[dict[str, str]]:

@@ -35,9 +35,8 @@ class Outcome:
 def judge_trial(
     reading: Reading,
     guess_chance: float,
-    reference: str,
     parse: Callable[[str], str | None],
-    grade: Callable[[str, str], bool],
+    grade: Callable[[str], bool],
 ) -> Outcome:
     """Grade one reading.
 
@@ -45,12 +44,12 @@ def judge_trial(
     ----------
     reading
         What the reply says.
-    guess_chance, reference
+    guess_chance
         Of the trial.
     parse, grade
-        Of the task.
+        Read an answer from the reply to this trial; tell whether it is right.
     """
-    status, parsed = _status(reading, reference, parse, grade)
+    status, parsed = _status(reading, parse, grade)
     trace = reading.reasoning.encode("utf-8", "surrogatepass")
     return Outcome(
         status,
@@ -65,10 +64,7 @@ def judge_trial(
 
 
 def _status(
-    reading: Reading,
-    reference: str,
-    parse: Callable[[str], str | None],
-    grade: Callable[[str, str], bool],
+    reading: Reading, parse: Callable[[str], str | None], grade: Callable[[str], bool]
 ) -> tuple[Status, str | None]:
     if reading.finish in {"length", "context"}:
         return Status.TRUNCATED, None
@@ -77,7 +73,7 @@ def _status(
     parsed = parse(reading.answer)
     if parsed is None:
         return Status.INVALID, None
-    return (Status.CORRECT if grade(parsed, reference) else Status.INCORRECT), parsed
+    return (Status.CORRECT if grade(parsed) else Status.INCORRECT), parsed
 
 
 def compressed_size(data: bytes) -> int:

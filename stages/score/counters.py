@@ -2,77 +2,121 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from stages.outcome import COMPLETED, COUNTERS, Status
 
+Array = npt.NDArray[Any]
 FloatArray = npt.NDArray[np.float64]
+
+VALUES = ("tokens", "prompt_tokens", "compressed_bytes", "latency", "guess_chance")
+"""Trial arrays that must be there beside ``status``."""
+
+OPTIONAL = ("duplicate", "planned")
+"""Trial arrays that may be there; they need only broadcast to the shape of ``status``."""
+
+_LEFT_OUT = 253
+"""A status that no counter counts."""
+
+_BLOCK = 131_072
+"""Trials counted at a time: their floats stay in the processor's cache, and threads seldom wait for another."""
+
+# Plain integers: compared with an enumeration's member, an array of bytes becomes one of eight times the size.
+_CORRECT, _TRUNCATED, _INVALID, _REFUSED, _TRANSPORT, _MISSING = (
+    int(code)
+    for code in (
+        Status.CORRECT,
+        Status.TRUNCATED,
+        Status.INVALID,
+        Status.REFUSED,
+        Status.TRANSPORT,
+        Status.MISSING,
+    )
+)
+_FINISHED = max(int(code) for code in (*COMPLETED, _TRUNCATED))
+"""The outcomes of finished trials are the codes up to this one."""
 
 
 def count_trials(
-    arrays: Mapping[str, npt.NDArray[np.generic]], *, price_prompt: float = 0.0, price_completion: float = 0.0
+    arrays: Mapping[str, npt.ArrayLike],
+    *,
+    price_prompt: float = 0.0,
+    price_completion: float = 0.0,
+    unique_only: bool = False,
+    trials: int | None = None,
+    clip_tokens: int | None = None,
 ) -> FloatArray:
-    """Counters of every cell.
+    """Counters of every cell, of all of its trials or as they were if less had been measured.
 
     Parameters
     ----------
     arrays
         The trial arrays ``status``, ``tokens``, ``prompt_tokens``, ``compressed_bytes``, ``latency`` and
-        ``guess_chance``, each of shape (task, params, trial, repeat).
+        ``guess_chance``, each of shape (..., trial, repeat), such as (task, params, trial, repeat). Two more may
+        be there, of a shape that broadcasts to it: ``duplicate``, 1 where the prompt occurred earlier in the
+        cell (255, unknown, is taken as new), and ``planned``, false where a trial is not to be measured and
+        so is not missing either.
     price_prompt, price_completion
         USD per million tokens.
+    unique_only
+        Leave out trials whose prompt occurred earlier in the cell, as if they had never been planned.
+    trials
+        Take the first so many along the trial axis only.
+    clip_tokens
+        As if the limit of completion tokens had been this: a completed trial with more tokens is truncated, and
+        no trial has more. Tokens, their squares and costs are the clipped ones, a truncated trial made no
+        guess; compressed bytes and latency stay those of the whole reply, for which no shorter one was measured.
+        A trial without a token count stays as it is.
 
     Returns
     -------
-    ndarray of shape (task, params, counter)
-        In the order of `COUNTERS`. Integers are exact to 2^53.
+    ndarray of shape (..., counter)
+        In the order of `COUNTERS`. Integers are exact to 2^53. Sums of float32 values are exact, and so the same
+        in any order, unless the values of a cell differ by more than about 2^20.
 
     Raises
     ------
     ValueError
-        If the arrays differ in shape, or have no trial and repeat axes.
+        If the arrays differ in shape or have no trial and repeat axes, `unique_only` is asked for without
+        ``duplicate``, or `trials` or `clip_tokens` is less than 1.
     """
-    status = np.asarray(arrays["status"])
-    if status.ndim < 2:
-        raise ValueError(f"`status` has shape {status.shape}; its last axes must be (trial, repeat)")
-    for name in ("tokens", "prompt_tokens", "compressed_bytes", "latency", "guess_chance"):
-        if np.shape(arrays[name]) != status.shape:
-            raise ValueError(f"`{name}` has shape {np.shape(arrays[name])}, `status` has {status.shape}")
-    truncated = status == Status.TRUNCATED
-    completed = np.isin(status, COMPLETED)
-    finished = completed | truncated
-    tokens = _known(arrays["tokens"], finished)
-    prompt_tokens = _known(arrays["prompt_tokens"], finished)
-    columns = {
-        "trials": finished,
-        "completed": completed,
-        "correct": status == Status.CORRECT,
-        "invalid": status == Status.INVALID,
-        "refused": status == Status.REFUSED,
-        "truncated": truncated,
-        "guess_sum": _known(arrays["guess_chance"], completed),
-        "tokens_sum": tokens,
-        "tokens_sumsq": tokens * tokens,
-        "prompt_tokens_sum": prompt_tokens,
-        "compressed_sum": _known(arrays["compressed_bytes"], finished),
-        "latency_sum": _known(arrays["latency"], finished),
-        "transport": status == Status.TRANSPORT,
-        "missing": status == Status.MISSING,
-    }
-    sums = {name: column.sum(axis=(-2, -1), dtype=np.float64) for name, column in columns.items()}
-    sums["cost_sum"] = (
-        sums["prompt_tokens_sum"] * price_prompt + sums["tokens_sum"] * price_completion
-    ) / 1e6
-    return np.stack([sums[name] for name in COUNTERS], axis=-1)
+    check_options(arrays, unique_only=unique_only, trials=trials, clip_tokens=clip_tokens)
+    shape = _checked_shape(arrays)
+    flat = _by_cell(arrays, shape, trials)
+    cells = math.prod(shape[:-2])
+    step = max(1, _BLOCK // max(1, math.prod(flat["status"].shape[1:])))
+    sums = np.zeros((cells, len(COUNTERS)))
+    # Memory asked for anew costs more than the sums do.
+    scratch = np.empty((2, min(step, cells), math.prod(flat["status"].shape[1:])))
+    for start in range(0, cells, step):
+        block = {name: _rows(array[start : start + step]) for name, array in flat.items()}
+        block["status"] = _relabel(block, unique_only=unique_only, clip_tokens=clip_tokens)
+        for name, column in _count(block, scratch, clip_tokens).items():
+            sums[start : start + step, COUNTERS.index(name)] = column
+    set_cost(sums, price_prompt, price_completion)
+    return sums.reshape(*shape[:-2], len(COUNTERS))
 
 
-def _known(values: npt.NDArray[np.generic], where: npt.NDArray[np.bool_]) -> FloatArray:
-    """Values as floats, zero outside `where` and where the value is missing (negative or NaN)."""
-    floats = np.asarray(values, dtype=np.float64)
-    return np.where(where & (floats >= 0), floats, 0.0)
+def set_cost(
+    counters: FloatArray, price_prompt: float | FloatArray, price_completion: float | FloatArray
+) -> None:
+    """Set ``cost_sum`` in place from the token sums.
+
+    Parameters
+    ----------
+    counters
+        Array (..., counter), in the order of `COUNTERS`.
+    price_prompt, price_completion
+        USD per million tokens, broadcast to (...).
+    """
+    prompt, completion = (counters[..., COUNTERS.index(name)] for name in ("prompt_tokens_sum", "tokens_sum"))
+    cost = (prompt * price_prompt + completion * price_completion) / 1e6
+    counters[..., COUNTERS.index("cost_sum")] = cost
 
 
 def add_counters(parts: Sequence[FloatArray]) -> FloatArray:
@@ -91,3 +135,115 @@ def add_counters(parts: Sequence[FloatArray]) -> FloatArray:
             raise ValueError(f"`parts[{index}]` has shape {part.shape}, `parts[0]` has {total.shape}")
         total += part
     return total
+
+
+def check_options(
+    names: Iterable[str], *, unique_only: bool, trials: int | None, clip_tokens: int | None
+) -> None:
+    """Refuse options of `count_trials` that cannot be met with the arrays of these names.
+
+    Raises
+    ------
+    ValueError
+        As `count_trials` says.
+    """
+    for name, value in (("trials", trials), ("clip_tokens", clip_tokens)):
+        if value is not None and value < 1:
+            raise ValueError(f"`{name}` must be at least 1, got {value}; None takes everything")
+    if unique_only and "duplicate" not in names:
+        raise ValueError(
+            "`unique_only` needs the array `duplicate`, which says whose prompt occurred before in its cell"
+        )
+
+
+def _checked_shape(arrays: Mapping[str, npt.ArrayLike]) -> tuple[int, ...]:
+    shape = np.shape(arrays["status"])
+    if len(shape) < 2:
+        raise ValueError(f"`status` has shape {shape}; its last axes must be (trial, repeat)")
+    for name in VALUES:
+        if np.shape(arrays[name]) != shape:
+            raise ValueError(f"`{name}` has shape {np.shape(arrays[name])}, `status` has {shape}")
+    return shape
+
+
+def _by_cell(
+    arrays: Mapping[str, npt.ArrayLike], shape: tuple[int, ...], trials: int | None
+) -> dict[str, Array]:
+    """Views of shape (cell, trial, repeat), of the first `trials`."""
+    names = ("status", *VALUES, *(name for name in OPTIONAL if name in arrays))
+    size = (math.prod(shape[:-2]), *shape[-2:])
+    return {
+        name: np.broadcast_to(np.asarray(arrays[name]), shape).reshape(size)[:, :trials] for name in names
+    }
+
+
+def _rows(array: Array) -> Array:
+    return array.reshape(len(array), math.prod(array.shape[1:]))
+
+
+def _relabel(block: Mapping[str, Array], *, unique_only: bool, clip_tokens: int | None) -> Array:
+    """Status as it would have been."""
+    changes: list[tuple[npt.NDArray[np.bool_], int]] = []
+    status = block["status"]
+    if clip_tokens is not None:
+        changes.append(((block["tokens"] > np.int64(clip_tokens)) & (status <= _FINISHED), _TRUNCATED))
+    if "planned" in block:
+        changes.append(((status == _MISSING) & (block["planned"] == 0), _LEFT_OUT))
+    if unique_only:
+        changes.append((block["duplicate"] == 1, _LEFT_OUT))
+    if changes:
+        status = status.copy()
+    for where, code in changes:
+        np.copyto(status, np.uint8(code), where=where)
+    return status
+
+
+def _count(block: Mapping[str, Array], scratch: FloatArray, clip_tokens: int | None) -> dict[str, Array]:
+    """All counters but the cost, each of shape (cell,); `scratch` is overwritten."""
+    status = block["status"]
+    truncated = status == _TRUNCATED
+    finished = status <= _FINISHED
+    completed = finished & ~truncated
+    weight, values = scratch[:, : len(status)]
+    columns: dict[str, Array] = {
+        "trials": _number(finished),
+        "completed": _number(completed),
+        "correct": _number(status == _CORRECT),
+        "invalid": _number(status == _INVALID),
+        "refused": _number(status == _REFUSED),
+        "truncated": _number(truncated),
+        "transport": _number(status == _TRANSPORT),
+        "missing": _number(status == _MISSING),
+    }
+    if "duplicate" in block:
+        columns["duplicates"] = _number(finished & (block["duplicate"] == 1))
+    weight[...] = completed
+    columns["guess_sum"] = _total(block["guess_chance"], weight, values)
+    weight[...] = finished
+    columns["prompt_tokens_sum"] = _total(block["prompt_tokens"], weight, values)
+    columns["compressed_sum"] = _total(block["compressed_bytes"], weight, values)
+    columns["latency_sum"] = _total(block["latency"], weight, values)
+    columns["tokens_sum"] = _total(block["tokens"], weight, values, most=clip_tokens)
+    np.multiply(weight, values, out=weight)
+    columns["tokens_sumsq"] = np.vecdot(weight, values)
+    return columns
+
+
+def _number(hits: npt.NDArray[np.bool_]) -> npt.NDArray[np.uint32]:
+    """Hits per row."""
+    if not hits.any():
+        return np.zeros(len(hits), np.uint32)
+    return np.asarray(hits.sum(axis=-1, dtype=np.uint32))
+
+
+def _total(values: Array, weight: FloatArray, known: FloatArray, most: float | None = None) -> FloatArray:
+    """Sum per row of the values whose weight is 1, not 0.
+
+    `known` becomes the values as floats of `most` at most, zero where a value is missing: negative or not finite.
+    """
+    known[...] = values
+    if not (values.min(initial=0) >= 0 and values.max(initial=0) < np.inf):
+        np.copyto(known, 0.0, where=~((known >= 0) & (known < np.inf)))
+    if most is not None:
+        np.minimum(known, most, out=known)
+    return np.asarray(np.vecdot(known, weight))

@@ -23,7 +23,7 @@ def _windows(cells, trials, count):
     """`count` windows one behind the other along trial, all open."""
     for index in range(count):
         window = Window(Region(0, index, 0), (1, cells, trials, 1), index * trials, 0)
-        yield window, pending_positions(window, np.ones((1, cells), dtype=bool), None)
+        yield window, pending_positions(window, np.ones(window.shape, dtype=bool), None)
 
 
 @pytest.mark.parametrize(("cells", "trials", "count"), [(8, 4000, 1), (10, 32, 100), (64, 32, 16)])
@@ -126,3 +126,29 @@ def test_as_config__addresses_replace_those_of_the_config(tmp_path):
     assert config.cube == mapping["cube"]
     with pytest.raises(ec.ConfigError, match="must be a mapping"):
         as_config(5)
+
+
+def test_estimate__counts_points_by_tier_and_tells_how_far_a_precision_may_go(tmp_path):
+    config = sweep_config(tmp_path, "http://127.0.0.1:9/v1", cells=4)
+    config["tasks"]["again"] = {"task": "boolean", "params": {"length": 9}}
+    del config["trials"]
+
+    result = estimate({**config, "precision": {"base": 3, "target": 0.1, "max": 12}})
+
+    assert result.points["again"] == {"all": 1, "easy": 0, "hard": 0, "default": 1}
+    assert result.totals == {"all": 6, "easy": 5, "hard": 1, "default": 1}
+    assert (result.cells, result.trials, result.most_trials) == (6, 3, 12)
+    assert result.requests == 18
+    assert estimate({**config, "trials": 5}).most_trials == 5
+
+
+def test_planned_points__are_those_of_one_label(tmp_path):
+    config = from_mapping(sweep_config(tmp_path, "http://127.0.0.1:9/v1", cells=2))
+
+    points = module.planned_points(config, "arithmetic")
+
+    assert [point.params["length"] for point in points] == [3, 4]
+    assert [point.tiers for point in points] == [("easy",)] * 2
+    assert points[0].difficulty < points[1].difficulty
+    with pytest.raises(ec.SweepError, match="the sweep has no task 'arithmetics'"):
+        module.planned_points(config, "arithmetics")

@@ -49,7 +49,7 @@ counts = st.dictionaries(
 
 @given(counts=counts)
 def test_to_line__round_trip_is_exact(counts):
-    receipt = Receipt(Region(1, 2, 3), 4, 32, 1, False, 5, 6, counts, "ab" * 16)
+    receipt = Receipt(Region(1, 2, 3), 4, 32, 1, 320, False, 5, 6, counts, "ab" * 16)
 
     line = to_line(receipt)
 
@@ -61,7 +61,9 @@ def test_to_line__round_trip_is_exact(counts):
 
 def test_to_line__the_longest_receipt_is_less_than_a_kilobyte():
     counts = dict.fromkeys(COUNTER_LABELS, -1.2345678901234567e-300)
-    receipt = Receipt(Region(10**6, 10**6, 10**6), 10**6, 10**6, 10**6, False, 10**9, 10**9, counts, "f" * 32)
+    receipt = Receipt(
+        Region(10**6, 10**6, 10**6), 10**6, 10**6, 10**6, 10**12, False, 10**9, 10**9, counts, "f" * 32
+    )
 
     assert len(to_line(receipt)) < 1024
 

@@ -9,7 +9,7 @@ import pytest
 from flows.config import load_config, parse_config
 from flows.config.initial import initial_config
 from flows.config.models import Section
-from stages.generate import Cell, all_tasks, expand
+from stages.generate import TASKS, Cell, all_tasks, expand
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 
@@ -30,7 +30,13 @@ def uncommented(text: str, first: str, count: int) -> str:
 def test_initial_config__is_valid_and_so_are_its_commented_parts() -> None:
     text = initial_config()
     full = text
-    for first, count in (("  # - name", 6), ("  # brief", 3), ("  # warm", 1), ("# evaluations", 2)):
+    for first, count in (
+        ("  # - name", 6),
+        ("  # brief", 3),
+        ("  # warm", 1),
+        ("# evaluations", 2),
+        ("# views", 2),
+    ):
         full = uncommented(full, first, count)
 
     assert parse_config(text).models[0].simulate is not None
@@ -39,6 +45,7 @@ def test_initial_config__is_valid_and_so_are_its_commented_parts() -> None:
     assert config.templates.keys() == {"plain", "brief"}
     assert config.samplers.keys() == {"greedy", "warm"}
     assert len(config.combinations()) == 1
+    assert config.views.keys() == {"long-arithmetic"}
 
 
 def test_quickstart__is_small_enough_for_a_slow_machine() -> None:
@@ -46,13 +53,14 @@ def test_quickstart__is_small_enough_for_a_slow_machine() -> None:
     tasks = all_tasks()
     cells = [
         Cell(tasks[name], point.params, config.seed)
-        for name, task in config.tasks.items()
-        for point in expand(tasks[name], task.entries())
+        for name, entries in map(config.manifold, config.tasks)
+        for point in expand(tasks[name], entries)
     ]
     prompts = [cell.trial(i).prompt for cell in cells for i in range(config.trials)]
 
-    assert config.tasks.keys() == {"arithmetic", "boolean", "letters", "shuffle"}
-    assert len(prompts) <= 150  # requests to the local model
+    # each bundled task that makes its own trials is answered by a real model
+    assert config.tasks.keys() == TASKS.keys() - {"dataset"}
+    assert len(prompts) <= 200  # requests to the local model
     assert sum(map(len, prompts)) / len(prompts) < 350  # characters; prefill is slow
 
 

@@ -15,10 +15,14 @@ from stages.process.reading import Reading
 
 
 def judge(
-    answer="4", finish="stop", reasoning="", parse=lambda text: text or None, grade=str.__eq__, reference="4"
+    answer="4",
+    finish="stop",
+    reasoning="",
+    parse=lambda text: text or None,
+    grade=lambda answer: answer == "4",
 ):
     reading = Reading(answer, reasoning, finish, 7, 9, 0.5)
-    return judge_trial(reading, 0.25, reference, parse, grade)
+    return judge_trial(reading, 0.25, parse, grade)
 
 
 TABLE = [
@@ -53,15 +57,15 @@ def test_judge_trial__what_did_not_end_well_is_neither_parsed_nor_graded(finish)
 
 
 def test_judge_trial__an_empty_answer_can_be_one():
-    assert judge("x", parse=lambda _: "", reference="").status is Status.CORRECT
+    assert judge("x", parse=lambda _: "", grade=lambda answer: answer == "").status is Status.CORRECT
 
 
-def test_judge_trial__grade_gets_what_was_parsed_and_the_reference():
+def test_judge_trial__grade_gets_what_was_parsed():
     seen = []
 
-    judge(" 4 ", parse=str.strip, grade=lambda *pair: bool(seen.append(pair)), reference="5")
+    judge(" 4 ", parse=str.strip, grade=lambda answer: bool(seen.append(answer)))
 
-    assert seen == [("4", "5")]
+    assert seen == ["4"]
 
 
 def test_judge_trial__passes_on_sizes():

@@ -77,6 +77,7 @@ def test_count_trials__one_of_each():
         "compressed_sum": 15,
         "latency_sum": 2.5,
         "cost_sum": pytest.approx((25 * 2 + 50 * 8) / 1e6, rel=1e-15),
+        "duplicates": 0,
         "transport": 1,
         "missing": 1,
     }

@@ -1,0 +1,104 @@
+"""What the commands that ask models have in common: options, the live display, the summary and what is left."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from flows.cli.output import Code, complain, show, show_json
+
+if TYPE_CHECKING:
+    from flows.events import Subscriber
+    from flows.summary import RunSummary
+
+Config = Annotated[
+    str,
+    typer.Argument(
+        help="The sweep's config, a YAML file (`evalcube init` writes one), or a suite: quick, m12."
+    ),
+]
+ModelOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--model",
+        metavar="[NAME=]ENDPOINT",
+        help="A model to measure: sim:, local:smollm2, local:/path/model.gguf or https://host/v1#MODEL. "
+        "Give it again for more. Takes the place of the config's models.",
+    ),
+]
+KeyOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--key-env",
+        metavar="[NAME=]VARIABLE",
+        help="Environment variable with the API key of the models at http(s) endpoints, or of one.",
+    ),
+]
+CubeOption = Annotated[
+    str | None, typer.Option("--cube", help="Address of the results; default: the config's.")
+]
+CacheOption = Annotated[
+    str | None, typer.Option("--cache", help="Address of the response cache; default: the config's.")
+]
+Scheduler = Annotated[
+    str | None,
+    typer.Option(
+        help="Address of a running Dask scheduler, such as tcp://host:8786; default: local processes."
+    ),
+]
+Workers = Annotated[
+    int | None, typer.Option(min=1, max=256, help="Local worker processes; default: one per core.")
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress display.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+@contextmanager
+def display(quiet: bool) -> Iterator[list[Subscriber]]:
+    """Subscribers that show a run while it goes on; none if `quiet`."""
+    if quiet:
+        yield []
+        return
+    from flows.progress import Display
+
+    with Display() as live:
+        yield [live]
+
+
+def tell(summary: RunSummary, *, as_json: bool) -> None:
+    """Print what a run did; ends the command with another exit code if something is left."""
+    if as_json:
+        show_json(summary.to_dict())
+    else:
+        _print_summary(summary)
+        if summary.done:
+            from flows.cli.cubes import print_leaderboard
+
+            print_leaderboard(summary.cube)
+    _tell_what_is_left(summary)
+
+
+def _print_summary(summary: RunSummary) -> None:
+    show(f"{summary.done} of {summary.trials} trials done in {summary.seconds:.1f} s")
+    show(f"{summary.sent} requests sent, {summary.cached} answered by the cache")
+    show(f"{summary.prompt_tokens} prompt tokens, {summary.completion_tokens} completion tokens")
+    if summary.retries:
+        show("retried: " + ", ".join(f"{cause} ×{count}" for cause, count in sorted(summary.retries.items())))
+    show(f"cube: {summary.cube}")
+
+
+def _tell_what_is_left(summary: RunSummary) -> None:
+    if summary.reason == "complete":
+        return
+    for cause, count in sorted(summary.causes.items(), key=lambda item: -item[1]):
+        detail = summary.details.get(cause, "")
+        complain(f"{count} trials: {cause}" + (f" ({detail})" if detail else ""))
+    again = "Run the same command again to resume."
+    if summary.reason == "stopped":
+        complain(f"stopped with {summary.left} trials left. {again}")
+        raise typer.Exit(Code.STOPPED)
+    complain(f"incomplete: {summary.left} trials left after transport errors. {again}")
+    raise typer.Exit(Code.INCOMPLETE)

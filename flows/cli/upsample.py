@@ -1,0 +1,66 @@
+"""The command that measures a cube further: upsample."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from flows.cli.running import CacheOption, CubeOption, Json, Quiet, Scheduler, Workers, display, tell
+
+
+def upsample(
+    source: Annotated[str, typer.Argument(help="The sweep's config, or its cube.")],
+    trials: Annotated[
+        int | None, typer.Option(min=1, help="Trials of each selected cell in the end.")
+    ] = None,
+    repeats: Annotated[
+        int | None, typer.Option(min=1, help="Times that each question is asked in the end.")
+    ] = None,
+    precision: Annotated[
+        str | None,
+        typer.Option(
+            help="low, medium or high: as many trials as each selected cell needs, instead of --trials."
+        ),
+    ] = None,
+    budget: Annotated[
+        str | None,
+        typer.Option(help="2M (tokens) or 5USD: spend so much where it helps most, instead of --trials."),
+    ] = None,
+    goal: Annotated[
+        str, typer.Option(help="What a budget is for: ranking (order of the models) or intervals.")
+    ] = "ranking",
+    model: Annotated[list[str] | None, typer.Option(help="Label of a model; may be given again.")] = None,
+    task: Annotated[list[str] | None, typer.Option(help="Name of a task; may be given again.")] = None,
+    tier: Annotated[list[str] | None, typer.Option(help="Name of a tier; may be given again.")] = None,
+    scheduler: Scheduler = None,
+    cube: CubeOption = None,
+    cache: CacheOption = None,
+    workers: Workers = None,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Add trials or repeats to a sweep, everywhere or where you say; only what is new is asked."""
+    from flows.upsample import upsample as add_trials
+
+    with display(quiet) as subscribers:
+        summary = add_trials(
+            source,
+            trials=trials,
+            repeats=repeats,
+            precision=precision,
+            budget=budget,
+            purpose=goal,  # type: ignore[arg-type]  # refused there if it is none
+            models=model or (),
+            tasks=task or (),
+            tiers=tier or (),
+            cube=cube,
+            cache=cache,
+            scheduler=scheduler,
+            workers=workers,
+            subscribers=subscribers,
+        )
+    tell(summary, as_json=as_json)
+
+
+COMMANDS = (upsample,)

@@ -1,0 +1,171 @@
+"""Where in a task's parameter space to measure: grids, ranges with windows, lists of points, tiers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BeforeValidator, Discriminator, Field, PlainValidator, Tag, model_validator
+
+from flows.config import rules
+from flows.config.section import Degree, Density, Json, Name, Params, Section, Whole
+from stages.generate import Axis, Entry, Window
+
+DEFAULT_TIERS = ("default",)
+LIST, MAPPING = TAGS = ("\0list", "\0mapping")
+"""Names of the two forms of an axis and of tiers; no key of a config can be one."""
+
+
+class AxisWindow(Section):
+    """A stretch of a range that slides up with the degree."""
+
+    body: Whole = Field(ge=1, le=100_000, description="Values in the window.")
+    skip: Annotated[int | Literal["degree"] | dict[str, int], PlainValidator(rules.skip)] = Field(
+        "degree",
+        description="Values before the window: a number, degree, or {degree: 2} for two per degree.",
+    )
+
+    def window(self) -> Window:
+        """Make the task layer's record of this window."""
+        if isinstance(self.skip, int):
+            return Window(self.body, skip=self.skip, step=0)
+        return Window(self.body, step=1 if isinstance(self.skip, str) else self.skip["degree"])
+
+
+class AxisRange(Section):
+    """An axis of a grid with more to say than its values."""
+
+    range: tuple[Json, ...] = Field(min_length=1, description="Values of the param, the easiest first.")
+    window: AxisWindow | None = Field(None, description="The part of the range in use; default: all of it.")
+
+    def axis(self) -> Axis:
+        """Make the task layer's record of this axis."""
+        return Axis(self.range, None if self.window is None else self.window.window())
+
+
+def _form(value: object) -> str:
+    return MAPPING if isinstance(value, (Mapping, Section)) else LIST
+
+
+GridAxis = Annotated[
+    Annotated[list[Any], BeforeValidator(rules.axis), Tag(LIST)] | Annotated[AxisRange, Tag(MAPPING)],
+    Discriminator(_form),
+]
+Tiers = Annotated[
+    Annotated[tuple[Name, ...], Field(min_length=1), Tag(LIST)]
+    | Annotated[dict[Name, Degree], Field(min_length=1), Tag(MAPPING)],
+    Discriminator(_form),
+]
+
+
+class ManifoldEntry(Section):
+    """Points of a task: either every combination of a grid, or a list."""
+
+    grid: dict[Name, GridAxis] | None = Field(
+        None,
+        min_length=1,
+        description="Param -> its values: a list, one value, or {range: [...], window: {...}}; all combinations.",
+    )
+    points: tuple[Params, ...] | None = Field(None, min_length=1, description="Explicit points.")
+    tiers: Tiers = Field(
+        DEFAULT_TIERS,
+        description="Tiers that the points belong to, such as [easy, hard]; or {easy: 0, hard: 2}: "
+        "a degree for each tier, so that one grid makes the points of all of them.",
+    )
+    degree: Degree | None = Field(
+        None, description="How far the windows have slid up; default: the task's, then the sweep's."
+    )
+    density: Density | None = Field(
+        None, description="How many values of each axis are used; default: the task's, then the sweep's."
+    )
+
+    @model_validator(mode="after")
+    def _one_of_two(self) -> Self:
+        if (self.grid is None) == (self.points is None):
+            raise rules.refusal("must have either grid or points", "Give one of the two", told=True)
+        if isinstance(self.tiers, dict) and self.degree is not None:
+            raise rules.refusal(
+                "tiers have degrees of their own, so that degree has no use",
+                "Remove degree, or write tiers as a list",
+                where=("degree",),
+                told=True,
+            )
+        return self
+
+    def entries(
+        self, params: Mapping[str, object], *, degree: int = 0, density: Density = "normal"
+    ) -> list[Entry]:
+        """Make the task layer's records of this entry: one, or one for each tier with a degree of its own.
+
+        Parameters
+        ----------
+        params
+            Fixed params of the task.
+        degree, density
+            Used where the entry has none of its own.
+        """
+        grid = None
+        if self.grid is not None:
+            grid = {
+                name: axis.axis() if isinstance(axis, AxisRange) else axis for name, axis in self.grid.items()
+            }
+        points = None if self.points is None else [dict(point) for point in self.points]
+        if self.degree is not None:
+            degree = self.degree
+        slices = (
+            [((tier,), own) for tier, own in self.tiers.items()]
+            if isinstance(self.tiers, dict)
+            else [(self.tiers, degree)]
+        )
+        return [
+            Entry(grid, points, tiers, dict(params), own, self.density or density) for tiers, own in slices
+        ]
+
+
+class TaskConfig(Section):
+    """Where in a task's parameter space to measure."""
+
+    task: Name | None = Field(
+        None, description="Name of the task, if the key is a free label; default: the key."
+    )
+    params: Params | None = Field(
+        None, description="Fixed params of all points; those of a grid or a point win. Alone: one point."
+    )
+    manifold: tuple[ManifoldEntry, ...] | None = Field(
+        None, min_length=1, description="Entries, each a grid or points."
+    )
+    degree: Degree | None = Field(
+        None, description="How far the windows have slid up; default: the sweep's degree."
+    )
+    density: Density | None = Field(
+        None, description="How many values of each axis are used; default: the sweep's density."
+    )
+
+    @model_validator(mode="after")
+    def _some_point(self) -> Self:
+        if self.manifold is None and self.params is None:
+            raise rules.refusal(
+                "is missing",
+                "Add it: entries, each a grid or points; or give params, for a single point",
+                where=("manifold",),
+                told=True,
+            )
+        return self
+
+    def entries(self, *, degree: int = 0, density: Density = "normal") -> list[Entry]:
+        """Make the task layer's records, to be given to `stages.generate.expand`.
+
+        Parameters
+        ----------
+        degree, density
+            Those of the sweep, used where the task and its entries have none of their own.
+        """
+        params = self.params or {}
+        if self.manifold is None:
+            return [Entry(points=[{}], tiers=DEFAULT_TIERS, fixed=dict(params))]
+        own_degree = degree if self.degree is None else self.degree
+        return [
+            made
+            for entry in self.manifold
+            for made in entry.entries(params, degree=own_degree, density=self.density or density)
+        ]

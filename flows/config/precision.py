@@ -1,0 +1,48 @@
+"""How sure results are to be: a name or three numbers -> how many trials to begin with, to aim at, to stop at."""
+
+from __future__ import annotations
+
+from typing import Annotated, Self
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from flows.config import rules
+from flows.config.section import Number, Section, Whole
+
+
+class Precision(Section):
+    """Trials per cell by need: rounds of `base` more where the interval is wider than `target`."""
+
+    base: Whole = Field(
+        ge=1, le=10**7, description="Trials per cell to begin with, and to add in each round."
+    )
+    target: Number = Field(
+        gt=0, lt=0.5, description="Half-width of the interval to reach, such as 0.06 for ±6 %."
+    )
+    max: Whole = Field(ge=1, le=10**7, description="Trials per cell at which rounds end.")
+
+    @model_validator(mode="after")
+    def _room(self) -> Self:
+        if self.max < self.base:
+            raise rules.refusal(f"must be at least base ({self.base})", "Raise it", where=("max",))
+        return self
+
+
+LEVELS = {
+    "low": Precision(base=32, target=0.09, max=192),
+    "medium": Precision(base=64, target=0.06, max=512),
+    "high": Precision(base=128, target=0.04, max=1280),
+}
+
+
+def _named(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    if value not in LEVELS:
+        raise rules.refusal(
+            f"must be one of {', '.join(LEVELS)} or a mapping", "Or write {base: 32, target: 0.09, max: 192}"
+        )
+    return LEVELS[value]
+
+
+PrecisionSetting = Annotated[Precision, BeforeValidator(_named)]

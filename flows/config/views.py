@@ -1,0 +1,66 @@
+"""Named views: parts of a sweep's results, as filters over its coordinates."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from pydantic import Field, PlainValidator
+
+from flows.config import rules
+from flows.config.section import Flag, Name, Section, Whole
+
+Scalar = str | int | float | bool
+Bounds = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class View:
+    """A part of a sweep's results, to be compared or ranked by itself."""
+
+    name: str
+    criteria: Mapping[str, Any]
+    """Coordinate -> what the config says about it."""
+    trials: int | None
+    """Use the first so many trials of each cell; None: all."""
+    unique_only: bool
+    """Use a trial only if its question is new in its cell."""
+
+    def where(self) -> dict[str, Scalar | list[Scalar] | Bounds]:
+        """The filters: coordinate -> one value, a list of values, or (lowest, highest), both included.
+
+        Examples
+        --------
+        >>> View("long", {"task": ["arithmetic"], "param_length": {"min": 16}}, None, False).where()
+        {'task': ['arithmetic'], 'param_length': (16, inf)}
+        """
+        return {name: _filter(value) for name, value in self.criteria.items()}
+
+
+class ViewConfig(Section):
+    """A part of the results under a name of its own."""
+
+    where: dict[Name, Annotated[Any, PlainValidator(rules.criterion)]] = Field(
+        {},
+        description="Coordinate (task, tier, model_name, template, sampler, a facet, param_<name>) -> "
+        "a value, a list of values, or {min: 4, max: 8}.",
+    )
+    trials: Whole | None = Field(
+        None, ge=1, le=10**7, description="Use the first so many trials of each cell; default: all."
+    )
+    unique_only: Flag = Field(False, description="Use a trial only if its question is new in its cell.")
+
+    def view(self, name: str) -> View:
+        """Make the record of this view."""
+        return View(name, dict(self.where), self.trials, self.unique_only)
+
+
+def _filter(value: Any) -> Scalar | list[Scalar] | Bounds:  # noqa: ANN401 - as the config has it
+    bounds = rules.bounds(value)
+    if bounds is not None:
+        low, high = bounds
+        return (-math.inf if low is None else low, math.inf if high is None else high)
+    values: Scalar | list[Scalar] = list(value) if isinstance(value, (list, tuple)) else value
+    return values

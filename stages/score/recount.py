@@ -1,0 +1,160 @@
+"""A cube's dataset in; the same with counters counted anew from its trials, all or some of them, out."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import dask.array as da
+import numpy as np
+import numpy.typing as npt
+import xarray as xr
+from dask.base import is_dask_collection
+
+from stages.outcome import COUNTERS, Status
+from stages.score.counters import VALUES, FloatArray, check_options, count_trials, set_cost
+
+_TRIAL = ("model", "task", "params", "trial", "repeat")
+_CELL = _TRIAL[:3]
+_SHARED = {"duplicate": ("task", "params", "trial"), "planned_trials": _CELL, "planned_repeats": _CELL}
+_MISSING = int(Status.MISSING)
+_Arrays = dict[str, tuple[Any, tuple[str, ...]]]
+"""Name to array and dims."""
+
+
+def recount(
+    dataset: xr.Dataset,
+    *,
+    unique_only: bool = False,
+    trials: int | None = None,
+    clip_tokens: int | None = None,
+) -> xr.Dataset:
+    """The dataset with `counters` counted from its trial arrays, as if less had been measured.
+
+    Every chunk is counted on its own and the counts are added, so that memory holds some chunks at a time,
+    however large the cube.
+
+    Parameters
+    ----------
+    dataset
+        Dataset with the trial arrays (model, task, params, trial, repeat), lazy or not. Used where they are there:
+        ``duplicate`` (task, params, trial), ``planned_trials`` and ``planned_repeats`` (model, task, params),
+        without which every trial without an outcome is missing, and the prices ``price_prompt`` and
+        ``price_completion`` (model) in USD per million tokens, without which nothing costs anything.
+    unique_only, trials, clip_tokens
+        See `stages.score.counters.count_trials`.
+
+    Returns
+    -------
+    Dataset
+        With ``counters`` (model, task, params, counter), lazy if the trial arrays are; all else as it was.
+
+    Raises
+    ------
+    ValueError
+        If a trial array is missing, or an option cannot be met.
+    """
+    check_options(
+        map(str, dataset.variables), unique_only=unique_only, trials=trials, clip_tokens=clip_tokens
+    )
+    absent = [name for name in ("status", *VALUES) if name not in dataset]
+    if absent:
+        raise ValueError(f"the dataset lacks the trial arrays {absent}; open it with `Cube.dataset()`")
+    options = _Options(unique_only, clip_tokens)
+    taken = _take(dataset.isel(trial=slice(trials)))
+    prices = [_price(dataset, name) for name in ("price_prompt", "price_completion")]
+    lazy = any(is_dask_collection(array) for array, _ in taken.values())
+    counted = (_count_lazily if lazy else _count_now)(taken, options, prices)
+    attrs = dataset["counters"].attrs if "counters" in dataset else {}
+    kept = dataset.drop_vars(["counters", "counter"], errors="ignore")
+    variable = xr.Variable((*_CELL, "counter"), counted, attrs)
+    return kept.assign(counters=variable).assign_coords(counter=list(COUNTERS))
+
+
+@dataclass(frozen=True)
+class _Options:
+    unique_only: bool
+    clip_tokens: int | None
+
+
+def _take(dataset: xr.Dataset) -> _Arrays:
+    """Arrays with their dims, and positions along trial and repeat."""
+    dims: dict[str, tuple[str, ...]] = dict.fromkeys(("status", *VALUES), _TRIAL)
+    dims |= {name: own for name, own in _SHARED.items() if name in dataset}
+    # Variables, not data arrays: coordinates may be chunked otherwise.
+    arrays: _Arrays = {
+        name: (dataset.variables[name].transpose(*own).data, own) for name, own in dims.items()
+    }
+    for dim in _TRIAL[3:]:
+        arrays[dim] = (np.arange(dataset.sizes[dim]), (dim,))
+    return arrays
+
+
+def _price(dataset: xr.Dataset, name: str) -> FloatArray:
+    """USD per million tokens of each model; 0 if it is not known."""
+    if name not in dataset:
+        return np.zeros(dataset.sizes["model"])
+    return np.nan_to_num(np.asarray(dataset[name], dtype=np.float64))
+
+
+def _count_now(arrays: _Arrays, options: _Options, prices: Sequence[FloatArray]) -> FloatArray:
+    """Counters (model, task, params, counter), models side by side: numpy leaves other threads room."""
+
+    def count(model: int) -> FloatArray:
+        here = slice(model, model + 1)
+        blocks = (array[here] if dims[0] == "model" else array for array, dims in arrays.values())
+        counted = _count_chunk(*blocks, names=tuple(arrays), options=options)
+        return _priced(counted[:, :, :, 0, 0], *(price[here] for price in prices))
+
+    status = arrays["status"][0]
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        parts = list(pool.map(count, range(status.shape[0])))
+    return np.concatenate(parts) if parts else np.zeros((*status.shape[:3], len(COUNTERS)))
+
+
+def _count_lazily(arrays: _Arrays, options: _Options, prices: Sequence[FloatArray]) -> da.Array:
+    """The same as a Dask array: chunks counted on their own, then added along trials and repeats."""
+    chunks = dict(zip(_TRIAL, da.asarray(arrays["status"][0]).chunks, strict=True))
+    pairs: list[Any] = []
+    for array, dims in arrays.values():
+        # As `status` is cut: a finer cut of a small shared array would cut every array.
+        pairs += [da.asarray(array).rechunk(tuple(chunks[dim] for dim in dims)), dims]
+    parts = da.blockwise(
+        _count_chunk,
+        (*_TRIAL, "counter"),
+        *pairs,
+        names=tuple(arrays),
+        options=options,
+        new_axes={"counter": len(COUNTERS)},
+        adjust_chunks=dict.fromkeys(_TRIAL[3:], lambda _: 1),
+        meta=np.empty((0,) * 6),
+    )
+    out = (*_CELL, "counter")
+    charged = [item for price in prices for item in (da.from_array(price, (chunks["model"],)), ("model",))]
+    priced: da.Array = da.blockwise(
+        _priced, out, parts.sum(axis=(3, 4)), out, *charged, meta=np.empty((0,) * 4)
+    )
+    return priced
+
+
+def _count_chunk(*blocks: npt.NDArray[Any], names: tuple[str, ...], options: _Options) -> FloatArray:
+    """Counters of one chunk, shape (model, task, params, 1, 1, counter)."""
+    arrays = dict(zip(names, blocks, strict=True))
+    trial, repeat = arrays.pop("trial"), arrays.pop("repeat")
+    if "planned_trials" in arrays and "planned_repeats" in arrays:
+        trials, repeats = (arrays.pop(f"planned_{dim}s")[..., None, None] for dim in ("trial", "repeat"))
+        if (arrays["status"] == _MISSING).any():
+            arrays["planned"] = (trial[:, np.newaxis] < trials) & (repeat < repeats)
+    if "duplicate" in arrays:
+        arrays["duplicate"] = arrays["duplicate"][..., np.newaxis]
+    counted = count_trials(arrays, unique_only=options.unique_only, clip_tokens=options.clip_tokens)
+    return counted[:, :, :, np.newaxis, np.newaxis]
+
+
+def _priced(counters: FloatArray, prompt: FloatArray, completion: FloatArray) -> FloatArray:
+    total = counters.copy()
+    set_cost(total, prompt[:, np.newaxis, np.newaxis], completion[:, np.newaxis, np.newaxis])
+    return total
