@@ -21,9 +21,8 @@ from flows.plan import Plan, build_plan
 from flows.worker import prepare_trials
 from stages.process.reading import read_reply
 from stages.record import Record
-from storage.cache import Cache, open_cache
+from storage.cache import Cache, find_cache
 from storage.regions import Region
-from storage.urls import directory_of
 
 EXACT_LIMIT = 20_000
 """Up to so many requests of a sweep each is looked up in the cache; beyond, a sample of them."""
@@ -126,7 +125,7 @@ def estimate(
     config = as_config(config, cube=cube, cache=cache)
     plan = build_plan(config)
     home = open_existing(plan, config.cube)
-    store = open_cache(config.cache) if directory_of(config.cache).is_dir() else None
+    store = find_cache(config.cache)
     left = _open_trials(plan, home)
     limit = max(SMALLEST_SAMPLE, EXACT_LIMIT // max(1, sum(map(bool, left))))
     if sum(map(_count, left)) <= EXACT_LIMIT:

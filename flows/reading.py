@@ -22,7 +22,7 @@ from stages.generate.stream import canonical_json, canonical_params
 from stages.outcome import Status
 from stages.process.reading import read_reply
 from stages.record import Record
-from storage.cache import Cache, open_cache
+from storage.cache import Cache, find_cache
 from storage.cube import Cube
 from storage.lease import read_holder
 from storage.ledger import Ledger
@@ -70,9 +70,7 @@ class Reader:
 
     def cache(self) -> Cache | None:
         """The response cache, if it is where the sweep left it."""
-        if self._cache_url is None or not Path(self._cache_url).is_dir():
-            return None
-        return open_cache(self._cache_url)
+        return None if self._cache_url is None else find_cache(self._cache_url)
 
     def evaluation_index(self, name: str) -> int:
         """The place of an evaluation, by its model's label, its full label or its number.

@@ -11,8 +11,17 @@ from pathlib import Path
 
 from storage.caches.contract import Cache, CacheStats, EntryInfo, ManagedCache
 from storage.caches.directory import DirectoryCache
+from storage.caches.folders import is_cache
 from storage.errors import StorageError, UnsupportedUrlError
-from storage.urls import OBJECT_SCHEMES, REDIS_SCHEMES, directory_of, redacted, scheme_of
+from storage.urls import (
+    OBJECT_SCHEMES,
+    REDIS_SCHEMES,
+    directory_of,
+    object_prefix,
+    redacted,
+    redis_address,
+    scheme_of,
+)
 
 __all__ = [
     "Cache",
@@ -50,13 +59,15 @@ def open_cache(url: str | Path, *, writable: bool = True) -> ManagedCache:
     """
     scheme = scheme_of(url)
     if scheme in OBJECT_SCHEMES:
-        _need("obstore", "objects", scheme, url)
+        address = object_prefix(str(url))
+        _need("obstore", "objects", address)
         from storage.caches.objects import ObjectBackend
         from storage.caches.remote import RemoteCache
 
         return RemoteCache(ObjectBackend(str(url), writable=writable), writable=writable)
     if scheme in REDIS_SCHEMES:
-        _need("redis", "redis", scheme, url)
+        address = str(redis_address(str(url)))
+        _need("redis", "redis", address)
         from storage.caches.redisdb import RedisBackend
         from storage.caches.remote import RemoteCache
 
@@ -68,26 +79,26 @@ def open_cache(url: str | Path, *, writable: bool = True) -> ManagedCache:
 
 
 def find_cache(url: str | Path) -> ManagedCache | None:
-    """The cache at an address, for reading only; None if it is a directory that is not there.
+    """The cache at an address, for reading only; None if it would be a directory, and there is none.
 
     Raises
     ------
     StorageError
         As `open_cache`.
     """
-    if scheme_of(url) in ("", "file") and not directory_of(url).is_dir():
+    if scheme_of(url) in ("", "file") and not is_cache(directory_of(url)):
         return None
     return open_cache(url, writable=False)
 
 
-def _need(package: str, extra: str, scheme: str, url: str | Path) -> None:
+def _need(package: str, extra: str, address: str) -> None:
     try:
         found = find_spec(package) is not None
     except ValueError:  # its entry in sys.modules is None
         found = False
     if not found:
         raise StorageError(
-            f"{scheme}:// needs the package {package}, which is not installed",
-            redacted(url),
+            f"a cache here needs the package {package}, which is not installed",
+            address,
             f'Install it where the cache is used, on workers too: pip install "evalcube[{extra}]".',
         )

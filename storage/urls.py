@@ -170,9 +170,7 @@ def redis_address(url: str) -> RedisAddress:
             "Write it like redis://host:6379/0, or redis://host:6379/0?password_env=NAME, where NAME is the "
             "environment variable with the password.",
         )
-    return RedisAddress(
-        parts.hostname or "", port or 6379, int(database), scheme_of(url) == "rediss", name
-    )
+    return RedisAddress(parts.hostname or "", port or 6379, int(database), scheme_of(url) == "rediss", name)
 
 
 def _split(url: str) -> SplitResult:

@@ -16,7 +16,6 @@ import os
 import re
 import secrets
 import threading
-import time
 import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
@@ -24,14 +23,13 @@ from itertools import count
 from pathlib import Path
 
 from storage.caches.contract import CacheStats, EntryInfo, check_key, check_value
+from storage.caches.folders import is_cache, list_shard, make_shards, remove_file, sweep_files
 from storage.entry import MAX_VALUE, Contexts, decode, encode, is_whole, read_entry
 from storage.errors import NotWritableError, StorageError, guarded
-from storage.files import locked, make_directory, sync_path, write_all
+from storage.files import locked, make_directory, write_all
 from storage.journal import Journal, recover
 
 _SHARD = re.compile(r"[0-9a-f]{2}")
-_NAME = re.compile(r"[0-9a-f]{62}")
-_STALE_SECONDS = 3600.0
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 
@@ -65,7 +63,7 @@ class DirectoryCache:
         self._damaged = 0
         if writable:
             self._prepare()
-        elif not all((self.path / folder).is_dir() for folder in ("tmp", "damaged")):
+        elif not is_cache(self.path):
             remedy = "Check the spelling of the path; a sweep makes its cache when it runs."
             raise StorageError("there is no cache here", self.path, remedy)
 
@@ -79,8 +77,8 @@ class DirectoryCache:
                 raise NotWritableError(
                     "cannot write the cache: the directory is read-only", self.path, remedy
                 )
-            _make_shards(self.path)
-            _sweep(self.path / "tmp", delete=True)
+            make_shards(self.path)
+            sweep_files(self.path / "tmp", delete=True)
             self._journal = Journal(self._root)
         self._incoming = str(self.path / "tmp" / secrets.token_hex(8))
         with guarded(self.path, "recover the cache after a crash"):
@@ -242,7 +240,7 @@ class DirectoryCache:
             shards = sorted(name for name in os.listdir(self._root) if _SHARD.fullmatch(name))  # noqa: PTH208
         for shard in shards:
             with guarded(self._root, "read the cache"):
-                found = _listed(f"{self._root}/{shard}", shard)
+                found = list_shard(f"{self._root}/{shard}", shard)
             yield from found
 
     def contents(self, keys: Sequence[str]) -> list[bytes | None]:
@@ -281,12 +279,12 @@ class DirectoryCache:
         files = [self._file(key) for key in keys]
         with guarded(self._root, "delete entries"):
             for file in files:
-                _remove(file)
+                remove_file(file)
 
     def sweep(self, *, delete: bool) -> int:
         """Count, or delete, temporary files of killed writers, from an hour after they were written."""
         with guarded(self._root, "look for temporary files"):
-            return _sweep(self.path / "tmp", delete=delete)
+            return sweep_files(self.path / "tmp", delete=delete)
 
     def _file(self, key: str) -> str:
         check_key(key, self._root)
@@ -310,7 +308,7 @@ class DirectoryCache:
             finally:
                 os.close(descriptor)
         except BaseException:
-            _remove(temporary)
+            remove_file(temporary)
             raise
         return temporary
 
@@ -319,7 +317,7 @@ class DirectoryCache:
         try:
             return self._name(temporary, file)
         finally:
-            _remove(temporary)
+            remove_file(temporary)
 
     def _name(self, temporary: str, file: str) -> bool:
         """Give a finished file its name unless that is taken."""
@@ -364,7 +362,7 @@ class DirectoryCache:
                 if found is None or not is_whole(key, found):
                     Path(temporary).replace(file)
         finally:
-            _remove(temporary)
+            remove_file(temporary)
 
     def _quarantine(self, key: str, file: str) -> bytes | None:
         """Move a damaged entry away; its value after all if another process healed it meanwhile."""
@@ -388,44 +386,6 @@ class DirectoryCache:
             self._damaged += 1
 
 
-def _remove(file: str) -> None:
-    with suppress(FileNotFoundError):
-        os.unlink(file)  # noqa: PTH108 (a Path costs as much as the call)
-
-
 def _close_quietly(journal: Journal) -> None:
     with suppress(OSError):  # nobody to tell: entries that were committed stay in a journal
         journal.close()
-
-
-def _make_shards(path: Path) -> None:
-    """Create the directories of the first 2 hex digits once, so that no put has to."""
-    missing = {f"{number:02x}" for number in range(256)}.difference(entry.name for entry in path.iterdir())
-    for name in sorted(missing):
-        (path / name).mkdir(exist_ok=True)
-    if missing:
-        sync_path(path)
-
-
-def _listed(folder: str, shard: str) -> list[EntryInfo]:
-    """Entries of one shard by key; a file that goes away meanwhile is left out."""
-    found = []
-    with os.scandir(folder) as files:
-        for file in files:
-            if _NAME.fullmatch(file.name):
-                with suppress(FileNotFoundError):
-                    status = file.stat()
-                    found.append(EntryInfo(shard + file.name, status.st_size, status.st_mtime))
-    return sorted(found, key=lambda entry: entry.key)
-
-
-def _sweep(folder: Path, *, delete: bool) -> int:
-    """Count, or remove, what killed writers left, an hour later."""
-    before, found = time.time() - _STALE_SECONDS, 0
-    for file in folder.iterdir():
-        with suppress(FileNotFoundError):  # its writer lives and has removed it
-            if file.name != "lock" and file.stat().st_mtime < before:
-                found += 1
-                if delete:
-                    file.unlink()
-    return found

@@ -1,6 +1,7 @@
 import errno
 import os
 import pickle
+import sys
 import threading
 
 import numpy as np
@@ -9,8 +10,8 @@ import zstandard
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from storage import cache as cache_module
-from storage.cache import DirectoryCache, open_cache
+from storage.cache import DirectoryCache, find_cache, open_cache
+from storage.caches import directory as directory_module
 from storage.entry import MAX_VALUE, checksum, decode, encode
 from storage.errors import DiskFullError, NotWritableError, StorageError, UnsupportedUrlError
 
@@ -31,24 +32,11 @@ def files_in(folder):
     return sorted(path.name for path in folder.iterdir() if path.name != "lock")
 
 
-@pytest.mark.parametrize("value", [b"", b"x", b"\0" * 100_000, os.urandom(5000)], ids=len)
-def test_get__what_was_put_also_in_another_object(cache, value):
-    assert cache.get(KEY) is None
-    assert not cache.contains(KEY)
+def test_put__visible_to_all_at_once_and_no_temporary_left(cache):
+    assert cache.put(KEY, b"value")
 
-    assert cache.put(KEY, value)
-
-    assert open_cache(cache.path).get(KEY) == value
-    assert cache.contains(KEY)
+    assert open_cache(cache.path).get(KEY) == b"value"
     assert files_in(cache.path / "tmp") == []
-
-
-def test_put_many__first_wins_also_within_a_batch(cache):
-    assert cache.put_many([(KEY, b"1"), (OTHER, b"2"), (KEY, b"3")]) == [True, True, False]
-    assert cache.put_many([(OTHER, b"4"), (KEY, b"5")]) == [False, False]
-    assert cache.put_many([]) == []
-
-    assert (cache.get(KEY), cache.get(OTHER)) == (b"1", b"2")
 
 
 def test_put_many__results_are_in_order(cache, workers):
@@ -61,15 +49,8 @@ def test_put_many__results_are_in_order(cache, workers):
     assert all(cache.get(key) == value for key, value in items)
 
 
-@pytest.mark.parametrize("key", ["", "ab", "AB" * 32, "ab" * 33, "../" * 21 + "x", "ab" * 32 + "\n"])
-def test_keys__only_hex_digests(cache, key):
-    for call in (cache.get, cache.contains, lambda key: cache.put(key, b"")):
-        with pytest.raises(StorageError, match="64 hex digits"):
-            call(key)
-
-
 def test_put_many__refuses_a_value_too_large_and_stores_nothing(cache, monkeypatch):
-    monkeypatch.setattr(cache_module, "MAX_VALUE", 10)
+    monkeypatch.setattr(directory_module, "MAX_VALUE", 10)
 
     with pytest.raises(StorageError, match="exceeds the limit of 10"):
         cache.put_many([(KEY, b"x"), (OTHER, b"x" * 11)])
@@ -87,15 +68,6 @@ def test_get__refuses_a_bomb_that_passes_the_checksum(cache):
         file_of(cache, KEY).write_bytes(b"EVC1" + checksum(KEY, payload) + payload)
 
         assert cache.get(KEY) is None
-
-
-def test_get__an_entry_under_another_name_is_damaged(cache):
-    cache.put(KEY, b"mine")
-    cache.put(OTHER, b"yours")
-    file_of(cache, KEY).write_bytes(file_of(cache, OTHER).read_bytes())
-
-    assert cache.get(KEY) is None
-    assert cache.damaged == 1
 
 
 def test_get__damaged_is_moved_counted_and_healed_by_a_put(cache):
@@ -198,16 +170,6 @@ def test_threads__share_a_cache(cache, workers):
     assert sum(stored) == len(items)
 
 
-def test_stats__counts_entries_and_bytes(cache, workers):
-    items = [workers.entry("stats", i) for i in range(50)]
-    cache.put_many(items)
-
-    stats = cache.stats()
-
-    assert stats.entries == 50
-    assert stats.bytes == sum(file_of(cache, key).stat().st_size for key, _ in items)
-
-
 def test_open_cache__sweeps_old_temporaries_only(cache):
     old, young = cache.path / "tmp" / "old", cache.path / "tmp" / "young"
     for file in (old, young):
@@ -222,8 +184,53 @@ def test_open_cache__sweeps_old_temporaries_only(cache):
 def test_open_cache__says_what_is_wrong(below_a_file):
     with pytest.raises(NotWritableError, match=r"file.*Choose"):
         open_cache(below_a_file)
-    with pytest.raises(UnsupportedUrlError, match="redis://"):
-        open_cache("redis://localhost")
+    with pytest.raises(UnsupportedUrlError, match=r"begin with ftp:// are not supported.*s3://.*redis://"):
+        open_cache("ftp://user:pw@host/x")
+
+
+@pytest.mark.parametrize(
+    ("package", "url", "extra"),
+    [
+        ("obstore", "s3://bucket/x", "objects"),
+        ("obstore", "az://bucket", "objects"),
+        ("redis", "redis://host", "redis"),
+    ],
+)
+def test_open_cache__names_the_extra_that_is_missing(package, url, extra, monkeypatch):
+    monkeypatch.setitem(sys.modules, package, None)
+
+    with pytest.raises(StorageError, match=rf"needs the package {package}.*evalcube\[{extra}\]"):
+        open_cache(url)
+
+
+def test_open_cache__for_reading_needs_a_cache(tmp_path):
+    for path in (tmp_path, tmp_path / "absent"):
+        with pytest.raises(StorageError, match="there is no cache here"):
+            open_cache(path, writable=False)
+        assert find_cache(path) is None
+    assert list(tmp_path.iterdir()) == []
+
+    open_cache(tmp_path / "made").put_many([(KEY, b"x")])
+
+    assert find_cache(tmp_path / "made").get(KEY) == b"x"
+
+
+def test_sweep__counts_then_deletes_old_temporaries_only(cache):
+    old, young = cache.path / "tmp" / "old", cache.path / "tmp" / "young"
+    for file in (old, young):
+        file.write_bytes(b"")
+    os.utime(old, (1, 1))
+
+    assert [cache.sweep(delete=delete) for delete in (False, True, True)] == [1, 1, 0]
+    assert files_in(cache.path / "tmp") == ["young"]
+
+
+def test_entries__pass_over_what_is_none(cache):
+    cache.put_many([(KEY, b"x"), (OTHER, b"y")])
+    (cache.path / "ab" / "notes.txt").write_text("x")
+    (cache.path / "cd" / OTHER[2:]).unlink()
+
+    assert [info.key for info in cache.entries()] == [KEY]
 
 
 def test_disk_full__acknowledged_entries_stay(small_disk, workers):

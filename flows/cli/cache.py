@@ -1,0 +1,174 @@
+"""Commands that look after a response cache: stats, verify, gc, export, import."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from flows.cli.output import Code, complain, safe, show, show_json
+from flows.cli.running import Json, Quiet
+
+if TYPE_CHECKING:
+    from flows.cachework import Ticker
+
+_LINE_SECONDS = 10.0
+_REDRAW_SECONDS = 0.2
+
+commands = typer.Typer(help="Look after a response cache.", no_args_is_help=True)
+
+Cache = Annotated[
+    str,
+    typer.Argument(help="Address of a cache: results/cache, s3://bucket/prefix, redis://host:6379/0."),
+]
+
+
+@commands.command()
+def stats(cache: Cache, as_json: Json = False) -> None:
+    """Count entries, their bytes, damaged ones in quarantine, and journals of writers."""
+    from flows.cachework import stats as make
+
+    document = make(cache)
+    if as_json:
+        show_json(document)
+        return
+    show(f"{document['entries']} entries, {_size(document['bytes'])}")
+    show(f"{document['damaged']} in quarantine, {document['journals']} journals")
+
+
+@commands.command()
+def verify(
+    cache: Cache,
+    repair: Annotated[
+        bool, typer.Option("--repair", help="Move damaged entries away; the next run asks for them again.")
+    ] = False,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Read every entry and check it; exit code 1 if one is damaged."""
+    from flows.cachework import verify as make
+
+    with _progress(quiet) as tick:
+        found = make(cache, repair=repair, tick=tick)
+    if as_json:
+        show_json(asdict(found))
+    else:
+        show(f"{found.entries} entries read, {_size(found.bytes)}: {found.damaged} damaged")
+        for key in found.keys:
+            show(f"damaged: {key}")
+        if found.damaged > len(found.keys):
+            show(f"... and {found.damaged - len(found.keys)} more")
+    if found.damaged:
+        remedy = f"{found.repaired} moved away" if repair else "run again with --repair to move them away"
+        complain(f"{found.damaged} entries are damaged; {remedy}")
+        raise typer.Exit(Code.INCOMPLETE)
+
+
+@commands.command()
+def gc(
+    cache: Cache,
+    keep: Annotated[
+        list[str] | None,
+        typer.Option("--keep", metavar="CUBE", help="A cube whose replies stay; give it again for more."),
+    ] = None,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Delete. Without it, the command only tells what it would delete.")
+    ] = False,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Delete the entries that none of the cubes references; let no sweep of another cube run meanwhile."""
+    from flows.cachework import collect
+
+    with _progress(quiet) as tick:
+        found = collect(cache, keep or (), delete=yes, tick=tick)
+    if as_json:
+        show_json(asdict(found))
+        return
+    verb = "deleted" if found.deleted else "would delete"
+    show(f"{verb} {found.unreferenced} of {found.entries} entries, {_size(found.bytes)}")
+    show(f"{verb} {found.temporaries} temporary files of killed writers")
+    show(f"{found.referenced} requests are referenced; {found.missing} of them are not in the cache")
+    if not found.deleted and (found.unreferenced or found.temporaries):
+        show("nothing is deleted yet: run again with --yes")
+
+
+@commands.command("export")
+def export_entries(
+    cache: Cache,
+    file: Annotated[Path, typer.Argument(help="The file to write, such as replies.tar.zst.")],
+    cube: Annotated[
+        str | None, typer.Option("--cube", help="Export only the replies that this cube references.")
+    ] = None,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Write entries into one file, for `evalcube cache import` elsewhere."""
+    from flows.cachework import export
+
+    with _progress(quiet) as tick:
+        made = export(cache, file, cube=cube, tick=tick)
+    if as_json:
+        show_json({"file": str(file), **asdict(made)})
+    else:
+        show(f"{made.entries} entries written to {safe(str(file))}, {_size(file.stat().st_size)}")
+    if made.skipped:
+        complain(f"{made.skipped} damaged entries were left out; see `evalcube cache verify`")
+    if made.missing:
+        complain(f"{made.missing} requests of the cube are not answered by this cache")
+
+
+@commands.command("import")
+def import_entries(
+    cache: Cache,
+    file: Annotated[Path, typer.Argument(help="A file that `evalcube cache export` wrote.")],
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Put the entries of a file into a cache; those that are there stay. Import only files that you trust."""
+    from flows.cachework import load
+
+    with _progress(quiet) as tick:
+        made = load(cache, file, tick=tick)
+    if as_json:
+        show_json({"file": str(file), **asdict(made)})
+    else:
+        show(f"{made.entries} entries read, {made.new} of them new")
+
+
+@contextmanager
+def _progress(quiet: bool) -> Iterator[Ticker]:
+    """One line on standard error that says how far a long command is: redrawn on a terminal, now and then else."""
+    terminal = sys.stderr.isatty()
+    last = time.monotonic()
+    drawn = False
+
+    def tick(what: str, count: int) -> None:
+        nonlocal last, drawn
+        now = time.monotonic()
+        if quiet or now - last < (_REDRAW_SECONDS if terminal else _LINE_SECONDS):
+            return
+        last, drawn = now, True
+        sys.stderr.write(f"\r\x1b[K{count} {what}" if terminal else f"{count} {what}\n")
+        sys.stderr.flush()
+
+    try:
+        yield tick
+    finally:
+        if drawn and terminal:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+
+
+def _size(count: int) -> str:
+    """A number of bytes for people."""
+    for power, unit in ((4, "TB"), (3, "GB"), (2, "MB"), (1, "kB")):
+        if count >= 1000**power:
+            return f"{count / 1000**power:.1f} {unit}"
+    return f"{count} B"

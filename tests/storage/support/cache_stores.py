@@ -1,0 +1,138 @@
+"""Stores that tests of caches run against: a directory, moto's S3 server, a Redis server. Real sockets."""
+
+from __future__ import annotations
+
+import http.client
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from storage.cache import open_cache
+
+SECRET = "sk-verysecret-0123456789"
+S3_ENV = {
+    "AWS_ACCESS_KEY_ID": "AKIATEST0123456789",
+    "AWS_SECRET_ACCESS_KEY": SECRET,
+    "AWS_REGION": "us-east-1",
+    "AWS_ALLOW_HTTP": "true",
+}
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+@contextmanager
+def server(command, port):
+    """A server in a process of its own, from its first open port to its end."""
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        deadline = time.monotonic() + 60
+        while True:
+            try:
+                socket.create_connection(("127.0.0.1", port), 1).close()
+                break
+            except OSError:
+                assert process.poll() is None, f"{command} ended"
+                assert time.monotonic() < deadline, f"{command} does not listen"
+                time.sleep(0.05)
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+@contextmanager
+def s3_server():
+    """Yields the environment of a client; `bucket` exists."""
+    pytest.importorskip("obstore")
+    port = free_port()
+    with server([sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)], port):
+        make_bucket(port)
+        yield {**S3_ENV, "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}"}
+
+
+def make_bucket(port):
+    connection = http.client.HTTPConnection("127.0.0.1", port)
+    connection.request("PUT", "/bucket")
+    assert connection.getresponse().status == 200
+    connection.close()
+
+
+@contextmanager
+def redis_server(folder, *options):
+    """Yields the port of a server that wants `SECRET`; skips where none is installed."""
+    pytest.importorskip("redis")
+    command = shutil.which("redis-server") or shutil.which("valkey-server")
+    if command is None:
+        pytest.skip("needs redis-server or valkey-server on PATH")
+    port = free_port()
+    fixed = ("--port", port, "--bind", "127.0.0.1", "--save", "", "--dir", folder, "--requirepass", SECRET)
+    with server([command, *map(str, (*fixed, *options))], port):
+        yield port
+
+
+class DirectoryPlace:
+    def __init__(self, path):
+        self.url, self.env, self.path = str(path), {}, Path(path)
+
+    def raw(self, key):
+        return (self.path / key[:2] / key[2:]).read_bytes()
+
+    def overwrite(self, key, content):
+        (self.path / key[:2] / key[2:]).write_bytes(content)
+
+    def names(self):
+        return [str(file.relative_to(self.path)) for file in self.path.glob("??/*")]
+
+
+class ObjectPlace:
+    def __init__(self, env, prefix):
+        from obstore.store import from_url
+
+        self.url, self.env = f"s3://bucket/{prefix}", env
+        self.store = from_url(self.url)
+
+    def raw(self, key):
+        import obstore
+
+        return bytes(obstore.get(self.store, f"{key[:2]}/{key[2:]}").bytes())
+
+    def overwrite(self, key, content):
+        import obstore
+
+        obstore.put(self.store, f"{key[:2]}/{key[2:]}", content)
+
+    def names(self):
+        import obstore
+
+        return [item["path"] for page in obstore.list(self.store) for item in page]
+
+
+class RedisPlace:
+    def __init__(self, port, database=0):
+        from redis import Redis
+
+        self.url, self.env = f"redis://127.0.0.1:{port}/{database}", {"REDIS_PASSWORD": SECRET}
+        self.client = Redis(port=port, db=database, password=SECRET)
+
+    def raw(self, key):
+        return self.client.get(f"evalcube:entry:{key}")
+
+    def overwrite(self, key, content):
+        self.client.set(f"evalcube:entry:{key}", content)
+
+    def names(self):
+        return [name.decode() for name in self.client.scan_iter()]
+
+
+def opened(place, **options):
+    return open_cache(place.url, **options)
