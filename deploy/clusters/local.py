@@ -24,6 +24,10 @@ _SETTINGS = {
     # Blocks wait for the network in threads that were given back, not in the queue.
     "distributed.scheduler.work-stealing": True,
     "distributed.worker.daemon": True,
+    # What would look at the process every few milliseconds: together it costs as much as all of Dask's own work.
+    "distributed.worker.profile.enabled": False,
+    "distributed.admin.tick.interval": "500ms",
+    "distributed.admin.system-monitor.interval": "2s",
     "distributed.comm.timeouts.connect": "30s",
     "distributed.scheduler.default-task-durations": {
         "generate": "50ms",
