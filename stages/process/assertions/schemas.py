@@ -58,7 +58,7 @@ def check_schema(schema: Mapping[str, object]) -> None:
     except exceptions.SchemaError as error:
         raise SchemaError(
             f"not a JSON schema: {error.message[:300]} at {error.json_path}; repair it"
-        ) from error
+        ) from None  # it holds functions that cannot travel from a worker
     keywords: set[str] = set()
     for node in _nodes(schema):
         keywords.update(node)
