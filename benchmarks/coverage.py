@@ -11,83 +11,27 @@ from __future__ import annotations
 
 import argparse
 import sys
-import zlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeAlias
 
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from benchmarks.coverage_forensics import SECTIONS as OTHERS
+from benchmarks.coverage_rows import NOMINAL, Bench, Bounds, Row, Values, covered, share
 from stages.analyze import bootstrap, reasonscore, reasonscore_v2
 from stages.analyze.compare.paired import mcnemar, paired_difference
 from stages.analyze.compare.ranks import rank_intervals
+from stages.analyze.compare.repeated import design_effect, sign_flip
 from stages.analyze.estimators import estimate
 from stages.analyze.intervals import wilson_bounds
 from stages.analyze.sequential import confidence_sequence
 from stages.analyze.stratified import stratified
 
-NOMINAL = 0.95
 HOLDS = "holds at all looks together"
 LABELS = ("trials", "completed", "correct", "truncated", "guess_sum", "tokens_sum")
-
-Values: TypeAlias = Any
-"""A number or an array."""
-Bounds = tuple[Values, Values, Values]
-
-
-@dataclass(frozen=True)
-class Row:
-    """One interval in one situation."""
-
-    interval: str
-    case: str
-    coverage: float
-    error: float
-    """Standard error of the simulated coverage."""
-    note: str = ""
-
-    @property
-    def verdict(self) -> str:
-        """Nominal within 1 point; below or above if farther by two standard errors as well; else unsure."""
-        far = abs(self.coverage - NOMINAL) - 0.01
-        if far <= 0.0:
-            return "nominal"
-        if far <= 2.0 * self.error:
-            return "unsure"
-        return "below" if self.coverage < NOMINAL else "above"
-
-
-@dataclass(frozen=True)
-class Bench:
-    """Repeats and seed of the simulations."""
-
-    repeats: int
-    seed: int
-
-    def rng(self, *key: str) -> np.random.Generator:
-        """Stream of one row."""
-        return np.random.default_rng([self.seed, *(zlib.crc32(part.encode()) for part in key)])
-
-    def few(self, part: int) -> int:
-        """A fraction of the repeats, for what costs more."""
-        return max(20, self.repeats // part)
-
-
-def covered(bounds: Bounds, truth: Values) -> tuple[float, float]:
-    """Share of intervals that hold the truth, and its standard error; a rounding error is no miss."""
-    _, lower, upper = bounds
-    inside = np.asarray((lower <= truth + 1e-12) & (truth - 1e-12 <= upper))
-    return share(inside)
-
-
-def share(inside: np.ndarray) -> tuple[float, float]:
-    """Share of True, and its standard error."""
-    rate = float(inside.mean())
-    return rate, float(np.sqrt(max(rate * (1 - rate), 0.25 / inside.size) / inside.size))
 
 
 def draw_counters(
@@ -221,6 +165,31 @@ def paired_rows(bench: Bench) -> Iterator[Row]:
                 yield Row(f"McNemar {method}: true null kept", case, *share(kept), "a test of whole numbers")
 
 
+def repeated_rows(bench: Bench) -> Iterator[Row]:
+    """Questions asked 4 times of two equal models, whose answers to one question are alike or not at all."""
+    points, questions, asked = 6, 32, 4
+    for name, alike in (("always the same", 1.0), ("alike", 0.5), ("independent", 0.0)):
+        case = f"{points} points × {questions} questions × {asked} repeats, answers {name}"
+        rng = bench.rng("repeated", name)
+        held: dict[str, list[bool]] = {"by question": [], "by trial": []}
+        kept = []
+        for _ in range(bench.few(10)):
+            shape = (2, points, questions, asked)
+            same = rng.random((*shape[:-1], 1)) < alike
+            right = np.where(same, rng.random((*shape[:-1], 1)), rng.random(shape)) < 0.7
+            n = np.full(shape[1:-1], float(asked))
+            b, c = ((right[i] & ~right[1 - i]).sum(axis=-1).astype(float) for i in (0, 1))
+            effect = design_effect(b, c, n)
+            for how, size in (("by question", effect), ("by trial", 1.0)):
+                _, lower, upper = paired_difference(*(part.sum(axis=-1) / size for part in (b, c, n)))
+                held[how].append(bool(lower <= 0.0 <= upper))
+            kept.append(sign_flip(b - c) > 1 - NOMINAL)
+        why = "takes trials of a question as independent"
+        for how, inside in held.items():
+            yield Row(f"paired difference {how}", case, *share(np.array(inside)), why)
+        yield Row("sign flips: true null kept", case, *share(np.array(kept)))
+
+
 def score_rows(bench: Bench) -> Iterator[Row]:
     """Bootstrap intervals of scores of 12 tasks × 6 points; the truth of version 1 is the score of true rates."""
     draws, why = 500, "percentiles of few trials per cell: biased and too narrow"
@@ -334,6 +303,7 @@ SECTIONS: tuple[Callable[[Bench], Iterator[Row]], ...] = (
     stratified_rows,
     adaptive_rows,
     paired_rows,
+    repeated_rows,
     score_rows,
     rank_rows,
     sequence_rows,
@@ -352,7 +322,7 @@ def main() -> None:
     bench = Bench(options.repeats, options.seed)
     print(f"Nominal {NOMINAL:.0%}; seed {bench.seed}, {bench.repeats:,} repeats.\n")
     print("| interval | situation | coverage | ± | | why |\n|---|---|---|---|---|---|")
-    for section in SECTIONS:
+    for section in (*SECTIONS, *OTHERS):
         for row in section(bench):
             cells = (row.interval, row.case, f"{row.coverage:.1%}", f"{2 * row.error:.1%}", row.verdict)
             print(f"| {' | '.join(cells)} | {row.note if row.verdict != 'nominal' else ''} |", flush=True)

@@ -7,16 +7,20 @@ import hashlib
 import json
 from importlib import metadata
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
 from flows.outputs import check_output, write_output
+from flows.parts import Part, checked_option, labelled_dataset, open_part, refused
 from flows.reading import Reader
-from flows.spec import parse_spec
+from flows.statistics import board_of
 from stages.analyze import labelled
-from stages.analyze.board import Leaderboard
+from stages.analyze.aggregate import Pooling
+from stages.analyze.estimators import Mode
+from stages.analyze.labelled import Version
 from stages.analyze.report import SampleTrial, render_report
 from stages.outcome import Status
 from storage.cube import Cube
@@ -36,40 +40,15 @@ def open_cube(url: str | Path) -> xr.Dataset:
     Returns
     -------
     Dataset
-        With dimensions model, task, params, trial, repeat, counter and tier; each variable says its units.
+        With dimensions model, task, params, trial, repeat, counter and tier; each variable says its units. Labels
+        are in memory, variables are not.
 
     Raises
     ------
     StorageError
         If there is no cube, or it cannot be read.
     """
-    return Cube.open(url).dataset()
-
-
-def leaderboard(cube: str | Path | xr.Dataset, *, seed: int = 0, draws: int = 2000) -> Leaderboard:
-    """All evaluations of a cube, ranked by ReasonScore.
-
-    Parameters
-    ----------
-    cube
-        A cube's address, or the dataset of `open_cube`.
-    seed, draws
-        Of the bootstrap behind the intervals.
-
-    Raises
-    ------
-    StorageError
-        If there is no cube, or it cannot be read.
-    SweepError
-        If it is not a sweep's, or its description is damaged.
-    """
-    if isinstance(cube, xr.Dataset):
-        dataset = cube
-    else:
-        opened = Cube.open(cube)
-        parse_spec(opened.attrs.get("spec"), opened.sizes)
-        dataset = opened.dataset()
-    return labelled.leaderboard(dataset, seed=seed, draws=draws)
+    return labelled_dataset(Cube.open(url))
 
 
 def report(
@@ -79,6 +58,10 @@ def report(
     samples: int = 1,
     cache: str | Path | None = None,
     date: datetime.date | None = None,
+    part: Part | None = None,
+    version: Version = "v1",
+    mode: Mode = "C_I",
+    pooling: Pooling = "pooled",
 ) -> Path:
     """Write a cube's report: one HTML file that needs nothing else.
 
@@ -94,6 +77,12 @@ def report(
         Address of the response cache; default: where the sweep left it.
     date
         Shown in the report; default: today.
+    part
+        Which part of the cube to report on, see `flows.parts.open_part`; default all of it.
+    version
+        Of the score, "v1" or "v2".
+    mode, pooling
+        How accuracies of tasks are estimated, see `stages.analyze.aggregate.aggregate`.
 
     Raises
     ------
@@ -105,14 +94,17 @@ def report(
     path = Path(output)
     check_output(path)  # told now, not when the work is done
     reader = Reader(cube, cache)
-    dataset = reader.cube.dataset()
-    board = labelled.leaderboard(dataset)
-    html = render_report(
-        dataset,
-        board,
-        facts=_facts(reader, date or datetime.datetime.now(tz=datetime.UTC).date()),
-        samples=_samples(reader, samples),
-    )
+    checked_option("--pooling", pooling, get_args(Pooling))
+    opened = open_part(labelled_dataset(reader.cube), part, notes=reader.notes)
+    board = board_of(opened, version=version, mode=mode)
+    with refused():
+        html = render_report(
+            opened.dataset,
+            board,
+            facts=_facts(reader, date or datetime.datetime.now(tz=datetime.UTC).date()),
+            samples=_samples(reader, samples, opened.dataset),
+            pooling=pooling,
+        )
     write_output(path, html.encode("utf-8", "replace"), "write the report")
     return path
 
@@ -131,14 +123,19 @@ def _facts(reader: Reader, date: datetime.date) -> dict[str, str]:
     }
 
 
-def _samples(reader: Reader, count: int) -> list[SampleTrial]:
-    """Some trials of each evaluation and task, of different outcomes where there are some."""
+def _samples(reader: Reader, count: int, dataset: xr.Dataset) -> list[SampleTrial]:
+    """Some trials of each evaluation and task of the dataset, of different outcomes where there are some."""
     if count < 1 or reader.cache() is None:
         return []
     samples = []
-    for model in range(len(reader.plan.evaluations)):
+    meant, tasks = (set(labelled.names(dataset, name)) for name in ("eval_id", "task"))
+    for model, eval_id in enumerate(labelled.names(reader.cube.dataset(), "eval_id")):
+        if eval_id not in meant:
+            continue
         status = reader.cube.read_region(Region(model, 0, 0), ("status",))["status"]
-        for task in range(len(reader.plan.tasks)):
+        for task, entry in enumerate(reader.plan.tasks):
+            if entry.label not in tasks:
+                continue
             samples += [
                 _sample(reader, model, task, place) for place in _places(status[task], count, model + task)
             ]

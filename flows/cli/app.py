@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from flows.cli import cubes, setup, sweeps, tasks, upsample
+from flows.cli import analyze, cache, cubes, setup, statistics, sweeps, tasks, upsample, verdict
 from flows.cli.output import EXIT_CODES, Code, Output, complain
 
 EPILOG = "Exit codes: " + "; ".join(f"{int(code)} {text}" for code, text in EXIT_CODES.items()) + "."
@@ -26,9 +26,19 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
 )
-for commands in (sweeps.COMMANDS, upsample.COMMANDS, cubes.COMMANDS, tasks.COMMANDS, setup.COMMANDS):
+for commands in (
+    sweeps.COMMANDS,
+    upsample.COMMANDS,
+    cubes.COMMANDS,
+    statistics.COMMANDS,
+    verdict.COMMANDS,
+    tasks.COMMANDS,
+    setup.COMMANDS,
+):
     for function in commands:
         app.command(epilog=EPILOG)(function)
+app.add_typer(analyze.analyze)
+app.add_typer(cache.commands, name="cache")
 app.add_typer(setup.local, name="local")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,14 +10,29 @@ import typer
 
 from flows.cli.output import safe, show, show_json
 from flows.cli.running import CacheOption, Json
+from flows.cli.selecting import (
+    ClipOption,
+    CubeArgument,
+    MarkdownOption,
+    ModeOption,
+    PoolingOption,
+    ScoreOption,
+    TrialsOption,
+    UniqueOption,
+    ViewOption,
+    WhereOption,
+    emit,
+    one_form,
+    part_of,
+    show_sheet,
+    warn,
+)
 
 if TYPE_CHECKING:
     from flows.reading import TrialView
 
-Cube = Annotated[str, typer.Argument(help="Address of a cube, such as results/quickstart.zarr.")]
 
-
-def status(cube: Cube, as_json: Json = False) -> None:
+def status(cube: CubeArgument, as_json: Json = False) -> None:
     """Show how far a sweep is, also while it runs elsewhere."""
     from flows.reading import cube_status
 
@@ -53,38 +69,50 @@ def _print_status(document: dict[str, Any]) -> None:
 
 
 def leaderboard(
-    cube: Cube,
+    cube: CubeArgument,
+    score: ScoreOption = "v1",
+    mode: ModeOption = "C_I",
+    tier: Annotated[str | None, typer.Option(help="Only this tier; short for --where tier=NAME.")] = None,
+    group_by: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="A leaderboard for each value: tier, task, a facet, template, ..."),
+    ] = None,
+    where: WhereOption = None,
+    view: ViewOption = None,
+    trials: TrialsOption = None,
+    unique_only: UniqueOption = False,
+    clip_context: ClipOption = None,
     as_json: Json = False,
-    markdown: Annotated[bool, typer.Option("--markdown", help="Print a Markdown table.")] = False,
+    markdown: MarkdownOption = False,
 ) -> None:
-    """Rank the models of a cube by ReasonScore."""
-    from flows.errors import SweepError
-    from flows.report import leaderboard as make_board
-    from stages.analyze import tables
+    """Rank the models of a cube, or of a part of it, by ReasonScore."""
+    from flows.statistics import boards
+    from stages.analyze.tables import board_sheet
 
-    if as_json and markdown:
-        raise SweepError("--json and --markdown exclude each other", "Give one of the two")
+    one_form(as_json=as_json, markdown=markdown)
+    part = part_of(where, view, trials, unique_only=unique_only, clip_context=clip_context, tier=tier)
+    warnings, found = boards(cube, group_by, part, version=score, mode=mode)  # type: ignore[arg-type]
+    warn(warnings)
     if as_json:
-        show(tables.json_text(make_board(cube)))
-    elif markdown:
-        show(tables.markdown_table(make_board(cube)))
-    else:
-        print_leaderboard(cube)
+        documents = {value: board.to_dict() for value, board in found.items()}
+        show_json({"by": group_by, "leaderboards": documents} if group_by else documents[""])
+        return
+    for place, (value, board) in enumerate(found.items()):
+        if group_by:
+            show(("\n" if place else "") + safe(f"{group_by} = {value}") + ("\n" if markdown else ""))
+        emit(board_sheet(board), {}, as_json=False, markdown=markdown)
 
 
 def print_leaderboard(cube: str) -> None:
     """Print the leaderboard as a table for a terminal."""
-    from rich.console import Console
+    from flows.statistics import leaderboard as make_board
+    from stages.analyze.tables import board_sheet
 
-    from flows.report import leaderboard as make_board
-    from stages.analyze.tables import terminal_table
-
-    console = Console()
-    console.print(terminal_table(make_board(cube), width=console.width))
+    show_sheet(board_sheet(make_board(cube)))
 
 
 def report(
-    cube: Cube,
+    cube: CubeArgument,
     output: Annotated[Path, typer.Option("--output", "-o", help="The HTML file to write.")] = Path(
         "report.html"
     ),
@@ -92,15 +120,33 @@ def report(
         int, typer.Option(min=0, max=5, help="Trials to show for each model and task; needs the cache.")
     ] = 1,
     cache: CacheOption = None,
+    score: ScoreOption = "v1",
+    mode: ModeOption = "C_I",
+    pooling: PoolingOption = "pooled",
+    where: WhereOption = None,
+    view: ViewOption = None,
+    trials: TrialsOption = None,
+    unique_only: UniqueOption = False,
+    clip_context: ClipOption = None,
 ) -> None:
     """Write a report: one HTML file that needs nothing else."""
     from flows.report import report as write_report
 
-    show(str(write_report(cube, output, samples=samples, cache=cache)))
+    path = write_report(
+        cube,
+        output,
+        samples=samples,
+        cache=cache,
+        part=part_of(where, view, trials, unique_only=unique_only, clip_context=clip_context),
+        version=score,  # type: ignore[arg-type]  # refused there if it is none
+        mode=mode,  # type: ignore[arg-type]
+        pooling=pooling,  # type: ignore[arg-type]
+    )
+    show(str(path))
 
 
 def show_trial(
-    cube: Cube,
+    cube: CubeArgument,
     task: Annotated[str, typer.Option(help="Name of the task.")],
     model: Annotated[str, typer.Option(help="Label or number of the evaluation.")] = "0",
     params: Annotated[
@@ -144,6 +190,13 @@ def _print_trial(view: TrialView) -> None:
     console.print(Panel(Text(response), title="response", title_align="left"))
     parsed = "none" if view.parsed is None else safe(view.parsed)
     console.print(Text(f"parsed {parsed}   reference {safe(view.reference)}   status {view.status}"))
+    for name, score in view.layers.items():
+        console.print(Text(f"{name:8} {score:.2f}"))
+    for said in view.opinions:
+        score_text = "no score" if math.isnan(said.score) else f"{said.score:.0f}"
+        console.print(
+            Text(f"judge {safe(said.judge)}, repeat {said.repeat}: {score_text}  {safe(said.reason)}")
+        )
     console.print(
         Text(f"tokens {view.tokens}   latency {view.latency:.3f} s   key {view.digest}", style="dim")
     )

@@ -6,6 +6,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
+from stages.analyze.estimators import Mode
+
 SCHEMA = "evalcube.leaderboard"
 SCHEMA_VERSION = 1
 """Raised when a field of `Leaderboard.to_dict` changes its meaning or goes; new fields do not raise it."""
@@ -59,7 +61,7 @@ class Row:
     tiers: tuple[TierEstimate, ...]
     score_per_token: Estimate
     accuracy: Estimate
-    """Guess-corrected accuracy over completed trials, pooled over all points, with Wilson bounds."""
+    """The board's `mode`, pooled over all points, with its bounds: guess-corrected over completed trials by default."""
     tokens_per_trial: float
     """Completion tokens per finished trial."""
     truncated: float
@@ -78,6 +80,10 @@ class Row:
     """USD of all finished trials; NaN if no price is known."""
     cost_per_1000: float
     """USD per 1000 finished trials."""
+    unique: float
+    """Share of finished trials whose question is new in its cell; NaN if that is not known."""
+    rank_interval: Estimate
+    """Mean rank over the bootstrap's draws, and the ranks that the interval covers; NaN without a score."""
 
     @property
     def incomplete(self) -> bool:
@@ -100,6 +106,16 @@ class Leaderboard:
     """Bootstrap draws."""
     seed: int
     """Seed of the bootstrap."""
+    version: str
+    """Of the ReasonScore: "v1" scores upper bounds, "v2" point values of C_P."""
+    mode: Mode
+    """Estimator of the rows' accuracy, see `stages.analyze.estimators`."""
+    uneven: bool
+    """True if points differ in their numbers of trials: sums weigh trials alike, not points."""
+    repeats: int
+    """How often each question was to be asked, at most."""
+    selection: str
+    """Which part of the cube this is, in words; empty for all of it."""
 
     @property
     def incomplete(self) -> tuple[Row, ...]:
@@ -138,7 +154,7 @@ def _plain(value: object) -> object:
 
 
 def _notes(board: Leaderboard) -> list[str]:
-    notes = []
+    notes = [f"Part of the cube ({board.selection})."] if board.selection else []
     short = len(board.incomplete)
     if short:
         notes.append(
@@ -153,5 +169,15 @@ def _notes(board: Leaderboard) -> list[str]:
         notes.append(
             f"Trials without a reply after the last retry: {transport:,}. They count neither as right nor as "
             "wrong; the next run tries them again."
+        )
+    if board.uneven:
+        notes.append(
+            "Points differ in their numbers of trials. Figures are pooled: a point with more trials weighs more "
+            "(`evalcube table --pooling stratified` weighs points alike)."
+        )
+    if board.repeats > 1:
+        notes.append(
+            f"Questions were asked up to {board.repeats} times. Intervals here take answers as independent; they are "
+            "too narrow where answers to one question are alike (`evalcube compare` goes by question)."
         )
     return notes

@@ -10,7 +10,7 @@ from stages.analyze.board import Estimate
 from stages.analyze.text import percent, significant
 
 WIDTH, HEIGHT = 320.0, 208.0
-LEFT, RIGHT, TOP, BOTTOM = 36.0, 10.0, 10.0, 34.0
+LEFT, RIGHT, TOP, BOTTOM = 36.0, 10.0, 12.0, 34.0
 DODGE = 1.6
 """Units between the marks of neighbouring models at one difficulty, so that their bars can be told apart."""
 

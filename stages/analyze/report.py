@@ -9,8 +9,10 @@ from pathlib import Path
 
 import xarray as xr
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup, escape
 
-from stages.analyze import figures, tables, views
+from stages.analyze import figures, standing, tables, views
+from stages.analyze.aggregate import Pooling
 from stages.analyze.board import Estimate, Leaderboard, Row, TierEstimate
 from stages.analyze.text import ABSENT, number, percent, plain, printable, shorten, significant
 
@@ -24,6 +26,15 @@ CUT_MARK = 0.1
 SHADES = 10
 MOST_GAPS = 8
 MOST_NAME = 72
+
+MODES_IN_WORDS = {
+    "E_I": "share of right answers among completed trials",
+    "E_P": "share of right answers, truncated trials counting as wrong",
+    "E_O": "share of right answers, truncated trials counting as right",
+    "C_I": "over completed trials, with the share won by guessing taken out",
+    "C_P": "with the share won by guessing taken out, truncated trials counting as wrong",
+    "C_O": "with the share won by guessing taken out, truncated trials counting as right",
+}
 
 _BOX = {
     "width": figures.WIDTH,
@@ -52,7 +63,12 @@ class SampleTrial:
 
 
 def render_report(
-    ds: xr.Dataset, board: Leaderboard, *, facts: Mapping[str, str], samples: Sequence[SampleTrial] = ()
+    ds: xr.Dataset,
+    board: Leaderboard,
+    *,
+    facts: Mapping[str, str],
+    samples: Sequence[SampleTrial] = (),
+    pooling: Pooling = "pooled",
 ) -> str:
     """The report as the text of one HTML file.
 
@@ -70,6 +86,8 @@ def render_report(
         heading.
     samples
         Trials to show; the first 40, their texts cut to 4 000 characters.
+    pooling
+        How accuracies of tasks are made from those of points, see `stages.analyze.aggregate.aggregate`.
 
     Raises
     ------
@@ -77,9 +95,11 @@ def render_report(
         If the board was not made from this dataset.
     """
     order = views.row_order(ds, board)
-    loaded = ds.drop_vars([name for name in ds.data_vars if name != "counters"]).load()
+    used = ("counters", "duplicate", "planned_trials")
+    loaded = ds.drop_vars([name for name in ds.data_vars if name not in used]).load()
     labels = [shorten(label, MOST_NAME) for label in tables.label_rows(board)]
-    tasks = views.task_views(loaded, order)
+    tasks = views.task_views(loaded, order, mode=board.mode, pooling=pooling, confidence=board.confidence)
+    ranking = standing.standings(loaded, board) if len(labels) > 1 else None
     curves = views.curve_views(loaded, order)
     shown = min(len(labels), MOST_LINES)
     environment = Environment(
@@ -90,7 +110,15 @@ def render_report(
         lstrip_blocks=True,
     )
     environment.filters.update(
-        number=number, percent=percent, significant=significant, plain=plain, interval=_interval, shade=_shade
+        number=number,
+        percent=percent,
+        significant=significant,
+        plain=plain,
+        interval=_interval,
+        shade=_shade,
+        span=tables.span,
+        letter=standing.cluster_name,
+        code=_code,
     )
     return environment.get_template("report.html.j2").render(
         board=board,
@@ -102,6 +130,12 @@ def render_report(
         ranking=_ranking(board),
         initials=_initials(board.tiers),
         tasks=tasks,
+        pooling=pooling,
+        mode_words=MODES_IN_WORDS[board.mode],
+        standings=ranking,
+        groups=[[labels[place] for place in members] for members in ranking.clusters] if ranking else [],
+        unique=views.unique_by_task(loaded),
+        unique_column=any(row.unique < 1 for row in board.rows),
         cut_mark=CUT_MARK,
         most_tokens=max((view.tokens for row in tasks for view in row if view.trials), default=1.0) or 1.0,
         charts=[_chart(view, labels[:shown]) for view in curves],
@@ -216,6 +250,15 @@ def _interval(estimate: Estimate, digits: int = 0, *, share: bool = False) -> st
     if share:
         return f"{100 * estimate.lower:.{digits}f}–{100 * estimate.upper:.{digits}f} %"
     return f"{number(estimate.lower, digits)}–{number(estimate.upper, digits)}"
+
+
+def _code(text: str) -> Markup:
+    """Text with what stands between backticks as code, all of it escaped."""
+    parts = [escape(part) for part in text.split("`")]
+    whole = parts if len(parts) % 2 else [escape(text)]
+    return Markup("").join(
+        Markup("<code>{}</code>").format(part) if place % 2 else part for place, part in enumerate(whole)
+    )
 
 
 def _shade(share: float) -> int:

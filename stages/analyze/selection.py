@@ -70,6 +70,11 @@ def keys(ds: xr.Dataset) -> dict[str, Key]:
     These are the dims model, task and params, all coordinates along them, and ``facet_<key>`` for each key of
     the models' facets.
     """
+    if not isinstance(ds, xr.Dataset):
+        raise TypeError(
+            f"a cube's dataset is needed, got {type(ds).__name__} {ds!r:.60}; open a cube by its address with "
+            "`evalcube.open_cube`"
+        )
     found = {}
     sizes = {dim: ds.sizes[dim] for dim in (*MODEL, *CELL)}
     for name in [*sizes, *(str(item) for item in ds.coords if item not in sizes)]:

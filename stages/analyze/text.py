@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import unicodedata
+from collections.abc import Sequence
 
 ABSENT = "–"
 """Shown for a value that is undefined or was not measured."""
@@ -105,3 +106,18 @@ def significant(value: float, digits: int = 3) -> str:
         return "0"
     decimals = max(0, digits - 1 - math.floor(math.log10(abs(value))))
     return f"{value:,.{min(decimals, 12)}f}"
+
+
+def distinguishing(parts: Sequence[tuple[str, ...]]) -> list[str]:
+    """A label for each tuple of names: the first name, and those of the others that differ between tuples.
+
+    Examples
+    --------
+    >>> distinguishing([("a", "plain", "cold"), ("a", "plain", "hot")])
+    ['a · cold', 'a · hot']
+    """
+    several = [place == 0 or len(set(names)) > 1 for place, names in enumerate(zip(*parts, strict=True))]
+    return [
+        " · ".join(plain(name) for name, shown in zip(names, several, strict=True) if shown)
+        for names in parts
+    ]

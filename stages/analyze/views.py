@@ -9,7 +9,9 @@ import numpy as np
 import xarray as xr
 
 from stages.analyze import labelled, reasonscore
+from stages.analyze.aggregate import Pooling, aggregate
 from stages.analyze.board import Estimate, Leaderboard, Row
+from stages.analyze.estimators import Mode
 from stages.analyze.intervals import Floats, wilson_bounds
 
 MOST_POINTS = 12
@@ -20,15 +22,22 @@ OUTCOMES = ("correct", "incorrect", "invalid", "refused", "truncated")
 
 @dataclass(frozen=True)
 class TaskView:
-    """What a model did in one task, all its points pooled."""
+    """What a model did in one task."""
 
     accuracy: Estimate
-    """Guess-corrected, over completed trials, with Wilson bounds."""
     trials: int
     truncated: float
     """Share of finished trials."""
     tokens: float
     """Completion tokens per finished trial."""
+    points: int
+    """Points with a finished trial."""
+    points_planned: int
+
+    @property
+    def incomplete(self) -> bool:
+        """True if some, but not all, of the planned points have a finished trial."""
+        return 0 < self.points < self.points_planned
 
 
 @dataclass(frozen=True)
@@ -72,11 +81,32 @@ def _key(row: Row) -> tuple[str, ...]:
     return (row.eval_id, row.model_name, row.template, row.sampler)
 
 
-def task_views(ds: xr.Dataset, order: Sequence[int]) -> list[list[TaskView]]:
-    """What each model, in the order given, did in each task of the dataset."""
+def task_views(
+    ds: xr.Dataset,
+    order: Sequence[int],
+    *,
+    mode: Mode = "C_I",
+    pooling: Pooling = "pooled",
+    confidence: float = 0.95,
+) -> list[list[TaskView]]:
+    """What each model, in the order given, did in each task of the dataset.
+
+    Parameters
+    ----------
+    ds
+        In memory.
+    order
+        Indices of models.
+    mode, pooling, confidence
+        Of the accuracies, see `stages.analyze.aggregate.aggregate`.
+    """
+    if not len(order):
+        return []
+    found = aggregate(ds, by=("model", "task"), mode=mode, pooling=pooling, confidence=confidence)
+    found = found.isel(model=list(order)).sel(task=labelled.names(ds, "task"))
     labels = labelled.names(ds, "counter")
-    summed = labelled.task_counters(ds).values[list(order)]
-    accuracy = _accuracy(summed, labels)
+    summed = found["counters"].values
+    accuracy = np.stack([found[name].values for name in ("point", "lower", "upper")])
     trials = reasonscore.column(summed, "trials", labels)
     with np.errstate(all="ignore"):
         count = np.where(trials > 0, trials, np.nan)
@@ -89,11 +119,24 @@ def task_views(ds: xr.Dataset, order: Sequence[int]) -> list[list[TaskView]]:
                 int(trials[model, task]),
                 float(truncated[model, task]),
                 float(tokens[model, task]),
+                int(found["points"].values[model, task]),
+                int(found["points_planned"].values[model, task]),
             )
             for task in range(summed.shape[1])
         ]
         for model in range(summed.shape[0])
     ]
+
+
+def unique_by_task(ds: xr.Dataset) -> list[float]:
+    """Share of finished trials of all models whose question is new in its cell, by task; NaN if not known."""
+    shares = labelled.unique_shares(ds)
+    trials = reasonscore.column(labelled.task_counters(ds).values, "trials", labelled.names(ds, "counter"))
+    with np.errstate(all="ignore"):
+        total = np.where(trials > 0, shares * trials, 0.0).sum(axis=0)
+        return [
+            float(share) for share in total / np.where(trials.sum(axis=0) > 0, trials.sum(axis=0), np.nan)
+        ]
 
 
 def outcome_shares(ds: xr.Dataset, order: Sequence[int]) -> list[dict[str, float]]:

@@ -7,7 +7,8 @@ import pytest
 import evalcube as ec
 from flows.errors import SweepError, user_errors
 from flows.reading import Reader, _matching, cube_status
-from flows.report import leaderboard, report
+from flows.report import report
+from flows.statistics import leaderboard
 from tests.flows.support import change_attributes, evalcube, refused
 
 

@@ -67,7 +67,8 @@ def compare_pairs(
     ----------
     status
         Codes of `stages.outcome.Status`, shape (model, task, params, ...); further dims, such as trial and
-        repeat, are trials of a point and must be the same questions for all models.
+        repeat, are trials of a point, taken as independent, and must be the same questions for all models; where
+        questions were asked several times see `stages.analyze.compare.repeated`.
     weights
         Non-negative weights that broadcast to (task, params); they need not sum to 1.
     truncated

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from itertools import groupby
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -34,10 +35,15 @@ class Series:
     upper: Sequence[float] = ()
     marks: Sequence[bool] = ()
     """Points to mark: full where true, faint where false; empty for a line without marks."""
+    shape: int | None = None
+    """Number of the marks' shape, and of the colour; default: the place in the drawing."""
+    colour: int | None = None
 
 
 def hazard_figure(table: xr.Dataset, names: Sequence[str], *, cause: str = "right") -> str:
-    """SVG of the incidence of an end over tokens, a step curve with its band for each evaluation.
+    """SVG of the incidence of an end over tokens, a curve with its band for each evaluation.
+
+    Curves are exact at the ends of bins and straight between them.
 
     Parameters
     ----------
@@ -52,9 +58,10 @@ def hazard_figure(table: xr.Dataset, names: Sequence[str], *, cause: str = "righ
     curves = table["incidence"].sel(cause=cause)
     series = []
     for index, name in enumerate(names):
-        x, (value, lower, upper) = edges, curves.isel(model=index).transpose("bound", "bin").values
-        parts = [np.repeat(np.concatenate([[0.0], part]), 2)[:-1].tolist() for part in (value, lower, upper)]
-        series.append(Series(name, np.repeat(x, 2)[1:].tolist(), *parts))
+        bounds = curves.isel(model=index).transpose("bound", "bin").values
+        series.append(
+            Series(name, edges.tolist(), *(np.concatenate([[0.0], part]).tolist() for part in bounds))
+        )
     return draw(series, x_label="tokens", y_label=f"share of {cause} answers", y_axis=Axis(0.0, 1.0, 0.25))
 
 
@@ -83,18 +90,54 @@ def pareto_figure(rows: Sequence[FrontRow], *, against: str = "tokens") -> str:
         for place, (spend, score) in enumerate(best)
         for corner in ([(spend, best[place - 1][1])] if place else []) + [(spend, score)]
     ]
-    front = Series("Pareto front", [x for x, _ in corners], [y for _, y in corners])
+    front = Series("Pareto front", [x for x, _ in corners], [y for _, y in corners], colour=len(COLOURS) - 1)
     points = [
-        Series(row.model_name, [spend], [row.score], marks=[here])
-        for row, spend, here in zip(rows, spends, on, strict=True)
+        Series(row.model_name, [spend], [row.score], marks=[here], shape=kind, colour=kind)
+        for kind, (row, spend, here) in enumerate(zip(rows, spends, on, strict=True))
     ]
     label = "tokens per trial" if against == "tokens" else "USD per 1 000 trials"
     return draw([front, *points], x_label=label, y_label="score")
 
 
-def draw(series: Sequence[Series], *, x_label: str, y_label: str, y_axis: Axis | None = None) -> str:
-    """A drawing with axes, a legend below it, and a title on every mark; text of others is escaped."""
-    across = axis_around([0.0, *(x for item in series for x in item.x)])
+def compression_figure(rows: Sequence[Mapping[str, Any]]) -> str:
+    """SVG of compressibility against bytes per token: a mark for each evaluation (colour) and outcome (shape).
+
+    Parameters
+    ----------
+    rows
+        With model, outcome, ratio and bytes_per_token.
+    """
+    models, outcomes = (list(dict.fromkeys(row[name] for row in rows)) for name in ("model", "outcome"))
+    series = [
+        Series(
+            f"{row['model']} · {row['outcome']}",
+            [row["bytes_per_token"]],
+            [row["ratio"]],
+            marks=[True],
+            shape=outcomes.index(row["outcome"]),
+            colour=models.index(row["model"]),
+        )
+        for row in rows
+    ]
+    across = axis_around([x for item in series for x in item.x])
+    return draw(
+        series, x_label="bytes of the trace per token", y_label="compressed bytes per byte", x_axis=across
+    )
+
+
+def draw(
+    series: Sequence[Series],
+    *,
+    x_label: str,
+    y_label: str,
+    x_axis: Axis | None = None,
+    y_axis: Axis | None = None,
+) -> str:
+    """A drawing with axes, a legend below it, and a title on every mark; text of others is escaped.
+
+    Axes default to the shortest that hold all points; that of x begins at 0.
+    """
+    across = x_axis or axis_around([0.0, *(x for item in series for x in item.x)])
     up = y_axis or axis_around([y for item in series for y in item.y])
     height = HEIGHT + _KEY * len(series)
     parts = [
@@ -106,7 +149,7 @@ def draw(series: Sequence[Series], *, x_label: str, y_label: str, y_axis: Axis |
     for kind, item in enumerate(series):
         parts += _series(kind, item, across, up)
         y = HEIGHT + _KEY * (kind + 0.5)
-        parts.append(f'<path d="{mark(kind, LEFT, y)}" fill="{_colour(kind)}"/>')
+        parts.append(_key(kind, item, y))
         parts.append(f'<text x="{LEFT + 8:g}" y="{y + 3:.1f}">{_text(item.name)}</text>')
     return "\n".join([*parts, "</svg>"]) + "\n"
 
@@ -120,15 +163,16 @@ def _axes(across: Axis, up: Axis, x_label: str, y_label: str) -> list[str]:
         parts.append(f'<text x="{LEFT - 4:g}" y="{y + 3:.1f}" text-anchor="end">{tick.label}</text>')
     for tick in across.ticks():
         text = short(float(tick.label))
-        parts.append(f'<text x="{_x(tick.at):.1f}" y="{bottom + 12:g}" text-anchor="middle">{text}</text>')
+        x = min(_x(tick.at), WIDTH - 2.6 * len(text))
+        parts.append(f'<text x="{x:.1f}" y="{bottom + 12:g}" text-anchor="middle">{text}</text>')
     middle = (LEFT + WIDTH - RIGHT) / 2
     parts.append(f'<text x="{middle:g}" y="{bottom + 26:g}" text-anchor="middle">{_text(x_label)}</text>')
-    parts.append(f'<text x="2" y="8">{_text(y_label)}</text>')
+    parts.append(f'<text x="{LEFT:g}" y="{TOP - 2:g}">{_text(y_label)}</text>')
     return parts
 
 
 def _series(kind: int, item: Series, across: Axis, up: Axis) -> list[str]:
-    colour = _colour(kind)
+    colour = _colour(kind if item.colour is None else item.colour)
     x = [_x(across.at(value)) if math.isfinite(value) else math.nan for value in item.x]
     y, lower, upper = (
         [_height(up, value) for value in values] for values in (item.y, item.lower, item.upper)
@@ -144,10 +188,20 @@ def _series(kind: int, item: Series, across: Axis, up: Axis) -> list[str]:
         if math.isnan(x[place]) or math.isnan(y[place]):
             continue
         title = f"{_text(item.name)}: {significant(item.y[place])} at {significant(item.x[place])}"
-        path = mark(kind, x[place], y[place])
+        path = mark(kind if item.shape is None else item.shape, x[place], y[place])
         opacity = 1 if full else 0.35
         parts.append(f'<path d="{path}" fill="{colour}" opacity="{opacity}"><title>{title}</title></path>')
     return parts
+
+
+def _key(kind: int, item: Series, y: float) -> str:
+    """What stands before a name in the legend: a mark as in the drawing, or a piece of line."""
+    colour = _colour(kind if item.colour is None else item.colour)
+    if not item.marks:
+        return f'<path d="M{LEFT - 6:g} {y:.1f}h12" stroke="{colour}" stroke-width="2"/>'
+    opacity = 1 if any(item.marks) else 0.35
+    shape = mark(kind if item.shape is None else item.shape, LEFT, y)
+    return f'<path d="{shape}" fill="{colour}" opacity="{opacity}"/>'
 
 
 def _runs(*values: Sequence[float]) -> list[tuple[int, int]]:

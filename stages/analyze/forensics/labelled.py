@@ -180,7 +180,7 @@ def _trials(ds: xr.Dataset, arrays: tuple[str, ...], *, by_task: bool) -> Iterat
     if absent := [name for name in arrays if name not in ds]:
         raise ValueError(f"the dataset lacks the trial arrays {absent}; open it with `Cube.dataset()`")
     for model in range(ds.sizes["model"]):
-        one = ds[list(arrays)].drop_vars(list(ds.coords)).isel(model=model).compute()
+        one = ds[list(arrays)].reset_coords(drop=True).isel(model=model).compute()
         loaded = [one[name].transpose("task", *_CELL).values for name in arrays]
         yield tuple(
             item.reshape(len(item) if by_task else 1, -1)[slice(None) if by_task else 0] for item in loaded

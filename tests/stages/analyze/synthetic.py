@@ -70,8 +70,8 @@ def dataset(
                     guess=0.5 if names[task] == "boolean" else 0.0,
                 )
     if gaps:
-        _take_out(counters[-1, -1], trials * points)
-        _take_out(counters[-2, 0, points - 2 : points], 2 * trials)
+        _take_out(counters[-1, -1, :points], trials)
+        _take_out(counters[-2, 0, points - 2 : points], trials)
         counters[0, 0, 0, COUNTERS.index("transport")] = 3
     return _label(people, names, counters, difficulty, in_tier)
 
@@ -103,9 +103,9 @@ def _cell(
     return np.array([values.get(label, 0.0) for label in COUNTERS])
 
 
-def _take_out(cells: np.ndarray, missing: int) -> None:
+def _take_out(cells: np.ndarray, trials: int) -> None:
     cells[...] = 0.0
-    cells[0, COUNTERS.index("missing")] = missing
+    cells[:, COUNTERS.index("missing")] = trials
 
 
 def _label(

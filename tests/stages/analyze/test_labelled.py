@@ -165,3 +165,60 @@ def test_to_dict__undefined_is_null():
 
     assert data["rows"][0]["score"] == {"value": None, "lower": None, "upper": None}
     assert data["rows"][0]["rank"] is None
+
+
+def test_leaderboard__second_version_scores_what_was_measured(ds):
+    from stages.analyze import reasonscore_v2
+
+    board = leaderboard(ds, draws=50, version="v2", mode="C_P")
+
+    grouped = labelled.tier_counters(ds).values
+    expected = ds["in_tier"].values.any(axis=-1)
+    scores = reasonscore_v2.tier_score(grouped, labels=list(COUNTERS), expected=expected).score
+    names = ds["model_name"].values.tolist()
+    for item in board.rows:
+        assert [tier.score.value for tier in item.tiers] == scores[names.index(item.model_name)].tolist()
+        assert item.score.lower <= item.score.value <= item.score.upper
+    assert (board.version, board.to_dict()["version"], board.mode) == ("v2", "v2", "C_P")
+
+
+def test_leaderboard__rank_intervals(board, ds):
+    assert [item.rank_interval.lower <= item.rank <= item.rank_interval.upper for item in board.rows] == [
+        True
+    ] * 5
+    alone = leaderboard(ds.isel(model=[1]), draws=20).rows[0]
+    assert (alone.rank_interval.lower, alone.rank_interval.upper) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    "options", [{"version": "v3"}, {"mode": "X"}, {"draws": 0}, {"confidence": 1.0}, {"basis": "some"}]
+)
+def test_leaderboard__refuses_options(ds, options):
+    with pytest.raises(ValueError, match=next(iter(options))):
+        leaderboard(ds, **{"draws": 5, **options})
+
+
+def test_leaderboard__says_that_points_differ_in_trials():
+    ds = dataset(tasks=2)
+    even = leaderboard(ds, draws=5)
+    ds["counters"][0, 0, 0] *= 2
+
+    assert not even.uneven
+    assert "a point with more trials weighs more" in leaderboard(ds, draws=5).notes[-1]
+
+
+def test_unique_shares__are_unknown_until_prompts_were_compared():
+    ds = dataset(tasks=2, trials=4)
+    ds["counters"][..., COUNTERS.index("duplicates")] = 1
+    flags = np.zeros((2, ds.sizes["params"], 4), np.uint8)
+    marked = ds.assign(duplicate=(("task", "params", "trial"), flags.copy()))
+    flags[0, 0, 2] = 255
+    partly = ds.assign(duplicate=(("task", "params", "trial"), flags))
+
+    assert np.isnan(labelled.unique_shares(ds)).all()
+    known = labelled.unique_shares(marked)
+    assert np.isfinite(known).all()
+    assert (known < 1).all()
+    assert np.isnan(labelled.unique_shares(partly)[:, 0]).all()
+    assert np.isfinite(labelled.unique_shares(partly)[:, 1]).all()
+    assert np.isnan(leaderboard(partly, draws=5).rows[0].unique)

@@ -96,7 +96,7 @@ def test_render_report__hostile_names_are_text():
 
 
 def test_render_report__can_be_written_as_utf8():
-    text = make([Profile("lone \udcff surrogate")], samples=[SampleTrial(*(["\ud800"] * 7))])
+    text = make(facts=FACTS | {"title": "lone \udcff surrogate"}, samples=[SampleTrial(*(["\ud800"] * 7))])
 
     assert text.encode("utf-8")
 
@@ -219,3 +219,35 @@ def test_report_css__contrast(gaps, theme):
         assert _contrast(colours["page"], colours[name]) >= 4.5, name
     for kind in range(6):
         assert _contrast(colours["page"], colours[f"s{kind}"]) >= 3, f"series {kind}"
+
+
+def test_render_report__names_pooling_and_estimator_and_flags_incomplete_cells():
+    ds = dataset(tasks=14, gaps=True)
+    board = leaderboard(ds, draws=20, version="v2", mode="C_P")
+
+    text = render_report(ds, board, facts=FACTS, pooling="stratified")
+
+    assert "C_P: with the share won by guessing taken out, truncated trials counting as wrong" in text
+    assert "Every point weighs the same" in text
+    assert "ReasonScore version 2" in text
+    assert "Denominator" not in text
+    assert "7 of 9 points" in text
+
+
+def test_render_report__says_who_can_be_told_apart(gaps):
+    shown = "".join(Page(gaps).text)
+
+    assert "Who can be told apart" in shown
+    assert "Who can be told apart" not in make(PROFILES[:1])
+
+
+def test_render_report__commands_in_notes_are_code_and_names_stay_text():
+    ds = dataset(PROFILES[:2])
+    ds["planned_repeats"] = ds["counters"].isel(counter=0, drop=True).astype(int) * 0 + 4
+    board = leaderboard(ds, draws=20, selection="task=`<b>")
+
+    text = render_report(ds, board, facts=FACTS)
+
+    assert "asked up to 4 times" in text
+    assert "<code>evalcube compare</code>" in text
+    assert "task=`&lt;b&gt;" in text

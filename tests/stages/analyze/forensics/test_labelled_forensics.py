@@ -169,3 +169,18 @@ def test_pareto_figure__is_safe_with_any_name():
 
     assert "<script>" not in svg
     assert len(shapes(svg, "svg")) == 1
+
+
+def test_compression_figure__colour_is_the_model_and_shape_the_outcome():
+    rows = [
+        {"model": model, "outcome": outcome, "ratio": ratio, "bytes_per_token": 4.0}
+        for model, outcome, ratio in (("a", "correct", 0.4), ("a", "truncated", 0.3), ("b", "correct", 0.5))
+    ]
+
+    svg = figures.compression_figure(rows)
+
+    marks = [item.parentNode for item in shapes(svg, "title")]
+    colours = [mark.getAttribute("fill") for mark in marks]
+    assert colours[0] == colours[1] != colours[2]
+    assert [item.firstChild.data for item in shapes(svg, "title")][1] == "a · truncated: 0.300 at 4.00"
+    assert len({mark.getAttribute("d").count("L") for mark in marks[:2]}) == 2

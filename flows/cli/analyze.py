@@ -1,0 +1,170 @@
+"""Commands of `evalcube analyze`: what traces, token counts and prices of a cube tell."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from flows.cli.output import show
+from flows.cli.running import Json
+from flows.cli.selecting import (
+    ClipOption,
+    CubeArgument,
+    MarkdownOption,
+    ScoreOption,
+    TrialsOption,
+    UniqueOption,
+    ViewOption,
+    WhereOption,
+    emit,
+    names_of,
+    one_form,
+    part_of,
+    warn,
+)
+
+if TYPE_CHECKING:
+    from flows.parts import OpenPart
+    from stages.analyze.sheet import Sheet
+
+analyze = typer.Typer(
+    name="analyze",
+    help="What traces, token counts and prices tell: compression, hazard, clip, cost.",
+    no_args_is_help=True,
+)
+
+PlotOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--plot", metavar="FILE", help="Draw it, too: FILE.svg, or FILE.png with the extra `plots`."
+    ),
+]
+ByTask = Annotated[bool, typer.Option("--by-task", help="Tell tasks apart.")]
+
+
+@analyze.command()
+def compression(
+    cube: CubeArgument,
+    by_task: ByTask = False,
+    plot: PlotOption = None,
+    where: WhereOption = None,
+    view: ViewOption = None,
+    trials: TrialsOption = None,
+    unique_only: UniqueOption = False,
+    as_json: Json = False,
+    markdown: MarkdownOption = False,
+) -> None:
+    """How well reasoning traces compress, by outcome: traces that loop compress well."""
+    from flows.forensics import compression as measure
+
+    part = part_of(where, view, trials, unique_only=unique_only)
+    _answer("compression", plot, as_json, markdown, lambda: measure(cube, part, by_task=by_task, plot=plot))
+
+
+@analyze.command()
+def hazard(
+    cube: CubeArgument,
+    width: Annotated[int, typer.Option(min=1, help="Tokens in a line of the table.")] = 256,
+    cause: Annotated[str, typer.Option(help="What the drawing shows: right or wrong answers.")] = "right",
+    by_task: ByTask = False,
+    plot: PlotOption = None,
+    where: WhereOption = None,
+    view: ViewOption = None,
+    trials: TrialsOption = None,
+    unique_only: UniqueOption = False,
+    clip_context: ClipOption = None,
+    as_json: Json = False,
+    markdown: MarkdownOption = False,
+) -> None:
+    """When answers come: of the trials that still think at so many tokens, how many end right or wrong."""
+    from flows.forensics import hazard as measure
+
+    part = part_of(where, view, trials, unique_only=unique_only, clip_context=clip_context)
+    _answer(
+        "hazard",
+        plot,
+        as_json,
+        markdown,
+        lambda: measure(cube, part, width=width, cause=cause, by_task=by_task, plot=plot),
+    )
+
+
+@analyze.command()
+def clip(
+    cube: CubeArgument,
+    limits: Annotated[
+        str, typer.Option(help="Limits of completion tokens, such as 256,1024; default: powers of two.")
+    ] = "",
+    score: ScoreOption = "v1",
+    plot: PlotOption = None,
+    where: WhereOption = None,
+    view: ViewOption = None,
+    trials: TrialsOption = None,
+    unique_only: UniqueOption = False,
+    as_json: Json = False,
+    markdown: MarkdownOption = False,
+) -> None:
+    """What the models would have scored with smaller token limits; nothing is asked again."""
+    from flows.forensics import clip as measure
+
+    part = part_of(where, view, trials, unique_only=unique_only)
+    _answer(
+        "clip",
+        plot,
+        as_json,
+        markdown,
+        lambda: measure(cube, part, limits=names_of(limits), version=score, plot=plot),
+    )
+
+
+@analyze.command()
+def cost(
+    cube: CubeArgument,
+    against: Annotated[
+        str, typer.Option(help="What the drawing sets the score against: tokens or cost.")
+    ] = "tokens",
+    by_task: ByTask = False,
+    plot: PlotOption = None,
+    where: WhereOption = None,
+    view: ViewOption = None,
+    trials: TrialsOption = None,
+    unique_only: UniqueOption = False,
+    clip_context: ClipOption = None,
+    as_json: Json = False,
+    markdown: MarkdownOption = False,
+) -> None:
+    """What trials and right answers cost, and which models give most for it."""
+    from flows.forensics import cost as measure
+
+    part = part_of(where, view, trials, unique_only=unique_only, clip_context=clip_context)
+    _answer(
+        "cost",
+        plot,
+        as_json,
+        markdown,
+        lambda: measure(cube, part, against=against, by_task=by_task, plot=plot),
+    )
+
+
+def _answer(
+    name: str,
+    plot: Path | None,
+    as_json: bool,
+    markdown: bool,
+    measure: Callable[[], tuple[OpenPart, Sheet, Sequence[dict[str, Any]]]],
+) -> None:
+    one_form(as_json=as_json, markdown=markdown)
+    opened, sheet, rows = measure()
+    warn(opened.warnings)
+    document = {
+        "schema": f"evalcube.{name}",
+        "schema_version": 1,
+        "selection": opened.selection,
+        "rows": list(rows),
+    }
+    emit(sheet, document, as_json=as_json, markdown=markdown)
+    if plot is not None and not as_json:
+        show(str(plot))

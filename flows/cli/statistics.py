@@ -1,0 +1,212 @@
+"""Commands that compute from a cube's counters and outcomes: table, rank, compare, metrics."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from flows.cli.running import Json
+from flows.cli.selecting import (
+    ClipOption,
+    CubeArgument,
+    MarkdownOption,
+    ModeOption,
+    PoolingOption,
+    ScoreOption,
+    TrialsOption,
+    UniqueOption,
+    ViewOption,
+    WhereOption,
+    emit,
+    names_of,
+    one_form,
+    part_of,
+    warn,
+)
+
+
+def table(
+    cube: CubeArgument,
+    by: Annotated[
+        str,
+        typer.Option(
+            help="What to group by: model, task, tier, a facet, a parameter as param_length, difficulty; "
+            "several with commas."
+        ),
+    ] = "model",
+    mode: ModeOption = "C_P",
+    pooling: PoolingOption = "pooled",
+    joint: Annotated[
+        str,
+        typer.Option(
+            help="none, or bonferroni: intervals of the products C_P and C_O that are sure to cover."
+        ),
+    ] = "none",
+    where: WhereOption = None,
+    view: ViewOption = None,
+    trials: TrialsOption = None,
+    unique_only: UniqueOption = False,
+    clip_context: ClipOption = None,
+    as_json: Json = False,
+    markdown: MarkdownOption = False,
+) -> None:
+    """Success rates with intervals, of any groups."""
+    from flows.statistics import aggregate
+    from stages.analyze import labelled
+    from stages.analyze.listings import group_records, group_sheet
+
+    one_form(as_json=as_json, markdown=markdown)
+    part = part_of(where, view, trials, unique_only=unique_only, clip_context=clip_context)
+    opened, found = aggregate(cube, part, by=names_of(by), mode=mode, pooling=pooling, joint=joint)  # type: ignore[arg-type]
+    warn(opened.warnings)
+    dims = [str(name) for name in found["point"].dims]
+    rows = group_records(found, labelled.evaluation_labels(opened.dataset))
+    how = "every trial weighs the same" if pooling == "pooled" else "every point weighs the same"
+    notes = (*([f"Part of the cube ({opened.selection})."] if opened.selection else []), f"{pooling}: {how}.")
+    if labelled.most_repeats(opened.dataset) > 1:
+        notes = (*notes, "Intervals take all answers as independent, also those to one question.")
+    document = {
+        "schema": "evalcube.table",
+        "schema_version": 1,
+        **found.attrs,
+        "by": dims,
+        "selection": opened.selection,
+        "rows": rows,
+    }
+    emit(group_sheet(rows, dims, mode, notes), document, as_json=as_json, markdown=markdown)
+
+
+def rank(
+    cube: CubeArgument,
+    score: ScoreOption = "v1",
+    prior: Annotated[
+        float,
+        typer.Option(min=0.0, help="Drawn games that each model is taken to have played, for the ratings."),
+    ] = 1.0,
+    where: WhereOption = None,
+    view: ViewOption = None,
+    trials: TrialsOption = None,
+    unique_only: UniqueOption = False,
+    clip_context: ClipOption = None,
+    as_json: Json = False,
+    markdown: MarkdownOption = False,
+) -> None:
+    """Who stands where: rank intervals, groups not told apart, expected wins, ratings."""
+    from flows.statistics import rank as make_ranking
+    from stages.analyze.listings import ranking_sheet
+
+    one_form(as_json=as_json, markdown=markdown)
+    part = part_of(where, view, trials, unique_only=unique_only, clip_context=clip_context)
+    opened, found, board = make_ranking(cube, part, version=score, prior=prior)  # type: ignore[arg-type]
+    warn(opened.warnings)
+    emit(ranking_sheet(found, board), found.to_dict(board), as_json=as_json, markdown=markdown)
+
+
+def compare(
+    cube: CubeArgument,
+    models: Annotated[
+        list[str] | None, typer.Argument(help="Labels or numbers of two models or more; default: all.")
+    ] = None,
+    repeats: Annotated[
+        int | None, typer.Option(min=1, help="Only the first so many answers to each question.")
+    ] = None,
+    truncated: Annotated[
+        str,
+        typer.Option(
+            help="wrong: a truncated trial is a failure. drop: leave out trials that either truncated."
+        ),
+    ] = "wrong",
+    where: WhereOption = None,
+    view: ViewOption = None,
+    trials: TrialsOption = None,
+    unique_only: UniqueOption = False,
+    clip_context: ClipOption = None,
+    as_json: Json = False,
+    markdown: MarkdownOption = False,
+) -> None:
+    """Compare models on the questions that both answered, task by task and overall."""
+    from flows.statistics import compare as compare_models
+    from stages.analyze.listings import pair_record, pair_sheet, pairs_sheet
+    from stages.analyze.pairing import verdict_in_words
+
+    one_form(as_json=as_json, markdown=markdown)
+    part = part_of(where, view, trials, unique_only=unique_only, clip_context=clip_context)
+    opened, pairs = compare_models(cube, models or (), part, repeats=repeats, truncated=truncated)
+    document = {
+        "schema": "evalcube.comparison",
+        "schema_version": 1,
+        "truncated": truncated,
+        "confidence": 0.95,
+        "selection": opened.selection,
+        "warnings": list(opened.warnings),
+        "pairs": [pair_record(pair) | {"words": verdict_in_words(pair)} for pair in pairs],
+    }
+    part_note = (f"Part of the cube ({opened.selection}).",) if opened.selection else ()
+    sheet = (
+        pair_sheet(pairs[0], part_note)
+        if len(pairs) == 1
+        else pairs_sheet(pairs, (*part_note, "Name two models to see their tasks."))
+    )
+    emit(sheet, document, as_json=as_json, markdown=markdown)
+    warn(opened.warnings)
+
+
+def metrics(
+    cube: CubeArgument,
+    k: Annotated[
+        str, typer.Option(help="Numbers of draws, such as 1,4,8; default: powers of two up to the repeats.")
+    ] = "",
+    names: Annotated[
+        str,
+        typer.Option(
+            "--metrics",
+            help="pass_at_k, pass_hat_k, g_pass_at_k_tau, mg_pass_at_k, maj_at_k, auc_at_k, bayes, avg, ...; each also "
+            "as NAME_ci with an interval.",
+        ),
+    ] = "pass_at_k,pass_hat_k,maj_at_k",
+    by: Annotated[str, typer.Option(help="model, or model by task or tier.")] = "model",
+    tau: Annotated[
+        float, typer.Option(min=0.0, max=1.0, help="Share of right draws that g_pass_at_k_tau asks for.")
+    ] = 0.5,
+    where: WhereOption = None,
+    view: ViewOption = None,
+    trials: TrialsOption = None,
+    unique_only: UniqueOption = False,
+    clip_context: ClipOption = None,
+    as_json: Json = False,
+    markdown: MarkdownOption = False,
+) -> None:
+    """Pass@k and its family: what several answers to each question are worth."""
+    from flows.statistics import metrics as evaluate
+    from stages.analyze import labelled
+    from stages.analyze.listings import metric_records, metric_sheet
+
+    one_form(as_json=as_json, markdown=markdown)
+    part = part_of(where, view, trials, unique_only=unique_only, clip_context=clip_context)
+    wanted = names_of(names)
+    opened, found = evaluate(cube, part, names=wanted, k=_numbers(k), by=by, tau=tau)
+    warn(opened.warnings)
+    dims = [str(dim) for dim in found["questions"].dims]
+    rows = metric_records(found, wanted, labelled.evaluation_labels(opened.dataset))
+    document = {
+        "schema": "evalcube.metrics",
+        "schema_version": 1,
+        "metrics": wanted,
+        "by": dims,
+        "selection": opened.selection,
+        "rows": rows,
+    }
+    emit(metric_sheet(rows, dims, wanted, opened.selection), document, as_json=as_json, markdown=markdown)
+
+
+def _numbers(text: str) -> list[int]:
+    try:
+        return [int(part) for part in names_of(text)]
+    except ValueError as error:
+        from flows.errors import SweepError
+
+        raise SweepError(f"--k: '{text}' is no list of whole numbers", "Write it like 1,4,8") from error
+
+
+COMMANDS = (table, rank, compare, metrics)
