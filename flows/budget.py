@@ -50,6 +50,7 @@ class Amount:
         form = re.fullmatch(
             r"(?P<sign>\$?)\s*(?P<number>\d+(\.\d+)?)\s*(?P<suffix>[kmb]?)\s*(?P<unit>|tokens?|usd)",
             text.strip().lower(),
+            re.ASCII,
         )
         value = float(form["number"]) * _SUFFIXES[form["suffix"]] if form else 0.0
         if form is None or not 0 < value < math.inf or (form["sign"] and form["unit"].startswith("token")):
@@ -62,7 +63,8 @@ class Budget(Sampling):
     """Spends an amount on the selected cells where it narrows the ranking or the intervals most.
 
     In rounds, so that what the first trials show decides where the next ones go. Trials are paid by what the cell's
-    trials have cost so far, so that the sum is met about, not exactly.
+    trials have cost so far, so that the sum is met about, not exactly. Cells that cost nothing get nothing: no sum
+    would bound them.
     """
 
     amount: Amount
@@ -78,18 +80,19 @@ class Budget(Sampling):
         trials = column(counters, "trials")
         if (trials != here.trials * here.repeats)[chosen].any():
             return here
-        each = np.where(chosen, spent(counters, self.amount.unit) / np.maximum(trials, 1) * here.repeats, 1.0)
-        if not each[chosen].max(initial=0.0) > 0:
+        each = spent(counters, self.amount.unit) / np.maximum(trials, 1) * here.repeats
+        paid = chosen & (each > 0)
+        if not paid.any():
             raise SweepError(*_nothing_to_go_by(self.amount.unit, bool(chosen.any())))
         left = self.amount.value - (spent(counters, self.amount.unit).sum() - self.before)
         more = allocate(
             counters,
             here.trials,
-            plan.in_tier,
+            plan.ranked,
             budget=min(left, max(_SHARE * left, _LEAST_SHARE * self.amount.value)),
-            cost=np.maximum(each, each[chosen].max() * 1e-6),
+            cost=np.where(paid, each, 1.0),
             purpose=self.purpose,
-            most=np.minimum(plan.sources, _MOST_TRIALS) * chosen,
+            most=np.minimum(plan.sources, _MOST_TRIALS) * paid,
         )
         return Goal(more.astype(np.int32), here.repeats)
 

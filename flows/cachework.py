@@ -12,12 +12,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from flows.criteria import CriteriaBook
 from flows.errors import SweepError
+from flows.judges import judge_keys
 from flows.outputs import check_output
 from flows.reading import Reader
 from flows.worker import trial_request
 from storage.archive import opened, read_archive, replaced, write_archive
-from storage.cache import EntryInfo, ManagedCache, open_cache
+from storage.cache import Cache, EntryInfo, ManagedCache, open_cache
 from storage.entry import Contexts, decode
 from storage.errors import guarded
 
@@ -139,9 +141,9 @@ def collect(url: str, cubes: Sequence[str], *, delete: bool = False, tick: Ticke
             "no cube is to be kept, so that all entries would go", "Give --keep CUBE for each cube to keep"
         )
     began = time.time()
-    kept = References.of(cubes, tick)
     entries = unreferenced = size = 0
     with closing(open_cache(url, writable=delete)) as cache:
+        kept = References.of(cubes, tick, cache)
         for batch in _batches(cache.entries()):
             wanted = kept.mark([info.key for info in batch])
             gone = [
@@ -169,7 +171,7 @@ def export(url: str, path: Path, *, cube: str | None = None, tick: Ticker = sile
         The cube or the cache is not there, or something cannot be read or written.
     """
     target = check_output(path)
-    chosen = References.of([cube], tick) if cube is not None else None
+    chosen: References | None = None
     skipped = 0
 
     def whole(cache: ManagedCache) -> Iterator[tuple[str, bytes]]:
@@ -185,6 +187,8 @@ def export(url: str, path: Path, *, cube: str | None = None, tick: Ticker = sile
             tick("entries written", done)
 
     with closing(open_cache(url, writable=False)) as cache, guarded(path, "write the archive"):
+        if cube is not None:
+            chosen = References.of([cube], tick, cache)
         target.parent.mkdir(parents=True, exist_ok=True)
         with replaced(target) as file:
             entries = write_archive(file, whole(cache))
@@ -226,10 +230,10 @@ class References:
         self._seen = np.zeros(len(self._heads), dtype=bool)
 
     @classmethod
-    def of(cls, cubes: Sequence[str], tick: Ticker = silent) -> References:
-        """Make the requests of cubes again."""
+    def of(cls, cubes: Sequence[str], tick: Ticker = silent, cache: Cache | None = None) -> References:
+        """Make the requests of cubes again; see `request_keys`."""
         readers = [Reader(cube) for cube in cubes]  # all are there, before the long part begins
-        return cls(_heads(readers, tick))
+        return cls(_heads(readers, tick, cache))
 
     @property
     def total(self) -> int:
@@ -252,24 +256,34 @@ class References:
         return member
 
 
-def request_keys(reader: Reader) -> Iterator[str]:
-    """The key of every request that a cube's plan holds, made again from its description."""
+def request_keys(reader: Reader, cache: Cache | None = None) -> Iterator[str]:
+    """The key of every request that a cube's plan holds, made again from its description.
+
+    What judges were asked depends on the answers, which are looked up in `cache`, by default the sweep's own; about
+    an answer that is not there, there are no keys.
+    """
     plan = reader.plan
+    book = CriteriaBook(plan.tasks)
+    answers = (cache or reader.cache()) if plan.judges else None
     trials, repeats = reader.cube.read_planned("trial"), reader.cube.read_planned("repeat")
     for task, entry in enumerate(plan.tasks):
         for slot, planned in enumerate(entry.cells):
             for trial in range(int(trials[:, task, slot].max())):
                 truth = planned.cell.trial(trial)
+                rubric = "" if answers is None else book.of(task, truth).rubric
                 for model, evaluation in enumerate(plan.evaluations):
                     if trial < trials[model, task, slot]:
                         for repeat in range(int(repeats[model, task, slot])):
-                            yield trial_request(evaluation, planned.cell, truth, repeat).digest
+                            key = trial_request(evaluation, planned.cell, truth, repeat).digest
+                            yield key
+                            if answers is not None and rubric:
+                                yield from judge_keys(plan.judges, rubric, truth.prompt, answers.get(key))
 
 
-def _heads(readers: Sequence[Reader], tick: Ticker) -> Iterator[int]:
+def _heads(readers: Sequence[Reader], tick: Ticker, cache: Cache | None) -> Iterator[int]:
     done = 0
     for reader in readers:
-        for key in request_keys(reader):
+        for key in request_keys(reader, cache):
             yield _head(key)
             done += 1
             if done % _BATCH_ENTRIES == 0:

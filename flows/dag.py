@@ -3,9 +3,11 @@
 ::
 
     generate ─ Order ─> infer ─ Delivery ─> process ─ BlockResult ─> process (region) ─ Receipt ─> score ─> analyze
+                          └─> infer (judges) ─┘
 
 * ``generate``: a block's trials are made and looked up in the cache; out comes which of them must be asked.
 * ``infer``: those are asked; replies go to the cache, out comes what could not be delivered and why.
+  Where the sweep has judges, a second task of this stage asks them about the answers, with the same cache.
 * ``process``: the block's replies are read from the cache and graded, a few bytes per trial; one more task of this
   stage gathers a region's blocks and writes whole chunks, the only writer of that region.
 * ``score``: counters of a region, counted from what the cube now holds, and sums of such counters.
@@ -18,7 +20,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -26,9 +28,12 @@ from distributed import get_worker, secede
 
 from flows.blocks import Block, Window, window_of
 from flows.events import TALLY, BlockDone, as_message, topic
+from flows.layers import Arrays, columns, judge_jobs, trial_variables, with_layers
+from flows.suspects import KILLED, name_trials
 from flows.worker import Prepared, Workspace, workspace
 from stages.generate import Cell, Trial
 from stages.generate.novelty import repeated
+from stages.infer.jobs import Job
 from stages.outcome import COMPLETED, Status
 from stages.process.outcome import Outcome, judge_trial
 from stages.process.reading import Reading, read_reply
@@ -37,8 +42,6 @@ from stages.score.counters import add_counters, count_trials
 from storage.cube import Region
 from storage.ledger import Receipt
 from storage.schema import VARIABLES
-
-Arrays = dict[str, npt.NDArray[np.generic]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +71,7 @@ class BlockResult:
 
     positions: npt.NDArray[np.int64]
     arrays: Arrays
-    """By variable, shape (trial of the block,)."""
+    """By variable, shape (trial of the block, and further dims of the variable)."""
     causes: dict[str, int]
     """Transport errors by cause."""
 
@@ -116,6 +119,38 @@ def infer(run: str, block: Block, order: Order) -> Delivery:
     )
 
 
+def judge(run: str, block: Block, delivery: Delivery) -> Delivery:
+    """Ask the judges about a block's answers; every reply is durable in the cache before this returns.
+
+    An answer whose judges cannot be asked is a transport error: it is in the cache, and the next run asks them only.
+    """
+    work = workspace(run)
+    jobs: dict[int, list[tuple[int, Job]]] = {}
+    for i, item in enumerate(work.prepare(block)):
+        if i in delivery.failed or i in delivery.skipped or not work.judged(item):
+            continue
+        answer = read(work, item)
+        if answer is None:
+            continue
+        outcome = judge_reading(answer, item.cell, item.trial)
+        for place, job in judge_jobs(work, item, answer, outcome, _prices(work, block)):
+            jobs.setdefault(place, []).append((i, job))
+    if not jobs:
+        return delivery
+    secede()
+    failed, details, skipped = dict(delivery.failed), dict(delivery.details), set(delivery.skipped)
+    for place, asked in jobs.items():
+        asks = work.plan.judges[place]
+        results = work.engine().run(asks.model, [job for _, job in asked])
+        for (i, _), result in zip(asked, results, strict=True):
+            if result.kind == "failed":
+                failed[i] = f"judge {asks.name}: {result.cause}"
+                details[failed[i]] = result.detail
+            elif result.kind == "skipped":
+                skipped.add(i)
+    return replace(delivery, failed=failed, details=details, skipped=frozenset(skipped))
+
+
 def process(run: str, block: Block, delivery: Delivery) -> BlockResult:
     """Read a block's replies from the cache and grade them."""
     work = workspace(run)
@@ -127,28 +162,51 @@ def process(run: str, block: Block, delivery: Delivery) -> BlockResult:
         elif i in delivery.failed:
             outcomes.append(Outcome(Status.TRANSPORT))
         else:
-            outcome = grade(work, item)
+            outcome = grade(work, item, _prices(work, block))
             if outcome is None:
                 # Lost or damaged between infer and here: not an answer, so the next run asks again.
                 causes["cache damaged"] += 1
                 outcome = Outcome(Status.TRANSPORT)
             outcomes.append(outcome)
     work.forget(block)
-    result = BlockResult(block.positions, _columns(outcomes), dict(causes))
+    result = BlockResult(block.positions, columns(work.plan, outcomes), dict(causes))
     _report(run, work, block, delivery, result)
     return result
 
 
-def grade(work: Workspace, item: Prepared) -> Outcome | None:
-    """The outcome of one trial from its cached reply; None if the cache has none."""
+def give_up(run: str, block: Block) -> BlockResult:
+    """Record trials that kill their worker as transport errors; they are not even made, as that may be what kills."""
+    work = workspace(run)
+    result = BlockResult(
+        block.positions, columns(work.plan, [Outcome(Status.TRANSPORT)] * block.size), {KILLED: block.size}
+    )
+    asked = Delivery(asked=block.size, details={KILLED: name_trials(work.plan, block)})
+    _report(run, work, block, asked, result)
+    return result
+
+
+def grade(work: Workspace, item: Prepared, prices: tuple[float, float]) -> Outcome | None:
+    """The outcome of one trial from its cached reply, and those of its judges; None if the cache lacks one."""
+    reading = read(work, item)
+    if reading is None:
+        return None
+    outcome = judge_reading(reading, item.cell, item.trial)
+    return with_layers(work, item, reading, outcome, prices) if work.plan.layers else outcome
+
+
+def read(work: Workspace, item: Prepared) -> Reading | None:
+    """What a trial's cached reply says; None if the cache has none."""
     data = work.cache.get(item.request.digest)
     if data is None:
         return None
     try:
-        reading = read_reply(Record.decode(data))
+        return read_reply(Record.decode(data))
     except ValueError:  # whole, but no record: whatever it is, it is no answer
         return None
-    return judge_reading(reading, item.cell, item.trial)
+
+
+def _prices(work: Workspace, block: Block) -> tuple[float, float]:
+    return work.context.prices[block.window.region.model]
 
 
 def judge_reading(reading: Reading, cell: Cell, trial: Trial) -> Outcome:
@@ -159,13 +217,6 @@ def judge_reading(reading: Reading, cell: Cell, trial: Trial) -> Outcome:
         lambda text: cell.parse(text, trial),
         lambda answer: cell.grade(answer, trial),
     )
-
-
-def _columns(outcomes: Sequence[Outcome]) -> Arrays:
-    return {
-        variable.name: np.array([getattr(row, variable.name) for row in outcomes], dtype=variable.dtype)
-        for variable in VARIABLES.values()
-    }
 
 
 def _report(run: str, work: Workspace, block: Block, delivery: Delivery, result: BlockResult) -> None:
@@ -202,7 +253,7 @@ def _tally(work: Workspace, block: Block, result: BlockResult) -> npt.NDArray[np
         axis=-1,
     ).astype(np.float64)
     tally = np.zeros((len(plan.tiers), len(plan.tasks), len(TALLY)))
-    in_tier = plan.in_tier
+    in_tier = plan.ranked
     for tier in range(len(plan.tiers)):
         member = in_tier[tier, task, slot]
         np.add.at(tally[tier], task[member], rows[member])
@@ -231,7 +282,7 @@ def write_region(
     for result in results:
         causes.update(result.causes)
         for name, column in result.arrays.items():
-            arrays[name].reshape(-1)[result.positions] = column
+            arrays[name].reshape(-1, *column.shape[1:])[result.positions] = column
     digest = work.cube.write_region(window.region, arrays)
     planned, status = work.planned().mask(window), arrays["status"]
     transport = int((planned & (status == Status.TRANSPORT)).sum())
@@ -253,11 +304,11 @@ def write_region(
 def _base(work: Workspace, window: Window, kept: tuple[int, int]) -> Arrays:
     """A region of missing trials with what is kept of the stored one, in the window's shape."""
     arrays: Arrays = {
-        variable.name: np.full(window.shape, variable.fill, dtype=variable.dtype)
-        for variable in VARIABLES.values()
+        name: np.full((*window.shape, *more), variable.fill, dtype=variable.dtype)
+        for name, (variable, more) in trial_variables(work.plan).items()
     }
     if all(kept):
-        part = (..., slice(kept[0]), slice(kept[1]))
+        part = (slice(None), slice(None), slice(kept[0]), slice(kept[1]))
         for name, values in work.cube.read_region(window.region).items():
             arrays[name][part] = values[part]
     return arrays
@@ -274,7 +325,7 @@ def score(run: str, region: Region, marked: Sequence[None]) -> npt.NDArray[np.fl
     work = workspace(run)
     work.cube.refresh()
     price_prompt, price_completion = work.context.prices[region.model]
-    arrays = work.cube.read_region(region)
+    arrays = work.cube.read_region(region, VARIABLES)
     window = window_of(work.cube.sizes, region, work.cube.chunks)
     trials = slice(window.first_trial, window.first_trial + window.shape[2])
     return count_trials(

@@ -10,9 +10,9 @@ import itertools
 import math
 import queue
 import time
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 from distributed import Client, KilledWorker
@@ -20,9 +20,12 @@ from distributed import Future as DaskFuture
 
 from deploy.clusters import ClusterError
 from flows import dag
-from flows.blocks import Block, Window, cut_blocks
+from flows.blocks import Block
 from flows.errors import SweepError
-from flows.events import Event, Noted, RegionWritten
+from flows.events import Event, Noted, RegionWritten, Slowed
+from flows.inflight import Budget
+from flows.lanes import Lane, OpenRegion, RegionTask
+from flows.suspects import FOLDER, Suspects, is_killed, watched
 from flows.worker import RunContext, plugin_name
 from flows.workers import Workers
 from storage.cube import Region
@@ -35,102 +38,9 @@ _SUM_WIDTH = 16
 _CAUSES = 8
 _POLL_SECONDS = 0.25
 _HALT_SECONDS = 1.0
+_MOST_DEATHS = 3
 FLUSH_SECONDS = 120.0
 """A region is written at least this often while its blocks come in, so that cubes can be read during a sweep."""
-
-
-@dataclass(frozen=True)
-class RegionTask:
-    """A region with something left to do."""
-
-    window: Window
-    positions: Any
-    """Flat positions to ask for; see `flows.blocks.pending_positions`."""
-    generation: int
-    """Of the newest receipt; 0 if there is none."""
-    kept: tuple[int, int]
-    """Trials and repeats of what is stored that a receipt vouches for; nothing else is kept."""
-
-
-@dataclass(eq=False)
-class _OpenRegion:
-    """A region while its blocks are in flight."""
-
-    task: RegionTask
-    generation: int
-    kept: tuple[int, int]
-    open_blocks: int = 0
-    all_submitted: bool = False
-    graded: list[Future] = field(default_factory=list)
-    writing: Future | None = None
-    written_at: float = field(default_factory=time.monotonic)
-    causes: Counter[str] = field(default_factory=Counter)
-    """Transport errors of this run, by cause."""
-
-    @property
-    def finished(self) -> bool:
-        """Nothing in flight and nothing unwritten."""
-        return self.all_submitted and not self.open_blocks and not self.graded and self.writing is None
-
-
-@dataclass(eq=False)
-class Budget:
-    """How many blocks of one model may be in flight; the model's evaluations share it."""
-
-    connections: int
-    """Limit of the endpoint, for the whole cluster."""
-    block_size: int
-    """Trials in a block, about."""
-    workers: int = 1
-    in_flight: int = 0
-    stopped: bool = False
-
-    @property
-    def depth(self) -> int:
-        """Enough blocks that the connections never wait for the driver."""
-        if self.stopped:
-            return 0
-        if self.connections < self.workers:
-            # Each worker has one connection then, so that the bound holds only over blocks.
-            return self.connections
-        return 2 * self.workers + 2 * -(-self.connections // self.block_size)
-
-    @property
-    def has_room(self) -> bool:
-        """Whether one more may go."""
-        return self.in_flight < self.depth
-
-
-class _Lane:
-    """The blocks of one evaluation still to submit, made as they are needed."""
-
-    def __init__(self, tasks: Iterator[RegionTask], budget: Budget) -> None:
-        self.budget = budget
-        self._tasks = tasks
-        self._blocks: Iterator[Block] = iter(())
-        self._region: _OpenRegion | None = None
-        self.opened: list[_OpenRegion] = []
-
-    def take(self) -> tuple[_OpenRegion, Block] | None:
-        """The next block and its region; None when all are submitted."""
-        while True:
-            block = next(self._blocks, None)
-            if block is not None and self._region is not None:
-                return self._region, block
-            if self._region is not None:
-                self._region.all_submitted = True
-                self._region = None
-            task = next(self._tasks, None)
-            if task is None:
-                return None
-            self._region = _OpenRegion(task, task.generation, task.kept)
-            self.opened.append(self._region)
-            self._blocks = cut_blocks(task.window, task.generation, task.positions, self.budget.block_size)
-
-    def stop(self) -> None:
-        """Give out no further block."""
-        self._blocks, self._tasks = iter(()), iter(())
-        self.take()
 
 
 class Driver:
@@ -144,12 +54,16 @@ class Driver:
         For each evaluation, its regions with something to do.
     budgets
         For each evaluation, how many blocks may be in flight; evaluations of one model have one budget.
+    judging
+        A budget for each model that judges; every block needs room in all of them.
     stale
         Evaluations whose counters in the cube are older than the ledger.
     unmarked
         Tasks whose prompts are to be compared with each other.
     serials
         Numbers for Dask's keys, different in all rounds of a run.
+    slowed
+        What workers report of overloaded endpoints, to be passed on.
     """
 
     def __init__(
@@ -161,10 +75,12 @@ class Driver:
         *,
         tasks: Sequence[Iterator[RegionTask]],
         budgets: Sequence[Budget],
+        judging: Sequence[Budget] = (),
         stale: Sequence[int] = (),
         unmarked: Sequence[int] = (),
         serials: Iterator[int] | None = None,
         emit: Callable[[Event], None] = lambda _: None,
+        slowed: queue.SimpleQueue[Slowed] | None = None,
         flush_seconds: float = FLUSH_SECONDS,
     ) -> None:
         self._client = client
@@ -173,8 +89,9 @@ class Driver:
         self._lease = lease
         self._emit = emit
         self._flush_seconds = flush_seconds
-        self._lanes = [_Lane(iter(task), budget) for task, budget in zip(tasks, budgets, strict=True)]
-        self._workers = Workers(client, context.run, budgets, emit)
+        self._lanes = [Lane(iter(task), budget) for task, budget in zip(tasks, budgets, strict=True)]
+        self._judging = tuple(judging)
+        self._workers = Workers(client, context.run, (*budgets, *judging), emit, slowed)
         self._newest: dict[Region, Receipt] = ledger.newest()
         self._arrived: queue.SimpleQueue[tuple[Callable[[Future], None], Future]] = queue.SimpleQueue()
         self._scores: dict[Region, Future] = {}
@@ -184,6 +101,8 @@ class Driver:
         self._analyzing: Future | None = None
         self._analyzed_at = time.monotonic()
         self._serials = serials or itertools.count()
+        self._suspects = Suspects(ledger.path.parent / FOLDER, self._chain, self._give_up, self._when_done)
+        self._deaths = 0
         self._halted_at = -math.inf
         self.stopped = False
         self.blocks = 0
@@ -197,6 +116,13 @@ class Driver:
         Exception
             Whatever a task raised, storage errors above all. What is recorded by then stays recorded.
         """
+        self._suspects.close()
+        try:
+            self._run()
+        finally:
+            self._suspects.close()
+
+    def _run(self) -> None:
         self._workers.look()
         self._mark()
         self._top_up()
@@ -268,29 +194,54 @@ class Driver:
         hungry = deque(lane for lane in self._lanes if lane.budget.has_room)
         while hungry:
             lane = hungry.popleft()
-            taken = lane.take() if lane.budget.has_room else None
+            room = all(budget.has_room for budget in (lane.budget, *self._judging))
+            taken = lane.take() if room else None
             if taken is not None:
                 self._submit_block(lane.budget, *taken)
                 hungry.append(lane)
         # Whoever was served first this time comes last the next time.
         self._lanes.append(self._lanes.pop(0))
 
-    def _submit_block(self, budget: Budget, region: _OpenRegion, block: Block) -> None:
+    def _chain(self, block: Block, mark: str | None = None) -> Future:
+        """Submit the tasks of a block, each under a mark of its own if one is given; the last of them."""
         run = self._context.run
-        order = self._submit("generate", dag.generate, run, block)
-        delivery = self._submit("infer", dag.infer, run, block, order)
-        graded = self._submit("process", dag.process, run, block, delivery, priority=10)
-        budget.in_flight += 1
+
+        def submit(stage: str, function: Callable[..., Any], *args: Future, priority: int = 0) -> Future:
+            if mark is None:
+                return self._submit(stage, function, run, block, *args, priority=priority)
+            place = f"{mark}-{function.__name__}"
+            return self._submit(stage, watched, place, function, run, block, *args, priority=priority)
+
+        delivery = submit("infer", dag.infer, submit("generate", dag.generate))
+        if self._judging:
+            delivery = submit("infer", dag.judge, delivery, priority=5)
+        return submit("process", dag.process, delivery, priority=10)
+
+    def _give_up(self, block: Block) -> Future:
+        return self._submit("process", dag.give_up, self._context.run, block, priority=10)
+
+    def _submit_block(self, budget: Budget, region: OpenRegion, block: Block) -> None:
+        budgets = (budget, *self._judging)
+        for one in budgets:
+            one.in_flight += 1
         region.open_blocks += 1
 
-        def done(future: Future) -> None:
-            budget.in_flight -= 1
+        def settle(results: list[tuple[Block, Future]]) -> None:
+            for one in budgets:
+                one.in_flight -= 1
             region.open_blocks -= 1
-            _raise_if_failed(future)
-            self.blocks += 1
-            region.graded.append(future)
+            for _, future in results:
+                _raise_if_failed(future)
+            self.blocks += len(results)
+            region.graded += results
 
-        self._when_done(graded, done)
+        def done(future: Future) -> None:
+            if is_killed(future):
+                self._suspects.add(block, settle)
+            else:
+                settle([(block, future)])
+
+        self._when_done(self._chain(block), done)
 
     def _write_due(self) -> None:
         now = time.monotonic()
@@ -302,30 +253,50 @@ class Driver:
                     self._write(region)
             lane.opened = [region for region in lane.opened if not region.finished]
 
-    def _write(self, region: _OpenRegion) -> None:
+    def _write(self, region: OpenRegion) -> None:
         region.generation += 1
         graded, region.graded = region.graded, []
-        window = region.task.window
+        kept, window = region.kept, region.task.window
         future = self._submit(
             "process",
             dag.write_region,
             self._context.run,
             window,
             region.generation,
-            region.kept,
-            graded,
+            kept,
+            [result for _, result in graded],
             priority=20,
         )
         region.writing, region.kept, region.written_at = future, window.shape[2:], time.monotonic()
 
         def done(future: Future) -> None:
-            _raise_if_failed(future)
             region.writing = None
+            if is_killed(future) and region.deaths < _MOST_DEATHS:
+                region.deaths, region.kept = region.deaths + 1, kept
+                self._grade_again(region, graded)
+                return
+            _raise_if_failed(future)
             self._record(region, future.result())
 
         self._when_done(future, done)
 
-    def _record(self, region: _OpenRegion, receipt: Receipt) -> None:
+    def _grade_again(self, region: OpenRegion, graded: list[tuple[Block, Future]]) -> None:
+        """Look after the results that a region could not be written with: some may have died with a worker."""
+        for block, future in graded:
+            if not is_killed(future):
+                region.graded.append((block, future))
+                continue
+            region.open_blocks += 1
+
+            def settle(results: list[tuple[Block, Future]]) -> None:
+                region.open_blocks -= 1
+                for _, each in results:
+                    _raise_if_failed(each)
+                region.graded += results
+
+            self._suspects.add(block, settle)
+
+    def _record(self, region: OpenRegion, receipt: Receipt) -> None:
         self._lease.check()
         region.causes.update({cause: int(count) for cause, count in receipt.counts.items()})
         receipt = replace(receipt, counts={name: float(n) for name, n in region.causes.most_common(_CAUSES)})
@@ -351,10 +322,25 @@ class Driver:
 
         def done(future: Future) -> None:
             self._analyzing = None
+            if is_killed(future) and self._deaths < _MOST_DEATHS:
+                self._deaths += 1
+                self._count_again(models)
+                return
             _raise_if_failed(future)
             self._drop_scores(models)
 
         self._when_done(future, done)
+
+    def _count_again(self, models: Sequence[int]) -> None:
+        """Count anew what died with workers, without the comparisons of prompts that did."""
+        marks = [mark for mark in self._marks if not is_killed(mark)]
+        if len(marks) < len(self._marks):
+            self._emit(
+                Noted("workers died comparing the prompts of a task; the next run compares them again")
+            )
+        self._marks = marks
+        self._scores.clear()
+        self._changed.update(models)
 
     def _drop_scores(self, models: Sequence[int]) -> None:
         """Let the cluster forget counters that are in the cube and will not change any more."""

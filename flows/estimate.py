@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from flows.blocks import Block, IntArray, Window, pending_positions
+from flows.blocks import Block, IntArray, Window
 from flows.config import as_config
 from flows.config.findings import did_you_mean
 from flows.config.models import SweepConfig
@@ -17,6 +17,8 @@ from flows.config.secrecy import show
 from flows.errors import SweepError
 from flows.goal import Goal
 from flows.home import Home, open_existing
+from flows.judges import Judge
+from flows.judgetally import JudgeCount, JudgeTally
 from flows.plan import Plan, build_plan
 from flows.worker import prepare_trials
 from stages.process.reading import read_reply
@@ -75,21 +77,28 @@ class SweepEstimate:
     """Of a cell; more than `trials` if a precision may ask for more."""
     repeats: int
     evaluations: tuple[EvaluationEstimate, ...]
+    judges: tuple[EvaluationEstimate, ...] = ()
+    """What judges are asked about them, in the same terms."""
+
+    @property
+    def rows(self) -> tuple[EvaluationEstimate, ...]:
+        """Evaluations and judges."""
+        return (*self.evaluations, *self.judges)
 
     @property
     def requests(self) -> int:
         """Of the whole sweep."""
-        return sum(row.requests for row in self.evaluations)
+        return sum(row.requests for row in self.rows)
 
     @property
     def to_send(self) -> int:
         """Of the whole sweep."""
-        return sum(row.to_send for row in self.evaluations)
+        return sum(row.to_send for row in self.rows)
 
     @property
     def cost(self) -> float:
         """USD."""
-        return sum(row.cost for row in self.evaluations)
+        return sum(row.cost for row in self.rows)
 
     def to_dict(self) -> dict[str, Any]:
         """The estimate as JSON values."""
@@ -130,7 +139,8 @@ def estimate(
     limit = max(SMALLEST_SAMPLE, EXACT_LIMIT // max(1, sum(map(bool, left))))
     if sum(map(_count, left)) <= EXACT_LIMIT:
         limit = EXACT_LIMIT
-    rows = tuple(_estimate_evaluation(plan, trials, store, i, limit) for i, trials in enumerate(left))
+    tally = JudgeTally(plan, store)
+    rows = tuple(_estimate_evaluation(plan, trials, store, i, limit, tally) for i, trials in enumerate(left))
     points = {
         task.label: {
             "all": len(task.cells),
@@ -149,6 +159,9 @@ def estimate(
         max(plan.trials, config.precision.max if config.precision else 0),
         plan.repeats,
         rows,
+        tuple(
+            _judge_row(config, judge, count) for judge, count in zip(plan.judges, tally.counts, strict=True)
+        ),
     )
 
 
@@ -183,7 +196,7 @@ def planned_points(config: SweepConfig, label: str) -> list[PlannedPoint]:
 
 
 def _estimate_evaluation(
-    plan: Plan, open_trials: OpenTrials, cache: Cache | None, model: int, limit: int
+    plan: Plan, open_trials: OpenTrials, cache: Cache | None, model: int, limit: int, tally: JudgeTally
 ) -> EvaluationEstimate:
     evaluation = plan.evaluations[model]
     each = Goal.uniform(plan, plan.trials, plan.repeats).counts[model]
@@ -194,6 +207,7 @@ def _estimate_evaluation(
         for item in prepare_trials(plan, Block(window, 0, 0, positions)):
             prompts.append(len(item.request.body))
             data = cache.get(item.request.digest) if cache is not None else None
+            tally.look(item, data)
             if data is not None:
                 hits += 1
                 lengths.append(read_reply(Record.decode(data)).completion_tokens)
@@ -212,6 +226,7 @@ def _estimate_evaluation(
     )
     prompt_tokens = to_send * (sum(prompts) / max(seen, 1)) / _CHARACTERS_PER_TOKEN
     price_prompt, price_completion = plan.prices[model]
+    tally.end(model, left / max(seen, 1), each_completion, exact=exact)
     return EvaluationEstimate(
         plan.labels[model],
         each,
@@ -226,14 +241,34 @@ def _estimate_evaluation(
     )
 
 
+def _judge_row(config: SweepConfig, judge: Judge, count: JudgeCount) -> EvaluationEstimate:
+    prices = next(model.prices for model in config.models if model.name == judge.model)
+    prompt_tokens = count.characters / _CHARACTERS_PER_TOKEN + count.assumed_tokens
+    to_send = round(count.to_send)
+    completion_tokens = to_send * judge.limit
+    return EvaluationEstimate(
+        f"judge {judge.name}",
+        count.requests,
+        count.requests - count.left,
+        count.left - to_send,
+        to_send,
+        count.exact,
+        round(prompt_tokens),
+        completion_tokens,
+        "max_tokens" if judge.limit else "unknown: the sampler sets no max_tokens",
+        (prompt_tokens * prices.prompt + completion_tokens * prices.completion) / 1e6,
+    )
+
+
 def _open_trials(plan: Plan, home: Home | None) -> list[OpenTrials]:
     """What is not yet recorded, by evaluation."""
     models = range(len(plan.evaluations))
     if home is not None:
         return [[(task.window, task.positions) for task in home.tasks(model)] for model in models]
     window = Window(Region(0, 0, 0), (len(plan.tasks), plan.slots, plan.trials, plan.repeats), 0, 0)
-    wanted = Goal.uniform(plan, plan.trials, plan.repeats).mask(window)
-    positions = pending_positions(window, wanted, None)  # one array for all evaluations
+    goal = Goal.uniform(plan, plan.trials, plan.repeats)
+    goal.refuse_too_many()
+    positions = np.flatnonzero(goal.mask(window))  # one array for all evaluations
     return [[(replace(window, region=Region(model, 0, 0)), positions)] for model in models]
 
 

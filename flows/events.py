@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -40,11 +40,26 @@ class Traffic:
     in_flight: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
+    usage: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    """Tokens of prompts and of completions, by label of the model; guessed where an endpoint tells none."""
     retries: Mapping[str, int] = field(default_factory=dict)
     """By cause."""
     failures: Mapping[str, int] = field(default_factory=dict)
     """By cause."""
     worker: str = ""
+
+
+@dataclass(frozen=True)
+class Slowed:
+    """A worker learned that an endpoint wants fewer requests; the others are told."""
+
+    worker: str
+    model: str
+    """Label of any model at the endpoint."""
+    overload: bool
+    """Whether it is overloaded."""
+    pause: float
+    """Seconds in which it wants no request at all."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +113,7 @@ class Finished:
     """``complete``, ``incomplete`` (transport errors are left), ``stopped`` or ``failed``."""
 
 
-Event = Started | Extended | Traffic | BlockDone | RegionWritten | Noted | Finished
+Event = Started | Extended | Traffic | Slowed | BlockDone | RegionWritten | Noted | Finished
 Subscriber = Callable[[Event], None]
 
 
@@ -107,12 +122,16 @@ def topic(run: str) -> str:
     return f"evalcube-{run}"
 
 
-def as_message(event: Traffic | BlockDone) -> dict[str, Any]:
+_REPORTED: Mapping[str, type[Traffic] | type[Slowed] | type[BlockDone]] = {
+    kind.__name__: kind for kind in (Traffic, Slowed, BlockDone)
+}
+
+
+def as_message(event: Traffic | Slowed | BlockDone) -> dict[str, Any]:
     """An event as plain values that Dask can send."""
     return {"event": type(event).__name__, "fields": asdict(event)}
 
 
 def from_message(message: Mapping[str, Any]) -> Event:
     """Read what `as_message` wrote; Dask adds entries of its own around it."""
-    kind: type[BlockDone] | type[Traffic] = BlockDone if message["event"] == "BlockDone" else Traffic
-    return kind(**message["fields"])
+    return _REPORTED[message["event"]](**message["fields"])

@@ -9,10 +9,16 @@ import numpy as np
 import numpy.typing as npt
 
 from flows.blocks import Window
+from flows.errors import SweepError
 from flows.plan import Plan
 
 IntArray = npt.NDArray[np.int32]
 BoolArray = npt.NDArray[np.bool_]
+
+MOST_TRIALS, MOST_REPEATS = 10**7, 10**5
+"""Of one cell; the same as a config may ask for."""
+MOST_QUESTIONS, MOST_REQUESTS = 5 * 10**7, 10**9
+"""Of one cube: slots of its tasks times trials; trials times repeats of all evaluations."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +57,46 @@ class Goal:
     def union(self, other: Goal) -> Goal:
         """As far as either of the two reaches in trials, and in repeats."""
         return Goal(np.maximum(self.trials, other.trials), np.maximum(self.repeats, other.repeats))
+
+    def squared(self, planned: Goal) -> Goal:
+        """The goal with all repeats of its new trials, and all trials of its new repeats.
+
+        A plan is a rectangle for each cell: what its union with this goal holds must be measured by somebody.
+        """
+        trials = np.where(
+            self.repeats > planned.repeats, np.maximum(self.trials, planned.trials), self.trials
+        )
+        repeats = np.where(
+            self.trials > planned.trials, np.maximum(self.repeats, planned.repeats), self.repeats
+        )
+        return Goal(trials, repeats)
+
+    def refuse_too_many(self) -> None:
+        """Refuse more than a cube can have, before any array of that size is made.
+
+        Raises
+        ------
+        SweepError
+            If there are too many trials in a cell, or in all.
+        """
+        _, tasks, slots = self.trials.shape
+        trials, repeats = self.reach
+        sizes = (
+            (trials, MOST_TRIALS, "trials of a cell"),
+            (repeats, MOST_REPEATS, "repeats"),
+            (
+                tasks * slots * trials,
+                MOST_QUESTIONS,
+                f"questions ({tasks} tasks x {slots} points x {trials:,} trials)",
+            ),
+            (sum(self.counts), MOST_REQUESTS, "requests"),
+        )
+        for size, most, what in sizes:
+            if size > most:
+                raise SweepError(
+                    f"{size:,} {what} are more than a cube can have: {most:,}",
+                    "Ask for fewer trials or repeats, or spread the tasks over several cubes",
+                )
 
     def same(self, other: Goal) -> bool:
         """Whether both reach equally far."""

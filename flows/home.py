@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,20 +13,22 @@ import numpy.typing as npt
 
 import storage.errors
 from flows.blocks import pending_positions, window_of
+from flows.criteria import criteria_differences
 from flows.differences import spec_differences
-from flows.driver import RegionTask
 from flows.errors import SweepError
 from flows.goal import Goal
+from flows.lanes import RegionTask
 from flows.plan import Plan
 from flows.spec import parse_spec
 from stages.outcome import COUNTERS, Status
+from stages.score.counters import set_cost
 from storage.cube import Cube, region_digest
 from storage.files import replace_synced
 from storage.ledger import Ledger, Receipt
 from storage.regions import Region
 from storage.urls import directory_of
 
-LEDGER, LEASE, NOTES = "ledger.jsonl", "lease.json", "sweep.json"
+LEDGER, LEASE, NOTES, SPENT = "ledger.jsonl", "lease.json", "sweep.json", "spent.json"
 """Names of a sweep's records beside its cube."""
 
 _SHOWN_DIFFERENCES = 6
@@ -37,9 +39,7 @@ _CHANGING = ("facets", "price_prompt", "price_completion")
 class Home:
     """The cube of one sweep with its records."""
 
-    def __init__(
-        self, cube: Cube, plan: Plan, goal: Goal | None = None, repriced: Iterable[int] = ()
-    ) -> None:
+    def __init__(self, cube: Cube, plan: Plan, goal: Goal | None = None) -> None:
         self.cube = cube
         self.planned = Goal(cube.read_planned("trial"), cube.read_planned("repeat"))
         """What the cube is to hold, by this run or others."""
@@ -53,8 +53,6 @@ class Home:
         """At the size that the cube has once it has grown to the goal."""
         self.ledger = Ledger(cube.side / LEDGER)
         self._newest = self.ledger.newest()
-        self.repriced = set(repriced)
-        """Evaluations whose prices have changed since they were counted."""
 
     @property
     def lease_path(self) -> Path:
@@ -72,20 +70,27 @@ class Home:
             self.planned = self._wanted
 
     def relabel(self) -> None:
-        """Take over what a config may change at any time: facets and prices. Changed prices mean other costs."""
+        """Take over what a config may change at any time: facets and prices."""
         for coordinate in self.plan.coordinates():
             if coordinate.name not in _CHANGING:
                 continue
-            before = self.cube.read_label(coordinate.name)
-            changed = np.flatnonzero(before != coordinate.values)
-            if len(changed):
+            if (self.cube.read_label(coordinate.name) != coordinate.values).any():
                 self.cube.write_label(coordinate.name, coordinate.values)
-                self.repriced.update(changed.tolist() if coordinate.name != "facets" else ())
+
+    def counters(self) -> npt.NDArray[np.float64]:
+        """The cube's counters (model, task, params, counter), with costs at the config's prices."""
+        return self._priced(self.cube.read_counters())
+
+    def _priced(self, counters: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        priced = counters.copy()
+        prices = np.array(self.plan.prices, dtype=np.float64)[:, None, None]
+        set_cost(priced, prices[..., 0], prices[..., 1])
+        return priced
 
     def note(self, notes: Mapping[str, Any]) -> None:
         """Keep what helps readers of the cube but is no part of its identity, such as the cache's address."""
         with storage.errors.guarded(self.cube.side, "keep notes of the sweep"):
-            replace_synced(self.cube.side / NOTES, json.dumps(notes, indent=1, sort_keys=True).encode())
+            replace_synced(self.cube.side / NOTES, json.dumps(notes, indent=1).encode())
 
     def regions(self, model: int) -> Iterator[Region]:
         """The regions of one evaluation that the goal reaches into."""
@@ -138,10 +143,15 @@ class Home:
         recorded = np.zeros(len(self.plan.evaluations))
         for region, receipt in self._newest.items():
             recorded[region.model] += receipt.planned - receipt.transport - receipt.missing
-        counted = self.cube.read_counters()[..., COUNTERS.index("trials")].sum(axis=(1, 2))
+        counters = self.cube.read_counters()
+        counted = counters[..., COUNTERS.index("trials")].sum(axis=(1, 2))
         behind = set(np.flatnonzero(recorded != counted).tolist())
-        behind |= {model for model in self.repriced if recorded[model]}
-        return sorted(behind | self._counted_unmarked())
+        return sorted(behind | self._counted_at_other_prices(counters) | self._counted_unmarked())
+
+    def _counted_at_other_prices(self, counters: npt.NDArray[np.float64]) -> set[int]:
+        cost = COUNTERS.index("cost_sum")
+        same = np.isclose(counters[..., cost], self._priced(counters)[..., cost], rtol=1e-9, atol=0.0)
+        return set(np.flatnonzero(~same.all(axis=(1, 2))).tolist())
 
     def _counted_unmarked(self) -> set[int]:
         """Evaluations with recorded trials whose prompts were not compared when they were counted."""
@@ -182,11 +192,12 @@ def open_home(plan: Plan, url: str) -> Home:
     Raises
     ------
     SweepError
-        If there is a cube of another sweep.
+        If there is a cube of another sweep, or the sizes are more than a cube can have.
     StorageError
         If the address cannot be used.
     """
     if not directory_of(url).exists():
+        Goal.uniform(plan, plan.trials, plan.repeats).refuse_too_many()
         try:
             cube = Cube.create(
                 url,
@@ -195,6 +206,7 @@ def open_home(plan: Plan, url: str) -> Home:
                 coordinates=plan.coordinates(),
                 counters=COUNTERS,
                 attrs={"title": "evalcube sweep", "spec": plan.spec()},
+                layers=list(plan.layers),
             )
             return Home(cube, plan)
         except storage.errors.CubeExistsError:
@@ -208,17 +220,20 @@ def open_existing(plan: Plan, url: str) -> Home | None:
     Raises
     ------
     SweepError
-        If there is a cube of another sweep.
+        If there is a cube of another sweep, or the sizes are more than a cube can have.
     """
     if not directory_of(url).exists():
         return None
-    return Home(_open_same(plan, url, writable=False), plan, Goal.uniform(plan, plan.trials, plan.repeats))
+    goal = Goal.uniform(plan, plan.trials, plan.repeats)
+    goal.refuse_too_many()
+    return Home(_open_same(plan, url, writable=False), plan, goal)
 
 
 def _open_same(plan: Plan, url: str, *, writable: bool) -> Cube:
     cube = Cube.open(url, writable=writable)
     parse_spec(cube.attrs.get("spec"), cube.sizes)  # damaged, it cannot be compared
-    differences = spec_differences(cube.attrs.get("spec", {}), plan.spec())
+    old, new = cube.attrs.get("spec", {}), plan.spec()
+    differences = spec_differences(old, new) + criteria_differences(old, new)
     if differences:
         shown = "; ".join(differences[:_SHOWN_DIFFERENCES])
         more = len(differences) - _SHOWN_DIFFERENCES

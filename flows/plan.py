@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -18,11 +18,13 @@ from pydantic import ValidationError
 
 from flows.config.models import ModelConfig, SweepConfig
 from flows.config.templates import Template
+from flows.coordinates import coordinates
+from flows.criteria import carries, check_criteria
 from flows.errors import SweepError
+from flows.judges import Judge
 from flows.spec import SPEC_FORMAT, EvaluationSpec, TaskSpec, damaged, parse_spec
 from stages.generate import Cell, Task, all_tasks, expand
-from stages.generate.stream import canonical_json, canonical_params
-from stages.outcome import COUNTERS
+from stages.generate.stream import canonical_params
 from storage.cube import Coordinate
 
 _TRIAL_CHUNK = 32
@@ -103,14 +105,28 @@ class TaskPlan:
     """The task's name, or the one that the config gives it: a task may stand in a sweep more than once."""
     task: Task
     cells: tuple[PlannedCell, ...]
+    assertions: Sequence[Mapping[str, Any]] = ()
+    """What each output must be, as declared; rows of a data set may add to it."""
+    rubric: str = ""
+    """What judges go by; a row's own comes first."""
+
+    @cached_property
+    def graded(self) -> bool:
+        """Whether outputs have layer scores."""
+        own = ("assertions", "rubric")
+        return bool(self.assertions or self.rubric) or any(
+            carries(entry.cell, field) for entry in self.cells for field in own
+        )
 
     def spec(self) -> dict[str, object]:
         """The task's points as JSON."""
+        criteria = {"assertions": list(self.assertions), "rubric": self.rubric}
         return {
             "label": self.label,
             "name": self.task.name,
             "version": self.task.version,
             "points": [cell.spec() for cell in self.cells],
+            **{name: value for name, value in criteria.items() if value},
         }
 
 
@@ -127,6 +143,15 @@ class Plan:
     """USD per million prompt and completion tokens, by evaluation."""
     facets: tuple[Mapping[str, object], ...] = ()
     """Free labels, by evaluation."""
+    judges: tuple[Judge, ...] = ()
+    asserted_prices: tuple[tuple[float, float], ...] = ()
+    """The prices, if assertions depend on them: they are part of the identity then."""
+
+    @property
+    def files(self) -> dict[str, str]:
+        """Paths of the data files that its points name, by SHA-256."""
+        params = (planned.cell.plain_params for task in self.tasks for planned in task.cells)
+        return {str(one["sha256"]): str(one["file"]) for one in params if "sha256" in one and "file" in one}
 
     @property
     def slots(self) -> int:
@@ -165,7 +190,25 @@ class Plan:
             "params": self.slots,
             "trial": self.trials,
             "repeat": self.repeats,
+            **self._judge_sizes,
         }
+
+    @property
+    def _judge_sizes(self) -> dict[str, int]:
+        if not self.judges:
+            return {}
+        return {
+            "judge_name": len(self.judges),
+            "judge_repeat": max(judge.repeats for judge in self.judges),
+        }
+
+    @cached_property
+    def layers(self) -> Mapping[str, tuple[int, ...]]:
+        """Names of the layer arrays, with the sizes of the dims that they have beyond a trial's; mostly none."""
+        if not any(task.graded for task in self.tasks):
+            return {}
+        arrays: dict[str, tuple[int, ...]] = {"fact": (), "behavior": (), "judge": ()}
+        return arrays | ({"judge_readings": tuple(self._judge_sizes.values())} if self.judges else {})
 
     @property
     def chunks(self) -> dict[str, int]:
@@ -187,16 +230,30 @@ class Plan:
 
     def spec(self) -> dict[str, object]:
         """The sweep's identity as JSON."""
+        grading = {
+            "judges": [judge.spec() for judge in self.judges],
+            "asserted_prices": [list(pair) for pair in self.asserted_prices],
+        }
         return {
             "format": SPEC_FORMAT,
             "seed": self.seed,
             "evaluations": [evaluation.spec() for evaluation in self.evaluations],
             "tasks": [task.spec() for task in self.tasks],
+            **{name: value for name, value in grading.items() if value},
         }
 
     @classmethod
-    def from_spec(cls, spec: object, trials: int, repeats: int) -> Plan:
+    def from_spec(
+        cls, spec: object, trials: int, repeats: int, files: Mapping[str, str] | None = None
+    ) -> Plan:
         """Build the plan of a cube from its attributes.
+
+        Parameters
+        ----------
+        trials, repeats
+            Of the cube.
+        files
+            Paths by SHA-256 of data files that lie somewhere else now.
 
         Raises
         ------
@@ -205,9 +262,12 @@ class Plan:
             installed.
         """
         parsed = parse_spec(spec)
-        tasks = tuple(_task_from_spec(item, parsed.seed, i) for i, item in enumerate(parsed.tasks))
+        tasks = tuple(
+            _task_from_spec(item, parsed.seed, i, files or {}) for i, item in enumerate(parsed.tasks)
+        )
         evaluations = tuple(Evaluation.from_spec(item) for item in parsed.evaluations)
-        return cls(parsed.seed, evaluations, tasks, trials, repeats)
+        judges = tuple(Judge.from_spec(item) for item in parsed.judges)
+        return cls(parsed.seed, evaluations, tasks, trials, repeats, judges=judges)
 
     def valid(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
         """Which slots of the params axis exist, shape (task, params)."""
@@ -226,84 +286,17 @@ class Plan:
                 member[[tiers.index(tier) for tier in planned.tiers], i, j] = True
         return member
 
+    @cached_property
+    def ranked(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        """Membership in the tiers, shape (tier, task, params), of the points that have right answers."""
+        known = np.zeros((len(self.tasks), self.slots), dtype=bool)
+        for row, task in zip(known, self.tasks, strict=True):
+            row[: len(task.cells)] = [one.cell.task.has_reference(one.cell.params) for one in task.cells]
+        return self.in_tier & known
+
     def coordinates(self) -> list[Coordinate]:
         """The cube's coordinates."""
-        return [*self._model_coordinates(), *self._point_coordinates(), *self._param_coordinates()]
-
-    def _model_coordinates(self) -> list[Coordinate]:
-        rows = self.evaluations
-        prices = self.prices or ((0.0, 0.0),) * len(rows)
-        facets = self.facets or ({},) * len(rows)
-
-        def text(name: str, values: Sequence[str], comment: str) -> Coordinate:
-            return Coordinate(name, ("model",), _texts(values), {"long_name": comment})
-
-        return [
-            text("model_name", [row.model for row in rows], "label of the model"),
-            text("template", [row.template_name for row in rows], "name of the prompt template"),
-            text("sampler", [row.sampler_name for row in rows], "name of the sampler"),
-            text("eval_id", [row.eval_id for row in rows], "digest of request model, template and sampler"),
-            text("facets", [json.dumps(dict(f), sort_keys=True) for f in facets], "free labels, JSON"),
-            *(
-                Coordinate(
-                    f"price_{kind}",
-                    ("model",),
-                    np.array([price[i] for price in prices], dtype=np.float64),
-                    {"long_name": f"price of {kind} tokens", "units": "USD per million tokens"},
-                )
-                for i, kind in enumerate(("prompt", "completion"))
-            ),
-        ]
-
-    def _point_coordinates(self) -> list[Coordinate]:
-        shape = (len(self.tasks), self.slots)
-        params = np.full(shape, "", dtype=object)
-        ids = np.full(shape, "", dtype=object)
-        difficulty = np.full(shape, np.nan)
-        for i, task in enumerate(self.tasks):
-            for j, planned in enumerate(task.cells):
-                cell = planned.cell
-                params[i, j] = canonical_json(cell.params.canonical())
-                ids[i, j] = cell.id
-                difficulty[i, j] = cell.difficulty
-        point = ("task", "params")
-        return [
-            Coordinate("task", ("task",), _texts(self.task_names), {"long_name": "task"}),
-            Coordinate("tier", ("tier",), _texts(self.tiers), {"long_name": "difficulty tier"}),
-            Coordinate(
-                "params", ("params",), np.arange(self.slots), {"long_name": "slot in the task's manifold"}
-            ),
-            Coordinate("counter", ("counter",), _texts(COUNTERS), {"long_name": "counter"}),
-            Coordinate("params_json", point, params, {"long_name": "task parameters, JSON"}),
-            Coordinate(
-                "cell_id", point, ids, {"long_name": "digest of task, generator version, parameters, seed"}
-            ),
-            Coordinate(
-                "difficulty",
-                point,
-                difficulty,
-                {"long_name": "declared difficulty", "units": "elementary steps"},
-            ),
-            Coordinate(
-                "in_tier",
-                ("tier", *point),
-                self.in_tier,
-                {"long_name": "membership of the point in the tier"},
-            ),
-        ]
-
-    def _param_coordinates(self) -> list[Coordinate]:
-        columns: dict[str, np.ndarray[Any, np.dtype[np.float64]]] = {}
-        for i, task in enumerate(self.tasks):
-            for j, planned in enumerate(task.cells):
-                for name, value in planned.cell.params.canonical().items():
-                    if isinstance(value, (int, float)):
-                        column = columns.setdefault(name, np.full((len(self.tasks), self.slots), np.nan))
-                        column[i, j] = float(value)
-        return [
-            Coordinate(f"param_{name}", ("task", "params"), column, {"long_name": f"task parameter {name}"})
-            for name, column in sorted(columns.items())
-        ]
+        return coordinates(self)
 
 
 def build_plan(config: SweepConfig) -> Plan:
@@ -312,7 +305,7 @@ def build_plan(config: SweepConfig) -> Plan:
     Raises
     ------
     SweepError
-        If two evaluations would send the very same requests.
+        If two evaluations or two judges would send the very same requests, or what is asked of outputs is wrong.
     """
     evaluations, prices, facets = [], [], []
     for model, template, sampler in config.combinations():
@@ -333,9 +326,37 @@ def build_plan(config: SweepConfig) -> Plan:
     _refuse_twins(evaluations)
     known = all_tasks()
     tasks = tuple(_plan_task(known, config, label) for label in config.tasks)
-    return Plan(
-        config.seed, tuple(evaluations), tasks, config.trials, config.repeats, tuple(prices), tuple(facets)
+    plan = Plan(
+        config.seed,
+        tuple(evaluations),
+        tasks,
+        config.trials,
+        config.repeats,
+        tuple(prices),
+        tuple(facets),
+        _judges(config),
     )
+    if check_criteria(plan):
+        return replace(plan, asserted_prices=plan.prices)
+    return plan
+
+
+def _judges(config: SweepConfig) -> tuple[Judge, ...]:
+    models = {model.name: model for model in config.models}
+    judges, seen = [], dict[str, Judge]()
+    for row in config.judges:
+        sampler = config.samplers[row.sampler] if isinstance(row.sampler, str) else row.sampler
+        judge = Judge(
+            row.name, row.model, request_model(models[row.model]), canonical_params(sampler), row.repeats
+        )
+        twin = seen.setdefault(judge.identity, judge)
+        if twin is not judge:
+            raise SweepError(
+                f"judges '{twin.name}' and '{judge.name}' send the same requests, so that they would always agree",
+                "Raise `repeats` of one and remove the other, or give them different models or samplers",
+            )
+        judges.append(judge)
+    return tuple(judges)
 
 
 def request_model(model: ModelConfig) -> str:
@@ -360,10 +381,11 @@ def _plan_task(known: Mapping[str, Task], config: SweepConfig, label: str) -> Ta
     name, entries = config.manifold(label)
     points = expand(known[name], entries)
     cells = tuple(PlannedCell(Cell(known[name], p.params, config.seed), p.tiers) for p in points)
-    return TaskPlan(label, known[name], cells)
+    section = config.tasks[label]
+    return TaskPlan(label, known[name], cells, section.assertions or (), section.rubric or "")
 
 
-def _task_from_spec(spec: TaskSpec, seed: int, index: int) -> TaskPlan:
+def _task_from_spec(spec: TaskSpec, seed: int, index: int, files: Mapping[str, str]) -> TaskPlan:
     task = all_tasks().get(spec.name)
     if task is None or task.version != spec.version:
         found = "is not installed" if task is None else f"is installed in version {task.version}"
@@ -374,12 +396,14 @@ def _task_from_spec(spec: TaskSpec, seed: int, index: int) -> TaskPlan:
     cells = []
     for number, point in enumerate(spec.points):
         try:
-            params = task.Params.model_validate(point.params)
+            params = task.Params.model_validate(_found(point.params, files))
         except ValidationError as error:
             raise damaged(error, "tasks", index, "points", number, "params") from None
         cells.append(PlannedCell(Cell(task, params, seed), tuple(point.tiers)))
-    return TaskPlan(spec.label, task, tuple(cells))
+    return TaskPlan(spec.label, task, tuple(cells), spec.assertions, spec.rubric)
 
 
-def _texts(values: Sequence[str]) -> np.ndarray[Any, Any]:
-    return np.array(list(values), dtype=object)
+def _found(params: Mapping[str, Any], files: Mapping[str, str]) -> Mapping[str, Any]:
+    """A point's params with the place where its data file lies now."""
+    moved = files.get(str(params.get("sha256", "")))
+    return params if moved is None or "file" not in params else {**params, "file": moved}

@@ -11,13 +11,16 @@ from typing import Any
 
 import numpy as np
 
+from flows.criteria import CriteriaBook
 from flows.dag import judge_reading
 from flows.errors import SweepError
 from flows.goal import Goal
 from flows.home import LEASE, LEDGER, NOTES
+from flows.judges import Opinion, opinions
 from flows.plan import Plan
 from flows.spec import parse_spec
 from flows.worker import trial_request
+from stages.generate import Cell
 from stages.generate.stream import canonical_json, canonical_params
 from stages.outcome import Status
 from stages.process.reading import read_reply
@@ -27,6 +30,8 @@ from storage.cube import Cube
 from storage.lease import read_holder
 from storage.ledger import Ledger
 from storage.regions import Region
+
+SCORES = ("fact", "behavior", "judge")
 
 
 @dataclass(frozen=True)
@@ -51,11 +56,17 @@ class TrialView:
     latency: float
     digest: str
     """Digest of the request, which is the cache's key."""
+    layers: Mapping[str, float]
+    """Scores from 1 to 5 of the layers that there are."""
+    opinions: Sequence[Opinion]
+    """Of the judges, as far as the cache holds them."""
 
     def to_dict(self) -> dict[str, Any]:
-        """The view as JSON values."""
+        """The view as JSON values; what is not a number is None."""
         fields = asdict(self)
-        return {**fields, "latency": None if np.isnan(self.latency) else self.latency}
+        for part in (fields, *fields["opinions"]):
+            part.update({name: None for name, value in part.items() if value != value})  # noqa: PLR0124 - NaN
+        return fields
 
 
 class Reader:
@@ -63,8 +74,8 @@ class Reader:
 
     def __init__(self, cube: str | Path, cache: str | Path | None = None) -> None:
         self.cube = Cube.open(cube)
-        self.plan = _plan(self.cube)
         self.notes = read_notes(self.cube)
+        self.plan = _plan(self.cube, self.notes)
         noted = self.notes.get("cache")
         self._cache_url = str(cache) if cache is not None else noted if isinstance(noted, str) else None
 
@@ -136,17 +147,21 @@ class Reader:
         store = self.cache()
         data = store.get(request.digest) if store is not None else None
         response, reasoning, parsed = None, "", None
-        if data is not None:
+        said: list[Opinion] = []
+        if data is not None and store is not None:
             reading = read_reply(Record.decode(data))
             response, reasoning = reading.answer, reading.reasoning
             parsed = judge_reading(reading, cell, truth).parsed
+            rubric = CriteriaBook(self.plan.tasks).of(task, truth).rubric
+            if rubric:
+                said = list(opinions(self.plan.judges, rubric, truth.prompt, reading.answer, store))
         return TrialView(
             self.plan.labels[model],
             entry.label,
             cell.plain_params,
             trial,
             repeat,
-            Status(int(stored["status"])).name.lower(),
+            _status(Status(int(stored["status"])), cell),
             json.loads(request.body)["messages"],
             response,
             reasoning,
@@ -155,14 +170,24 @@ class Reader:
             int(stored["tokens"]),
             float(stored["latency"]),
             request.digest,
+            {name: float(stored[name]) for name in SCORES if name in stored and not np.isnan(stored[name])},
+            said,
         )
 
     def _stored(self, model: int, task: int, slot: int, trial: int, repeat: int) -> dict[str, Any]:
         chunks = self.cube.chunks
         region = Region(model, trial // chunks["trial"], repeat // chunks["repeat"])
-        arrays = self.cube.read_region(region, ("status", "tokens", "latency"))
+        names = [name for name in SCORES if name in self.plan.layers]
+        arrays = self.cube.read_region(region, ("status", "tokens", "latency", *names))
         place = (task, slot, trial % chunks["trial"], repeat % chunks["repeat"])
         return {name: values[place] for name, values in arrays.items()}
+
+
+def _status(status: Status, cell: Cell) -> str:
+    """Its name; that an answer is not the reference says nothing where there is none."""
+    if status == Status.INCORRECT and not cell.task.has_reference(cell.params):
+        return "answered"
+    return status.name.lower()
 
 
 def cube_status(url: str | Path) -> dict[str, Any]:
@@ -176,7 +201,8 @@ def cube_status(url: str | Path) -> dict[str, Any]:
         If it is not a sweep's, or its description is damaged.
     """
     cube = Cube.open(url)
-    plan = _plan(cube)
+    notes = read_notes(cube)
+    plan = _plan(cube, notes)
     receipts = Ledger(cube.side / LEDGER).newest()
     counts = Goal(cube.read_planned("trial"), cube.read_planned("repeat")).counts
     regions = sum(1 for region in cube.regions() if region.model == 0)
@@ -211,7 +237,7 @@ def cube_status(url: str | Path) -> dict[str, Any]:
         "complete": done == total,
         "models": models,
         "running": _running(cube),
-        "notes": {name: value for name, value in read_notes(cube).items() if name != "config"},
+        "notes": {name: value for name, value in notes.items() if name not in ("config", "files")},
     }
 
 
@@ -224,10 +250,24 @@ def _running(cube: Cube) -> str | None:
     return f"running as process {process.pid} on {process.host}"
 
 
-def _plan(cube: Cube) -> Plan:
+def _plan(cube: Cube, notes: Mapping[str, Any]) -> Plan:
     spec, sizes = cube.attrs.get("spec"), cube.sizes
     parse_spec(spec, sizes)
-    return Plan.from_spec(spec, sizes["trial"], sizes["repeat"])
+    plan = Plan.from_spec(spec, sizes["trial"], sizes["repeat"])
+    moved = _moved(plan.files, notes.get("files"))
+    return Plan.from_spec(spec, sizes["trial"], sizes["repeat"], moved) if moved else plan
+
+
+def _moved(named: Mapping[str, str], noted: object) -> dict[str, str]:
+    """Data files that the last run found elsewhere than the cube says, by digest."""
+    if not isinstance(noted, dict):
+        return {}
+    found = {digest: path for digest, path in noted.items() if isinstance(path, str)}
+    return {
+        digest: found[digest]
+        for digest, path in named.items()
+        if digest in found and Path(path).absolute() != Path(found[digest])
+    }
 
 
 def read_notes(cube: Cube) -> dict[str, Any]:

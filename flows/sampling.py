@@ -111,7 +111,7 @@ class Fixed(Sampling):
         return Goal(
             wanted.trials if self.trials else np.where(chosen, planned.trials, 0),
             wanted.repeats if self.repeats else np.where(chosen, np.maximum(planned.repeats, 1), 0),
-        )
+        ).squared(planned)
 
 
 @dataclass(frozen=True)
@@ -130,9 +130,11 @@ class Adaptive(Sampling):
     def goal(self, plan: Plan, planned: Goal, counters: Counters) -> Goal:
         """`base` more trials for each cell that misses the target."""
         chosen = self.selection.mask(plan)
-        trials: Any = next_trials(counters, planned.trials, self.precision, repeats=planned.repeats)
+        # No repeats: somebody was killed between planning trials and repeats.
+        repeats = np.maximum(planned.repeats, 1)
+        trials: Any = next_trials(counters, planned.trials, self.precision, repeats=repeats)
         most = Goal.uniform(plan, self.precision.maximum, self.repeats, chosen)
         return Goal(
             np.minimum(np.where(chosen, trials, 0), np.maximum(most.trials, planned.trials)).astype(np.int32),
-            most.repeats,
+            np.maximum(most.repeats, np.where(chosen, planned.repeats, 0)),
         )

@@ -68,6 +68,8 @@ def _route(model: ModelConfig, base_url: str) -> Route:
         base_url=base_url,
         key_env=model.key_env,
         connections=limits.connections,
+        requests_per_minute=limits.requests_per_minute,
+        tokens_per_minute=limits.tokens_per_minute,
         timeout=limits.timeout,
         retries=limits.retries,
         response_bytes=limits.response_bytes,

@@ -71,6 +71,20 @@ class TaskSpec(_Part):
     name: str
     version: int
     points: list[PointSpec] = Field(min_length=1)
+    assertions: list[Values] = Field(default_factory=list)
+    rubric: str = ""
+
+
+class JudgeSpec(_Part):
+    """A place on the axis of judges."""
+
+    name: str
+    model: str
+    request_model: str
+    sampler: Values
+    repeats: int = Field(ge=1)
+    prompt: str
+    """Digest of the prompt that is put to judges."""
 
 
 class Spec(_Part):
@@ -80,6 +94,8 @@ class Spec(_Part):
     seed: int = Field(ge=0, le=2**63 - 1)
     evaluations: list[EvaluationSpec] = Field(min_length=1)
     tasks: list[TaskSpec] = Field(min_length=1)
+    judges: list[JudgeSpec] = Field(default_factory=list)
+    asserted_prices: list[list[float]] = Field(default_factory=list)
 
     @property
     def sizes(self) -> dict[str, int]:

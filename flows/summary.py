@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from flows.events import TALLY, BlockDone, Event, Extended, Started, Traffic
+from flows.suspects import KILLED
 from stages.analyze.reasonscore import mean_score, tier_score
 
 FloatArray = npt.NDArray[np.float64]
@@ -56,6 +57,10 @@ class RunSummary:
     """Transport errors of this run, by cause."""
     details: dict[str, str] = field(default_factory=dict)
     """One thing that an endpoint said, by cause."""
+    spent: dict[str, float] = field(default_factory=dict)
+    """Tokens and USD of all runs so far; answers of the cache are free."""
+    bound: str = ""
+    """The bound under `spend:` that stopped the run."""
     models: tuple[ModelSummary, ...] = ()
 
     @property
@@ -104,7 +109,10 @@ class Tracker:
         self.cached += event.cached
         self.transport += event.transport
         self.causes.update(event.causes)
-        self.details.update(event.details)
+        for cause, detail in event.details.items():
+            before = self.details.get(cause, "")
+            # Every trial that kills is to be found; of what an endpoint says, one example will do.
+            self.details[cause] = f"{before}; {detail}" if before and cause == KILLED else detail
         self._done[event.model] += event.trials
         tally = np.array(event.tally, dtype=np.float64)
         self._tallies[event.model] = tally + self._tallies.get(event.model, 0.0)
@@ -125,7 +133,10 @@ class Tracker:
             reports = list(self._workers.values())
         retries: Counter[str] = Counter()
         failures: Counter[str] = Counter()
+        usage: dict[str, FloatArray] = {}
         for report in reports:
+            for model, tokens in report.usage.items():
+                usage[model] = usage.get(model, 0.0) + np.array(tokens, dtype=np.float64)
             retries.update(report.retries)
             failures.update(report.failures)
         return Traffic(
@@ -134,6 +145,7 @@ class Tracker:
             in_flight=sum(report.in_flight for report in reports),
             prompt_tokens=sum(report.prompt_tokens for report in reports),
             completion_tokens=sum(report.completion_tokens for report in reports),
+            usage={model: tuple(tokens.tolist()) for model, tokens in usage.items()},
             retries=dict(retries),
             failures=dict(failures),
         )

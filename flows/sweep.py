@@ -5,30 +5,43 @@ from __future__ import annotations
 import itertools
 import multiprocessing
 import os
-import socket
+import queue
 import threading
 import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from distributed import Client
 
 from deploy.clusters import Cluster, ExistingScheduler, LocalProcesses
 from flows.config import as_config
 from flows.config.models import ModelConfig, SweepConfig
-from flows.driver import FLUSH_SECONDS, Budget, Driver
+from flows.driver import FLUSH_SECONDS, Driver
 from flows.errors import SweepError
-from flows.events import Event, Extended, Finished, Noted, Started, Subscriber, Traffic, from_message, topic
-from flows.home import Home, open_home
+from flows.events import (
+    Event,
+    Extended,
+    Finished,
+    Noted,
+    Slowed,
+    Started,
+    Subscriber,
+    Traffic,
+    from_message,
+    topic,
+)
+from flows.home import SPENT, Home, open_home
+from flows.inflight import JudgeBudget, make_budgets, shared_connections
 from flows.interrupts import stop_on_interrupt
-from flows.plan import build_plan
+from flows.plan import Plan, build_plan
+from flows.reach import check_workers
 from flows.sampling import Sampling, as_configured
-from flows.serving import is_managed, serve_models
+from flows.serving import serve_models
+from flows.spending import Spending
 from flows.summary import ModelSummary, RunSummary, Tracker
 from flows.worker import Route, RunContext, SweepPlugin, plugin_name
 from stages.infer.endpoint import missing_key_message
@@ -36,10 +49,7 @@ from storage.cache import open_cache
 from storage.lease import Lease
 from storage.urls import directory_of
 
-_SMALLEST_BLOCK, _LARGEST_BLOCK = 16, 256
 _REGISTRATIONS = 3
-_LARGE_SWEEP = 100_000
-"""Trials of one evaluation from which on the number of tasks matters more than seeing them end."""
 
 
 def run(
@@ -110,7 +120,7 @@ def run(
         # Read again: whoever held the lease a moment ago may have grown the cube and added to the ledger.
         home = open_home(plan, settings.cube)
         home.relabel()
-        chosen, notes = sampling or as_configured(settings), _notes(settings)
+        chosen, notes = sampling or as_configured(settings), _notes(settings, plan)
         home.note({**notes, **chosen.notes()})
         summary = _Run(home, settings, chosen, cluster, lease, subscribers, flush_seconds).run()
         if summary.reason == "complete":
@@ -124,11 +134,13 @@ def _check_keys(models: Sequence[ModelConfig]) -> None:
             raise SweepError(missing_key_message(model.name, model.key_env))
 
 
-def _notes(settings: SweepConfig) -> dict[str, Any]:
-    """What whoever goes on with the cube needs: its config, which names secrets' variables only."""
+def _notes(settings: SweepConfig, plan: Plan) -> dict[str, Any]:
+    """What whoever goes on with the cube needs: its config, which names secrets' variables only, and its data files."""
     config = settings.model_dump(mode="json", exclude_unset=True)
     config |= {"cube": _absolute(settings.cube), "cache": _absolute(settings.cache)}
-    return {"cache": config["cache"], "name": settings.name, "config": config}
+    files = {digest: str(Path(path).absolute()) for digest, path in plan.files.items()}
+    found = {"files": files} if files else {}
+    return {"cache": config["cache"], "name": settings.name, "config": config, **found}
 
 
 def _absolute(url: str) -> str:
@@ -156,7 +168,10 @@ class _Run:
         self._flush_seconds = flush_seconds
         self._id = uuid.uuid4().hex[:12]
         self._tracker = Tracker()
-        self._subscribers: tuple[Subscriber, ...] = (self._tracker, *subscribers)
+        prices = {model.name: (model.prices.prompt, model.prices.completion) for model in settings.models}
+        self._spending = Spending(home.cube.side / SPENT, home.counters(), prices, settings.spend)
+        self._subscribers: tuple[Subscriber, ...] = (self._tracker, self._spending, *subscribers)
+        self._slowed: queue.SimpleQueue[Slowed] = queue.SimpleQueue()
         self._emitting = threading.Lock()
 
     def run(self) -> RunSummary:
@@ -165,7 +180,7 @@ class _Run:
         reason = "complete"
         self._emit(self._started(work))
         if work.needed:
-            reason = self._work(work)
+            reason = "stopped" if any(work.left) and self._spending.reached else self._work(work)
         summary = self._summary(reason)
         self._emit(Finished(summary.reason))
         return summary
@@ -173,15 +188,18 @@ class _Run:
     def _next_round(self) -> _Work:
         """Ask the sampling how far to go now, and bring the cube to that size."""
         home = self._home
-        goal = self._sampling.goal(home.plan, home.planned, home.cube.read_counters())
-        self._home = home = Home(home.cube, home.plan, goal, repriced=home.repriced)
+        goal = self._sampling.goal(home.plan, home.planned, home.counters())
+        goal.refuse_too_many()
+        self._home = home = Home(home.cube, home.plan, goal)
         home.grow()
         left = [sum(len(task.positions) for task in home.tasks(i)) for i in range(len(home.plan.evaluations))]
         return _Work(left, home.stale(), home.unmarked())
 
     def _work(self, work: _Work) -> str:
         """Run the tasks round by round; tells whether all was done or somebody stopped it."""
-        names = {self._home.plan.evaluations[i].model for i in self._sampling.models(self._home.plan)}
+        plan = self._home.plan
+        names = {plan.evaluations[i].model for i in self._sampling.models(plan)}
+        names |= {judge.model for judge in plan.judges}
         asked = [model for model in self._settings.models if model.name in names] if any(work.left) else []
         with ExitStack() as stack:
             interrupt = stack.enter_context(stop_on_interrupt())
@@ -189,7 +207,7 @@ class _Run:
             with interrupt.held():
                 client = stack.enter_context(self._cluster.connect())
             addresses = list(client.scheduler_info(n_workers=-1)["workers"])
-            self._check_workers(client, asked, addresses)
+            check_workers(client, asked, addresses, unset_keys=not self._cluster.inherits_environment)
             context = self._context(routes)
             client.subscribe_topic(topic(self._id), self._receive)
             stack.callback(_forget_run, client, self._id)
@@ -198,47 +216,49 @@ class _Run:
             blocks, serials = 0, itertools.count()
             while True:
                 driver = self._driver(client, context, work, len(addresses), serials)
-                interrupt.stop = driver.stop
+                interrupt.stop = self._spending.stop = driver.stop
                 driver.run()
                 blocks += driver.blocks
                 if driver.stopped:
                     break
-                before, self._home.repriced = self._home.planned, set()
+                before = self._home.planned
                 work = self._next_round()
                 if self._home.planned.same(before):
                     break  # nothing is left but transport errors
                 self._emit(Extended(sum(self._home.goal.counts)))
             self._wait_for_reports(client, blocks)
+        self._spending.save()
         return "stopped" if driver.stopped else "complete"
 
     def _driver(
         self, client: Client, context: RunContext, work: _Work, workers: int, serials: Iterator[int]
     ) -> Driver:
         models = range(len(self._home.plan.evaluations))
+        endpoints = {name: route.endpoint for name, route in context.routes.items()}
         return Driver(
             client,
             context,
             self._home.ledger,
             self._lease,
             tasks=[self._home.tasks(model) for model in models],
-            budgets=self._budgets(context, work.left, workers),
+            budgets=make_budgets(
+                [evaluation.model for evaluation in self._home.plan.evaluations],
+                endpoints,
+                work.left,
+                workers,
+            ),
+            judging=[
+                JudgeBudget(shared_connections(endpoints[name], endpoints), 1)
+                for name in dict.fromkeys(judge.model for judge in self._home.plan.judges)
+                if name in endpoints
+            ],
             stale=work.stale,
             unmarked=work.unmarked,
             serials=serials,
             emit=self._emit,
+            slowed=self._slowed,
             flush_seconds=self._flush_seconds,
         )
-
-    def _budgets(self, context: RunContext, left: Sequence[int], workers: int) -> list[Budget]:
-        """The budget of each evaluation; those of one model have one in common."""
-        names = [evaluation.model for evaluation in self._home.plan.evaluations]
-        budgets = {}
-        for name in dict.fromkeys(names):
-            route = context.routes.get(name)
-            connections = route.endpoint.connections if route is not None else 1
-            most = max(count for count, other in zip(left, names, strict=True) if other == name)
-            budgets[name] = Budget(connections, block_size(most, connections, workers))
-        return [budgets[name] for name in names]
 
     def _context(self, routes: Mapping[str, Route]) -> RunContext:
         plan = self._home.plan
@@ -253,25 +273,6 @@ class _Run:
             routes=routes,
         )
 
-    def _check_workers(self, client: Client, models: Sequence[ModelConfig], addresses: Sequence[str]) -> None:
-        """Refuse what workers cannot do before anything is sent: unset keys, servers out of their reach."""
-        variables = sorted({model.key_env for model in models if model.key_env is not None})
-        if variables and not self._cluster.inherits_environment:
-            for address, unset in client.run(_unset, variables).items():
-                for model in models:
-                    if model.key_env is not None and model.key_env in unset:
-                        raise SweepError(
-                            f"worker {address}: {missing_key_message(model.name, model.key_env)}"
-                        )
-        far = [address for address in addresses if not _is_here(address)]
-        for model in models:
-            if far and is_managed(model):
-                raise SweepError(
-                    f"models[{model.name}].endpoint: '{model.endpoint}' is served on this machine only, and worker "
-                    f"{far[0]} is elsewhere",
-                    "Serve the model at an address that the workers reach and give that as the endpoint",
-                )
-
     def _wait_for_reports(self, client: Client, blocks: int) -> None:
         """Let the last reports arrive: results and reports travel apart."""
         for report in client.run(_last_report, plugin_name(self._id), on_error="ignore").values():
@@ -282,7 +283,11 @@ class _Run:
             time.sleep(0.02)
 
     def _receive(self, event: tuple[float, Mapping[str, Any]]) -> None:
-        self._emit(from_message(event[1]))
+        report = from_message(event[1])
+        if isinstance(report, Slowed):
+            self._slowed.put(report)
+        else:
+            self._emit(report)
 
     def _emit(self, event: Event) -> None:
         with self._emitting:
@@ -304,8 +309,9 @@ class _Run:
             models.append(ModelSummary(label, counts[i], counts[i] - left, min(left, transport[i])))
         done = sum(model.done for model in models)
         traffic = tracker.traffic()
-        if done == sum(counts) and reason != "stopped":
-            reason = "complete"
+        bound = self._spending.reached if reason == "stopped" else ""
+        if done == sum(counts) and (bound or reason != "stopped"):
+            reason, bound = "complete", ""
         elif reason == "complete":
             reason = "incomplete"
         return RunSummary(
@@ -323,6 +329,8 @@ class _Run:
             retries=dict(traffic.retries),
             causes=dict(tracker.causes),
             details=dict(tracker.details),
+            spent=asdict(self._spending.spent),
+            bound=bound,
             models=tuple(models),
         )
 
@@ -344,14 +352,6 @@ class _Work:
         return any(self.left) or bool(self.stale) or bool(self.unmarked)
 
 
-def block_size(left: int, connections: int, workers: int) -> int:
-    """Trials in a block: enough to be worth a task, few enough to share out and to see progress."""
-    if left > _LARGE_SWEEP:
-        return _LARGEST_BLOCK
-    several_rounds, shared_out = 8 * connections // workers, left // (4 * workers)
-    return max(_SMALLEST_BLOCK, min(_LARGEST_BLOCK, several_rounds, shared_out))
-
-
 def _register(client: Client, plugin: SweepPlugin) -> None:
     """Register a run's plugin; once more if a worker died meanwhile, since Dask gives the whole call up then."""
     for _ in range(_REGISTRATIONS - 1):
@@ -371,26 +371,9 @@ def _forget_run(client: Client, run: str) -> None:
         client.unregister_worker_plugin(plugin_name(run))
 
 
-def _unset(variables: Sequence[str]) -> list[str]:
-    """Runs on workers: names of the variables that are not set there."""
-    return [name for name in variables if not os.environ.get(name, "").strip()]
-
-
 def _last_report(name: str, dask_worker: Any = None) -> Traffic | None:  # noqa: ANN401 - Dask's own worker
     """Runs on workers: what they sent in this run."""
     plugin = dask_worker.plugins.get(name)
     if plugin is None or plugin.workspace is None:
         return None
     return plugin.workspace.traffic(plugin.label)  # type: ignore[no-any-return]
-
-
-def _is_here(address: str) -> bool:
-    host = urlsplit(address).hostname or ""
-    return host in {"127.0.0.1", "::1", "localhost", socket.gethostname()} or host == _own_address()
-
-
-def _own_address() -> str:
-    try:
-        return socket.gethostbyname(socket.gethostname())
-    except OSError:
-        return ""

@@ -13,6 +13,9 @@ from flows.config.models import SweepConfig
 from flows.config.precision import LEVELS, Precision
 from flows.errors import SweepError
 from flows.events import Subscriber
+from flows.goal import MOST_REPEATS, MOST_TRIALS
+from flows.home import open_existing
+from flows.plan import build_plan
 from flows.reading import read_notes
 from flows.sampling import Adaptive, Fixed, Sampling, Selection
 from flows.summary import RunSummary
@@ -73,6 +76,7 @@ def upsample(
     if len(given) > 1 or (budget is not None and repeats is not None):
         others = ", ".join([*given, *(["--repeats"] if repeats is not None else [])])
         raise SweepError(f"{others} exclude each other", "Give one of them")
+    _refuse_numbers(("--trials", trials, MOST_TRIALS), ("--repeats", repeats, MOST_REPEATS))
     settings = config_of(source, cube=cube, cache=cache)
     selection = Selection(tuple(models), tuple(tasks), tuple(tiers))
     sampling: Sampling = Fixed(trials, repeats, selection)
@@ -90,18 +94,24 @@ def upsample(
     )
 
 
+def _refuse_numbers(*given: tuple[str, int | None, int]) -> None:
+    for option, number, most in given:
+        if number is not None and not 1 <= number <= most:
+            raise SweepError(f"{option}: must be a whole number from 1 to {most:,}, got {number}")
+
+
 def _budget(settings: SweepConfig, amount: Amount | str, purpose: Purpose, selection: Selection) -> Budget:
     if purpose not in get_args(Purpose):
         raise SweepError(f"--goal: '{purpose}' is none", f"Give one of: {', '.join(get_args(Purpose))}")
     wanted = Amount.parse(amount) if isinstance(amount, str) else amount
-    if not directory_of(settings.cube).is_dir():
+    home = open_existing(build_plan(settings), settings.cube)
+    if home is None:
         raise SweepError(
             f"--budget: there is no cube '{settings.cube}' yet that would tell where to spend",
             "Run the sweep with a few trials per cell first, such as trials: 16",
         )
-    cube = Cube.open(settings.cube)
-    before = float(spent(cube.read_counters(), wanted.unit).sum())
-    return resumed(Budget(wanted, purpose, selection, before), read_notes(cube).get("budget"))
+    before = float(spent(home.counters(), wanted.unit).sum())
+    return resumed(Budget(wanted, purpose, selection, before), read_notes(home.cube).get("budget"))
 
 
 def _named(precision: Precision | str) -> Precision:

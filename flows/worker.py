@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,19 +20,24 @@ from distributed import Worker, WorkerPlugin, get_worker
 
 from deploy.simulator.truth import HEADER, Truth, encode
 from flows.blocks import Block
-from flows.events import Traffic, as_message, topic
+from flows.config.judgechecks import known_hooks
+from flows.criteria import CriteriaBook
+from flows.events import Slowed, Traffic, as_message, topic
 from flows.goal import Goal
 from flows.plan import Evaluation, Plan
 from stages.generate import Cell, Trial
 from stages.infer.client import Engine
 from stages.infer.endpoint import Endpoint
-from stages.infer.jobs import Job
+from stages.infer.jobs import Job, Slowdown
 from stages.infer.request import Request, build_request
+from stages.process.assertions import Hooks
 from storage.cache import Cache, open_cache
 from storage.cube import Cube
 
 _KEPT_TRIALS = 20_000
 _REPORT_MS = 500
+_SETTLING_SECONDS = 1.5
+"""A nanny gives a worker up for good that dies before the nanny knows that it started: none takes a task before."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +75,8 @@ class Prepared:
     trial: Trial
     request: Request
     repeat: int
+    task: int
+    """Index of the task in the plan."""
 
 
 class Workspace:
@@ -88,6 +96,20 @@ class Workspace:
     def cube(self) -> Cube:
         """The sweep's cube, opened when first used: by then the driver has brought it to size."""
         return Cube.open(self.context.cube, writable=True)
+
+    @cached_property
+    def criteria(self) -> CriteriaBook:
+        """What outputs must be."""
+        return CriteriaBook(self.plan.tasks)
+
+    @cached_property
+    def hooks(self) -> Hooks:
+        """The functions of installed packages that assertions may name."""
+        return known_hooks()
+
+    def judged(self, item: Prepared) -> bool:
+        """Whether judges are asked about a trial's answer."""
+        return bool(self.plan.judges and self.criteria.of(item.task, item.trial).rubric)
 
     def planned(self) -> Goal:
         """How far each cell is to be measured, as the cube says now."""
@@ -115,6 +137,17 @@ class Workspace:
         """Totals of what this worker sent so far; None before the first request."""
         engine = self._engine
         return None if engine is None else Traffic(**engine.stats.snapshot(), worker=worker)
+
+    def slowdowns(self) -> list[Slowdown]:
+        """What this worker learned of overloaded endpoints since the last call."""
+        engine = self._engine
+        return [] if engine is None else engine.slowdowns()
+
+    def slow_down(self, told: Slowdown) -> None:
+        """Take over what another worker learned."""
+        engine = self._engine
+        if engine is not None:
+            engine.slow_down(told)
 
     def drain(self) -> None:
         """Start no further request."""
@@ -177,7 +210,8 @@ def prepare_trials(plan: Plan, block: Block) -> list[Prepared]:
         trial = trials.get((task_index, slot, index))
         if trial is None:
             trial = trials[task_index, slot, index] = cell.trial(index)
-        prepared.append(Prepared(cell, trial, trial_request(evaluation, cell, trial, repeat), repeat))
+        request = trial_request(evaluation, cell, trial, repeat)
+        prepared.append(Prepared(cell, trial, request, repeat, task_index))
     return prepared
 
 
@@ -197,18 +231,25 @@ class SweepPlugin(WorkerPlugin):
         self.label = ""
         """Names this worker process in reports."""
         self._timer: Any = None
+        self.settled_at = 0.0
+        """Monotonic time from which tasks may run."""
 
     def setup(self, worker: Worker) -> None:
         """Open the workspace and report its traffic twice a second."""
         from tornado.ioloop import PeriodicCallback
 
         self.workspace = Workspace(self.context)
+        if not worker.periodic_callbacks["heartbeat"].is_running():  # it joins just now
+            self.settled_at = time.monotonic() + _SETTLING_SECONDS
         self.label = f"{worker.address}/{os.getpid()}"
 
         def report() -> None:
             traffic = self.workspace.traffic(self.label) if self.workspace else None
             if traffic is not None:
                 worker.log_event(topic(self.context.run), as_message(traffic))
+            for told in self.workspace.slowdowns() if self.workspace else ():
+                slowed = Slowed(worker.address, told.model, told.overload, told.pause)
+                worker.log_event(topic(self.context.run), as_message(slowed))
 
         self._report = report
         self._timer = PeriodicCallback(report, _REPORT_MS)
@@ -224,7 +265,8 @@ class SweepPlugin(WorkerPlugin):
 
     def __getstate__(self) -> dict[str, Any]:
         """Travel without the workspace: it belongs to one process."""
-        return {"name": self.name, "context": self.context, "workspace": None, "label": "", "_timer": None}
+        fresh = {"workspace": None, "label": "", "_timer": None, "settled_at": 0.0}
+        return {"name": self.name, "context": self.context, **fresh}
 
 
 def plugin_name(run: str) -> str:
@@ -237,4 +279,5 @@ def workspace(run: str) -> Workspace:
     plugin = get_worker().plugins[plugin_name(run)]
     if not isinstance(plugin, SweepPlugin) or plugin.workspace is None:
         raise RuntimeError(f"the plugin of run {run} is not set up on this worker")
+    time.sleep(max(0.0, plugin.settled_at - time.monotonic()))
     return plugin.workspace

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
+import queue
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import Any, Protocol
 
 from distributed import Client
 
 from deploy.clusters import ClusterError
-from flows.events import Event, Noted
+from flows.events import Event, Noted, Slowed
 from flows.worker import plugin_name
+from stages.infer.jobs import Slowdown
 
 _LOOK_SECONDS = 1.0
 _NOTE_SECONDS = 5.0
@@ -32,8 +35,14 @@ class Workers:
     """
 
     def __init__(
-        self, client: Client, run: str, shared: Iterable[Shared], emit: Callable[[Event], None]
+        self,
+        client: Client,
+        run: str,
+        shared: Iterable[Shared],
+        emit: Callable[[Event], None],
+        slowed: queue.SimpleQueue[Slowed] | None = None,
     ) -> None:
+        self._slowed = slowed or queue.SimpleQueue()
         self._client = client
         self._run = run
         self._shared = tuple(shared)
@@ -50,7 +59,7 @@ class Workers:
         return bool(self._there)
 
     def look(self) -> None:
-        """See who is there, at most once a second.
+        """See who is there, at most once a second, and pass on what workers report of overloaded endpoints.
 
         Raises
         ------
@@ -58,6 +67,7 @@ class Workers:
             If there has been no worker for a minute.
         """
         now = time.monotonic()
+        self._pass_on()
         if now - self._looked_at < _LOOK_SECONDS:
             return
         self._looked_at = now
@@ -68,6 +78,14 @@ class Workers:
         except (OSError, TimeoutError):
             return  # a scheduler that went away shows in the futures
         self._mind_absence(now)
+
+    def _pass_on(self) -> None:
+        told = []
+        while not self._slowed.empty():
+            told.append(self._slowed.get())
+        if told and len(self._there) > 1:
+            with suppress(OSError, TimeoutError):
+                self._client.run(_slow_down, plugin_name(self._run), told, on_error="ignore")
 
     def _share_out(self) -> None:
         for item in self._shared:
@@ -99,3 +117,11 @@ def _take_share(name: str, ranks: dict[str, int], dask_worker: Any = None) -> bo
         return False
     plugin.workspace.share_out(len(ranks), ranks[dask_worker.address])
     return True
+
+
+def _slow_down(name: str, slowed: list[Slowed], dask_worker: Any = None) -> None:  # noqa: ANN401 - Dask's own worker
+    """Runs on every worker: take over what the others learned of overloaded endpoints."""
+    plugin = dask_worker.plugins.get(name)
+    for one in slowed:
+        if plugin is not None and plugin.workspace is not None and one.worker != dask_worker.address:
+            plugin.workspace.slow_down(Slowdown(one.model, one.overload, one.pause))

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from storage.errors import NotWritableError, guarded
 from storage.layout import SIDE, Coordinate, create_tree, partial_files
 from storage.regions import Region, region_digest
-from storage.schema import REGION_DIMS, VARIABLES
+from storage.schema import REGION_DIMS, Variable
 from storage.tables import Tables
 from storage.urls import directory_of
 
@@ -42,6 +42,7 @@ class Cube(Tables):
         coordinates: Sequence[Coordinate],
         counters: Sequence[str],
         attrs: Mapping[str, object],
+        layers: Sequence[str] = (),
     ) -> Cube:
         """Make an empty cube; others see all of it or nothing, whenever this process is killed.
 
@@ -50,7 +51,8 @@ class Cube(Tables):
         url
             Where; parent directories are created.
         sizes
-            Cells along model, task, params, trial, repeat, and tier if there are tiers without a coordinate.
+            Cells along model, task, params, trial, repeat; tier if there are tiers without a coordinate; judge_name and
+            judge_repeat if there are readings of judges.
         chunks
             Cells of one region along trial and repeat; may exceed the sizes, so that a cube grows in place.
         coordinates
@@ -59,6 +61,8 @@ class Cube(Tables):
             Labels along ``counter``.
         attrs
             Attributes of the cube (JSON values).
+        layers
+            Names of the arrays of `storage.schema.LAYERS` that the cube has.
 
         Returns
         -------
@@ -75,7 +79,15 @@ class Cube(Tables):
             The address is not supported or cannot be written.
         """
         path = directory_of(url)
-        create_tree(path, sizes=sizes, chunks=chunks, coordinates=coordinates, counters=counters, attrs=attrs)
+        create_tree(
+            path,
+            sizes=sizes,
+            chunks=chunks,
+            coordinates=coordinates,
+            counters=counters,
+            attrs=attrs,
+            layers=layers,
+        )
         return cls(path, str(url), writable=True)
 
     @classmethod
@@ -122,6 +134,11 @@ class Cube(Tables):
         return {"trial": trial, "repeat": repeat}
 
     @property
+    def trial_arrays(self) -> Mapping[str, Variable]:
+        """The arrays of a region: those that every cube has, and the layers of this one."""
+        return self._group.trial_arrays
+
+    @property
     def side(self) -> Path:
         """Folder inside the cube for ledger, lease and plan."""
         return self._path / SIDE
@@ -161,7 +178,7 @@ class Cube(Tables):
         region
             Which one.
         arrays
-            All of `VARIABLES`, each of shape `region_shape`.
+            All of `trial_arrays`, each of shape `region_shape` with the sizes of its further dims.
 
         Returns
         -------
@@ -182,8 +199,13 @@ class Cube(Tables):
         index = (region.model, 0, 0, region.trial, region.repeat)
         with guarded(self._path, f"write {region}"):
             files = [
-                self._group.write_chunk(name, index, selection, arrays[name][np.newaxis])
-                for name in VARIABLES
+                self._group.write_chunk(
+                    name,
+                    index + (0,) * (len(variable.dims) - len(index)),
+                    selection,
+                    arrays[name][np.newaxis],
+                )
+                for name, variable in self.trial_arrays.items()
             ]
             self._group.sync_chunks(files)
         return region_digest(arrays)
@@ -206,9 +228,10 @@ class Cube(Tables):
             A chunk cannot be decoded.
         """
         selection = self._slices(region)
-        wanted = list(VARIABLES) if names is None else list(names)
-        if unknown := sorted(set(wanted) - set(VARIABLES)):
-            raise self._mismatch(f"unknown arrays {unknown}", f"Known are {list(VARIABLES)}.")
+        known = list(self.trial_arrays)
+        wanted = known if names is None else list(names)
+        if unknown := sorted(set(wanted) - set(known)):
+            raise self._mismatch(f"unknown arrays {unknown}", f"Known are {known}.")
         return {name: self._group.read(name, selection)[0] for name in wanted}
 
     def grow(self, *, trial: int | None = None, repeat: int | None = None) -> None:
@@ -295,10 +318,12 @@ class Cube(Tables):
 
     def _check_region(self, region: Region, arrays: Mapping[str, NDArray[Any]]) -> None:
         remedy = f"A region is written whole: every trial array, dims {REGION_DIMS}."
-        if set(arrays) != set(VARIABLES):
-            missing, unknown = sorted(set(VARIABLES) - set(arrays)), sorted(set(arrays) - set(VARIABLES))
+        known = self.trial_arrays
+        if set(arrays) != set(known):
+            missing, unknown = sorted(set(known) - set(arrays)), sorted(set(arrays) - set(known))
             raise self._mismatch(f"{region}: arrays missing {missing}, unknown {unknown}", remedy)
         shape = self.region_shape(region)
-        for name, variable in VARIABLES.items():
-            if problem := variable.problem(arrays[name], shape):
+        for name, variable in known.items():
+            more = (self._group.sizes[dim] for dim in variable.dims[len(REGION_DIMS) + 1 :])
+            if problem := variable.problem(arrays[name], (*shape, *more)):
                 raise self._mismatch(f"{region}: {problem}", remedy)

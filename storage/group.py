@@ -18,7 +18,7 @@ from zarr.storage import LocalStore
 from storage.errors import CubeDamagedError, CubeNotFoundError, CubeVersionError, guarded, storage_error
 from storage.files import sync_path, sync_paths
 from storage.layout import ARRAY_CONFIG, RESERVED_ATTRS, consolidate
-from storage.schema import FORMAT, SHARED, VARIABLES
+from storage.schema import FORMAT, LAYERS, SHARED, VARIABLES, Variable
 
 _REPAIR = "Restore it from a copy, or move it away and run the sweep again; its cache has the replies."
 _REWRITE = "Write it again: resume the sweep without this region's receipt; the cache has the replies."
@@ -43,6 +43,8 @@ class CubeGroup:
         _check_version(path, raw)
         try:
             self._group = zarr.open_group(LocalStore(path), mode="r+" if writable else "r")
+            present = set(self.names())
+            self.layers = tuple(variable for name, variable in LAYERS.items() if name in present)
             self.sizes = self._checked_sizes()
         except (KeyError, TypeError, ValueError, AttributeError, FileNotFoundError) as error:
             raise CubeDamagedError(f"its metadata are damaged: {error}", path, _REPAIR) from error
@@ -53,6 +55,11 @@ class CubeGroup:
     def attrs(self) -> dict[str, Any]:
         """Attributes given at creation, a copy."""
         return {key: value for key, value in self._group.attrs.asdict().items() if key not in RESERVED_ATTRS}
+
+    @property
+    def trial_arrays(self) -> dict[str, Variable]:
+        """The arrays that a region has, in the order in which they are written: status last."""
+        return {variable.name: variable for variable in (*self.layers, *VARIABLES.values())}
 
     @property
     def outdated(self) -> bool:
@@ -161,7 +168,7 @@ class CubeGroup:
 
     def _checked_sizes(self) -> dict[str, int]:
         sizes: dict[str, int] = {}
-        for variable in (*VARIABLES.values(), *SHARED):
+        for variable in (*self.trial_arrays.values(), *SHARED):
             array = self._array(variable.name)
             if _dims(array) != variable.dims or array.dtype != np.dtype(variable.dtype):
                 raise ValueError(f"array {variable.name!r} is {array.dtype} {_dims(array)}")

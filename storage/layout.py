@@ -36,6 +36,7 @@ from storage.schema import (
     DIMS,
     DUPLICATE,
     FORMAT,
+    LAYERS,
     PLANNED,
     SHARED,
     TRIAL_DIMS,
@@ -80,6 +81,7 @@ def create_tree(
     coordinates: Sequence[Coordinate],
     counters: Sequence[str],
     attrs: Mapping[str, object],
+    layers: Sequence[str] = (),
 ) -> None:
     """Make the cube's directory: built beside `path`, put on disk, renamed; a kill leaves no half cube.
 
@@ -95,6 +97,7 @@ def create_tree(
     everything = _with_indexes(coordinates, sizes, counters)
     dims = _checked_dims(path, sizes, chunks, everything, counters)
     _check_coordinates(path, everything, dims)
+    variables = [*VARIABLES.values(), *_checked_layers(path, layers, dims)]
     _check_attrs(path, attrs)
     with guarded(path, "create the cube"):
         make_directory(path.parent)
@@ -102,7 +105,7 @@ def create_tree(
         _refuse_taken(path)
         temporary = _temporary(path)
         try:
-            _build(temporary, dims, chunks, everything, attrs)
+            _build(temporary, dims, chunks, everything, attrs, variables)
             sync_tree(temporary)
             _publish(temporary, path)
         except BaseException:
@@ -173,7 +176,7 @@ def _checked_dims(
 
 
 def _check_coordinates(path: Path, coordinates: Sequence[Coordinate], dims: Mapping[str, int]) -> None:
-    taken = {*VARIABLES, *(variable.name for variable in SHARED), SIDE, "zarr.json"}
+    taken = {*VARIABLES, *LAYERS, *(variable.name for variable in SHARED), SIDE, "zarr.json"}
     for coordinate in coordinates:
         name = coordinate.name
         if name in taken or not name or name.startswith(".") or any(c.isspace() or c == "/" for c in name):
@@ -193,6 +196,16 @@ def _check_coordinates(path: Path, coordinates: Sequence[Coordinate], dims: Mapp
         if name in ("trial", "repeat") and not np.array_equal(coordinate.values, np.arange(shape[0])):
             raise _mismatch(path, f"coordinate {name!r} must count 0, 1, 2, ..., so that it can grow")
         _check_attrs(path, coordinate.attrs)
+
+
+def _checked_layers(path: Path, names: Sequence[str], dims: Mapping[str, int]) -> list[Variable]:
+    """The layers of these names, whose dims must all have a size."""
+    if unknown := [name for name in names if name not in LAYERS]:
+        raise _mismatch(path, f"`layers` has unknown arrays {unknown}; known are {list(LAYERS)}")
+    for name in names:
+        if lacking := [dim for dim in LAYERS[name].dims if dims.get(dim, 0) < 1]:
+            raise _mismatch(path, f"`sizes` needs at least 1 along {', '.join(lacking)} for `{name}`")
+    return [LAYERS[name] for name in LAYERS if name in names]
 
 
 def _check_texts(path: Path, name: str, values: NDArray[Any]) -> None:
@@ -218,6 +231,7 @@ def _build(
     chunks: Mapping[str, int],
     coordinates: Sequence[Coordinate],
     attrs: Mapping[str, object],
+    variables: Sequence[Variable],
 ) -> None:
     auxiliary = [coordinate.name for coordinate in coordinates if coordinate.dims != (coordinate.name,)]
     group = zarr.create_group(
@@ -226,7 +240,7 @@ def _build(
         attributes={**_json(attrs), "evalcube_format": FORMAT, "coordinates": " ".join(auxiliary)},
     )
     whole = {**dims, "model": 1, "trial": int(chunks["trial"]), "repeat": int(chunks["repeat"])}
-    for variable in VARIABLES.values():
+    for variable in variables:
         _create_variable(group, variable, dims, whole)
     _create_variable(group, COUNTERS, dims, {**dims, "model": min(dims["model"], MODELS_PER_COUNTER_CHUNK)})
     for variable in PLANNED.values():

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 FORMAT = 1
 """Version of the cube's layout; a reader refuses a greater one."""
 
-DIMS = ("model", "task", "params", "trial", "repeat", "counter", "tier")
+DIMS = ("model", "task", "params", "trial", "repeat", "counter", "tier", "judge_name", "judge_repeat")
 TRIAL_DIMS = ("model", "task", "params", "trial", "repeat")
 COUNTER_DIMS = ("model", "task", "params", "counter")
 REGION_DIMS = TRIAL_DIMS[1:]
@@ -136,6 +136,33 @@ _VARIABLES = (
 VARIABLES: Mapping[str, Variable] = MappingProxyType({variable.name: variable for variable in _VARIABLES})
 """The trial arrays in the order in which a region writes them: status last, so that a status read from a
 half-written region never speaks of values that are not there yet."""
+
+_LAYER_COMMENT = "From 1 to 5; NaN where the layer is absent or the trial is not finished."
+
+_LAYERS = (
+    _trial("fact", "float32", float("nan"), "1", "score of the fact assertions", _LAYER_COMMENT),
+    _trial("behavior", "float32", float("nan"), "1", "score of the behavior assertions", _LAYER_COMMENT),
+    _trial(
+        "judge",
+        "float32",
+        float("nan"),
+        "1",
+        "score of the judges",
+        f"Mean over the judges of the mean over their readings. {_LAYER_COMMENT}",
+    ),
+    Variable(
+        "judge_readings",
+        (*TRIAL_DIMS, "judge_name", "judge_repeat"),
+        "float32",
+        float("nan"),
+        "1",
+        "readings of the judges",
+        "A whole number from 1 to 5; NaN where a judge gave none that can be read, or was not asked.",
+    ),
+)
+
+LAYERS: Mapping[str, Variable] = MappingProxyType({variable.name: variable for variable in _LAYERS})
+"""Further trial arrays, of cubes whose sweep declares assertions or a rubric; the readings only where it has judges."""
 
 COUNTERS = Variable(
     "counters",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -55,7 +56,8 @@ def speak(profile: Profile, truth: Truth | None, draw: Draws, limit: int | None)
     """Decide on an answer and write it down after filler reasoning, cut at `limit` tokens.
 
     A right answer is the truth's, a wrong one is `wrong_answer`; without truth the model says that it does
-    not know. The text is about `CHARS_PER_TOKEN` characters a token.
+    not know. A truth with a quality makes it a judge, which says `judgement`. The text is about
+    `CHARS_PER_TOKEN` characters a token.
     """
     if draw.refusal < profile.refusal:
         return Text(REFUSAL, None, len(REFUSAL) // CHARS_PER_TOKEN, 0, "content_filter")
@@ -90,7 +92,27 @@ def _conclusion(profile: Profile, truth: Truth | None, draw: Draws) -> str:
     if truth is None:
         return IGNORANCE
     right = draw.correct < probability(profile, truth.difficulty, truth.guess)
+    if truth.quality is not None:
+        return judgement(truth.quality, right, draw.choice)
     return f"Answer: {truth.answer if right else wrong_answer(truth.answer, truth.options, draw.choice)}"
+
+
+def judgement(quality: float, right: bool, draw: float) -> str:
+    """Write a judge's reply: the score from 1 to 5 that a quality from 0 to 1 has, or any other if not `right`.
+
+    Examples
+    --------
+    >>> judgement(0.8, True, 0.5)
+    '{"reasoning": "It was compared with the rubric.", "score": 4, "reason": "It meets most of it."}'
+    """
+    score = 1 + int(4 * quality + 0.5)
+    if not right:
+        score = [other for other in range(1, 6) if other != score][int(draw * 4)]
+    reason = f"It {_MEETS[score - 1]} of it."
+    return json.dumps({"reasoning": "It was compared with the rubric.", "score": score, "reason": reason})
+
+
+_MEETS = ("meets nothing", "meets little", "meets part", "meets most", "meets all")
 
 
 def filler_slice(draw: float, length: int) -> str:
@@ -127,7 +149,7 @@ def wrong_answer(answer: str, options: Sequence[str], draw: float) -> str:
     if shifted != answer:
         return shifted
     # Nothing to shift, such as in brackets: one character less still looks like an answer.
-    return answer[1:] or "none of these"
+    return answer.strip()[1:] or "none of these"
 
 
 def _shift(by: int) -> dict[int, int]:

@@ -24,7 +24,7 @@ class Truth:
     Raises
     ------
     SimulatorError
-        `difficulty` is not in [2^-30, 2^30], `guess` not in [0, 1], or a type is wrong.
+        `difficulty` is not in [2^-30, 2^30], `guess` or `quality` not in [0, 1], or a type is wrong.
     """
 
     answer: str
@@ -35,6 +35,8 @@ class Truth:
     """Probability of a right answer without any ability."""
     repeat: int = 0
     """Which repeat of the same request this is: repeats draw anew."""
+    quality: float | None = None
+    """Of the output that the request asks to be judged, from 0 to 1; None where there is nothing to judge."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.answer, str):
@@ -45,6 +47,8 @@ class Truth:
             raise SimulatorError("difficulty", self.difficulty, "must be a number from 2^-30 to 2^30")
         if not _within(self.guess, 0.0, 1.0):
             raise SimulatorError("guess", self.guess, "must be a probability")
+        if self.quality is not None and not _within(self.quality, 0.0, 1.0):
+            raise SimulatorError("quality", self.quality, "must be a share from 0 to 1")
         if not _within(self.repeat, 0, 2**63 - 1) or not isinstance(self.repeat, int):
             raise SimulatorError("repeat", self.repeat, "must be a whole number, 0 or more")
 
@@ -62,7 +66,8 @@ def encode(truth: Truth) -> str:
     >>> encode(Truth("7"))[:24]
     '%7B%22answer%22%3A%227%2'
     """
-    value = quote(json.dumps(asdict(truth), separators=(",", ":")))
+    told = {name: value for name, value in asdict(truth).items() if value is not None}
+    value = quote(json.dumps(told, separators=(",", ":")))
     if len(value) > MAX_LENGTH:
         raise SimulatorError(
             "answer", truth.answer, f"answer and options must fit in a header of {MAX_LENGTH} characters"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
@@ -75,10 +76,21 @@ def tell(summary: RunSummary, *, as_json: bool) -> None:
     else:
         _print_summary(summary)
         if summary.done:
-            from flows.cli.cubes import print_leaderboard
-
-            print_leaderboard(summary.cube)
+            _print_standing(summary.cube)
     _tell_what_is_left(summary)
+
+
+def _print_standing(cube: str) -> None:
+    """The leaderboard, if there are right answers; how to compare variants, if outputs have layer scores."""
+    from flows.cli.cubes import print_leaderboard
+    from flows.reading import Reader
+
+    plan = Reader(cube).plan
+    if plan.ranked.any() or not plan.layers:
+        print_leaderboard(cube)
+    if plan.layers and len(plan.labels) > 1:
+        named = ("evalcube", "verdict", cube, "--control", plan.labels[0], "--treatment", plan.labels[1])
+        show(f"compare variants: {shlex.join(named)}")
 
 
 def _print_summary(summary: RunSummary) -> None:
@@ -98,6 +110,9 @@ def _tell_what_is_left(summary: RunSummary) -> None:
         complain(f"{count} trials: {cause}" + (f" ({detail})" if detail else ""))
     again = "Run the same command again to resume."
     if summary.reason == "stopped":
+        if summary.bound:
+            again = "Raise the bound in the config, then run the same command again to resume."
+            complain(summary.bound)
         complain(f"stopped with {summary.left} trials left. {again}")
         raise typer.Exit(Code.STOPPED)
     complain(f"incomplete: {summary.left} trials left after transport errors. {again}")

@@ -117,10 +117,11 @@ def _print_estimate(result: SweepEstimate) -> None:
     console.print(f"cube {escape(result.cube)}, cache {escape(result.cache)}")
     console.print(_points_table(result))
     console.print(_requests_table(result))
-    basis = {row.completion_basis for row in result.evaluations if row.to_send}
+    basis = {row.completion_basis for row in result.rows if row.to_send}
     if basis:
         console.print(f"[dim]completion tokens: {'; '.join(sorted(basis))}[/]")
-    console.print(f"{result.to_send} requests to send, about {result.cost:.2f} USD")
+    most = "at most " if any(row.to_send for row in result.judges) else ""  # equal answers are judged once
+    console.print(f"{most}{result.to_send} requests to send, about {result.cost:.2f} USD")
 
 
 def _points_table(result: SweepEstimate) -> Table:
@@ -144,7 +145,7 @@ def _requests_table(result: SweepEstimate) -> Table:
     table.add_column("evaluation")
     for name in ("requests", "done", "cached", "to send", "prompt tokens", "completion tokens", "USD"):
         table.add_column(name, justify="right")
-    for row in result.evaluations:
+    for row in result.rows:
         about = "" if row.exact else "~"
         numbers = (row.requests, row.done, f"{about}{row.cached}", f"{about}{row.to_send}")
         tokens = (f"~{row.prompt_tokens}", f"~{row.completion_tokens}")

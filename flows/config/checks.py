@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from flows.config.findings import Finding, Path, did_you_mean
+from flows.config.judgechecks import check_judging
 from flows.config.precision import LEVELS
 from flows.config.raw import items, mapping
 from flows.config.secrecy import mask, show
@@ -29,6 +30,8 @@ def check(raw: Mapping[str, object]) -> list[Finding]:
         _token_limits,
         _references,
         _trials_or_precision,
+        _spend_has_prices,
+        check_judging,
     )
     found = [finding for rule in checks for finding in rule(raw)]
     return found + tasks.findings + _probe(raw, tasks.samples) + check_views(raw, tasks.tasks)
@@ -114,6 +117,20 @@ def _trials_or_precision(raw: Mapping[str, object]) -> Iterator[Finding]:
         f"excludes trials ({show(trials)}): precision decides how many trials a cell has",
         remedy="Remove one of the two",
         at_key=True,
+    )
+
+
+def _spend_has_prices(raw: Mapping[str, object]) -> Iterator[Finding]:
+    usd = mapping(raw.get("spend")).get("usd")
+    if usd is None or any(
+        price for _, model in _models(raw) for price in mapping(model.get("prices")).values()
+    ):
+        return
+    yield Finding(
+        ("spend", "usd"),
+        "no model has prices, so that this bound would never be reached",
+        show(usd),
+        "Give the models prices (USD per million tokens), or bound tokens",
     )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from flows.config import manifold, models, precision, views
+from flows.config import judges, manifold, models, precision, spend, views
 from flows.config.secrecy import looks_secret, mask, show
 
 Path = tuple[str | int, ...]
@@ -38,6 +38,7 @@ _SECTIONS: dict[tuple[str, ...], type[BaseModel]] = {
     (): models.SweepConfig,
     ("models", "*"): models.ModelConfig,
     ("models", "*", "limits"): models.Limits,
+    ("spend",): spend.Spend,
     ("models", "*", "prices"): models.Prices,
     ("models", "*", "simulate"): models.SimulatedModel,
     ("evaluations", "*"): models.EvaluationRule,
@@ -46,6 +47,7 @@ _SECTIONS: dict[tuple[str, ...], type[BaseModel]] = {
     ("tasks", "*", "manifold", "*"): manifold.ManifoldEntry,
     ("tasks", "*", "manifold", "*", "grid", "*"): manifold.AxisRange,
     ("tasks", "*", "manifold", "*", "grid", "*", "window"): manifold.AxisWindow,
+    ("judges", "*"): judges.JudgeConfig,
     ("views", "*"): views.ViewConfig,
 }
 _OTHER_NAMES = {
@@ -64,6 +66,8 @@ _OTHER_NAMES = {
     "samples": "trials",
     "output": "cube",
     "input": "prompt",
+    "judge": "judges",
+    "asserts": "assertions",
 }
 _RULES: dict[str, tuple[str, str]] = {
     "missing": ("is missing", ""),
@@ -105,7 +109,7 @@ def findings(error: ValidationError) -> list[Finding]:
 
 def _written(loc: Path) -> Path:
     """Leave out the tags of unions, which stand in no config."""
-    return tuple(step for step in loc if step not in manifold.TAGS)
+    return tuple(step for step in loc if step not in (*manifold.TAGS, *judges.SAMPLER_TAGS))
 
 
 def _is_echo(detail: Mapping[str, Any]) -> bool:

@@ -13,6 +13,7 @@ from flows.config import yamltext
 from flows.config.checks import check
 from flows.config.findings import Finding, dotted, findings
 from flows.config.models import SweepConfig
+from flows.config.raw import items, mapping
 from flows.config.secrecy import show
 from flows.config.yamltext import YamlProblem, YamlText
 from flows.errors import ConfigError, Problem
@@ -62,7 +63,7 @@ def parse_config(
     source
         Where the text is from: the start of each problem; its stem is the default name.
     models
-        Models from the command line, used instead of the text's.
+        Models from the command line, used instead of the text's; those that only judge stay.
 
     Raises
     ------
@@ -83,7 +84,8 @@ def parse_config(
     raw = {"name": stem or "sweep", **parsed.value}
     if models is None:
         return _validate(raw, source, parsed)
-    return _validate({**raw, "models": list(models)}, source, parsed, models_from=MODEL_OPTION)
+    judging = [model for model in items(raw.get("models")) if mapping(model).get("measured") is False]
+    return _validate({**raw, "models": [*models, *judging]}, source, parsed, models_from=MODEL_OPTION)
 
 
 def as_config(

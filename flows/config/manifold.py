@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Discriminator, Field, PlainValidator, Tag, model_validator
 
 from flows.config import rules
+from flows.config.judges import Assertions, Rubric
 from flows.config.section import Degree, Density, Json, Name, Params, Section, Whole
 from stages.generate import Axis, Entry, Window
 
@@ -140,6 +141,10 @@ class TaskConfig(Section):
     density: Density | None = Field(
         None, description="How many values of each axis are used; default: the sweep's density."
     )
+    assertions: Assertions | None = Field(
+        None, min_length=1, description="What each output must be, such as [{type: contains, value: Paris}]."
+    )
+    rubric: Rubric | None = Field(None, description="What a good output is, in words, for the judges.")
 
     @model_validator(mode="after")
     def _some_point(self) -> Self:

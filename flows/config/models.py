@@ -16,15 +16,16 @@ from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator
 
 from deploy.simulator.profile import RANGES, Profile
 from flows.config import rules
+from flows.config.judges import JudgeConfig, Sampler
 from flows.config.manifold import TaskConfig
 from flows.config.precision import Precision, PrecisionSetting
-from flows.config.section import Degree, Density, Json, Name, Number, Section, StorePath, Whole
+from flows.config.section import Degree, Density, Flag, Name, Number, Section, StorePath, Whole
+from flows.config.spend import Spend
 from flows.config.views import View, ViewConfig
 from flows.errors import SweepError
 from stages.generate import Entry
 
 TemplateSource = Annotated[str | list[dict[str, str]], PlainValidator(rules.template)]
-Sampler = dict[Annotated[str, AfterValidator(rules.sampler_param)], Json]
 Facet = Annotated[str | int | float | bool, PlainValidator(rules.facet)]
 
 
@@ -32,6 +33,18 @@ class Limits(Section):
     """How hard an endpoint may be worked."""
 
     connections: Whole = Field(4, ge=1, le=4096, description="Requests in flight at once, over all workers.")
+    requests_per_minute: Number | None = Field(
+        None,
+        ge=0.1,
+        le=1e7,
+        description="Requests that may start in a minute, over all workers; default: any.",
+    )
+    tokens_per_minute: Number | None = Field(
+        None,
+        ge=1,
+        le=1e12,
+        description="Tokens of prompts and completions in a minute, over all workers; default: any.",
+    )
     timeout: Number = Field(120.0, gt=0, le=86_400, description="Seconds that one request may take.")
     retries: Whole = Field(
         5, ge=0, le=100, description="Further tries after a transport error (5xx, 429, cut connection)."
@@ -107,6 +120,7 @@ class ModelConfig(Section):
     headers: Annotated[dict[str, str], BeforeValidator(rules.headers)] = Field(
         {}, description="Extra plain request headers; nothing secret."
     )
+    measured: Flag = Field(True, description="Whether the sweep measures it; false for one that only judges.")
 
 
 class EvaluationRule(Section):
@@ -142,6 +156,9 @@ class SweepConfig(Section):
         description="Path or URL of the results; relative to the current directory.",
     )
     cache: StorePath = Field("results/cache", description="Path or URL of the response cache.")
+    spend: Spend | None = Field(
+        None, description="Where the sweep stops: {tokens: 2000000}, {usd: 20} or both; default: nowhere."
+    )
     models: tuple[ModelConfig, ...] = Field(min_length=1, description="What is measured.")
     templates: dict[Name, TemplateSource] = Field(
         {"plain": [{"role": "user", "content": "{{ prompt }}"}]},
@@ -164,6 +181,9 @@ class SweepConfig(Section):
     )
     tasks: dict[Name, TaskConfig] = Field(
         min_length=1, description="Task name, or a label with task: NAME -> where to measure."
+    )
+    judges: tuple[JudgeConfig, ...] = Field(
+        (), description="Models that grade outputs against the tasks' rubrics."
     )
     views: dict[Name, ViewConfig] = Field(
         {}, description="Name -> a part of the results, to be looked at by itself."
@@ -199,7 +219,7 @@ class SweepConfig(Section):
 
     def _triples(self) -> Iterator[tuple[str, str, str]]:
         for rule in self.evaluations or (EvaluationRule(),):
-            for model in rule.models or [model.name for model in self.models]:
+            for model in rule.models or [model.name for model in self.models if model.measured]:
                 for template in rule.templates or self.templates:
                     for sampler in rule.samplers or self.samplers:
                         yield model, template, sampler

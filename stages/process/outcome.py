@@ -30,6 +30,12 @@ class Outcome:
     guess_chance: float = float("nan")
     parsed: str | None = None
     """The answer as parsed; not stored in the cube."""
+    fact: float = float("nan")
+    """Layer scores from 1 to 5; NaN where there is none, and stored only of sweeps that declare them."""
+    behavior: float = float("nan")
+    judge: float = float("nan")
+    judge_readings: tuple[tuple[float, ...], ...] = ()
+    """By judge and repeat; NaN where a reply had no score."""
 
 
 def judge_trial(

@@ -84,9 +84,18 @@ def set_faults(simulator, rules):
     urllib.request.urlopen(request, timeout=10).close()
 
 
+def set_limits(simulator, **limits):
+    """Replace the limits that the simulator enforces."""
+    request = urllib.request.Request(
+        f"{simulator.address}/control/limits", json.dumps(limits).encode(), method="POST"
+    )
+    urllib.request.urlopen(request, timeout=10).close()
+
+
 def reset(simulator):
-    """Forget counts and faults."""
+    """Forget counts, faults and limits."""
     set_faults(simulator, [])
+    set_limits(simulator)
     urllib.request.urlopen(
         urllib.request.Request(f"{simulator.address}/control/reset", b"", method="POST"), timeout=10
     ).close()

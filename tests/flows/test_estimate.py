@@ -16,6 +16,7 @@ from flows.plan import build_plan
 from flows.worker import trial_request
 from storage.cache import open_cache
 from storage.regions import Region
+from tests.flows.judging import judged_config
 from tests.flows.support import sweep_config, write_config
 
 
@@ -152,3 +153,17 @@ def test_planned_points__are_those_of_one_label(tmp_path):
     assert points[0].difficulty < points[1].difficulty
     with pytest.raises(ec.SweepError, match="the sweep has no task 'arithmetics'"):
         module.planned_points(config, "arithmetics")
+
+
+def test_estimate__counts_what_judges_will_be_asked(tmp_path):
+    config = judged_config(tmp_path, "http://127.0.0.1:9/v1", trials=10, repeats=2)
+    config["models"][-1]["prices"] = {"prompt": 0.0, "completion": 1000.0}
+    config["judges"][0]["sampler"] = {"max_tokens": 100}
+
+    strict, loose = estimate(config).judges
+
+    assert (strict.requests, strict.done, strict.cached, strict.to_send) == (80, 0, 0, 80)
+    assert (loose.requests, loose.to_send) == (40, 40)
+    assert strict.cost == pytest.approx(80 * 100 * 1000 / 1e6)
+    assert strict.prompt_tokens > 80 * 200  # with an answer of as many tokens as the model may use
+    assert estimate(config).to_send == 2 * 10 * 2 * 4

@@ -9,10 +9,14 @@ import numpy as np
 import pytest
 
 from deploy.clusters import LocalProcesses
-from flows.errors import SweepError
+from flows.config import from_mapping
+from flows.errors import EvalcubeError, SweepError
+from flows.home import open_home
+from flows.plan import build_plan
 from flows.sweep import run
 from flows.upsample import upsample
 from storage.cube import Cube
+from storage.errors import StorageError
 from tests.flows.support import (
     arrays,
     assert_same_cube,
@@ -24,7 +28,7 @@ from tests.flows.support import (
     write_config,
 )
 
-TWO = LocalProcesses(workers=2, dashboard=False)
+ONE, TWO = (LocalProcesses(workers=count, dashboard=False) for count in (1, 2))
 
 
 def trials(cube):
@@ -34,10 +38,10 @@ def trials(cube):
 
 def test_upsample__asks_only_what_is_new_where_it_was_asked_for(tmp_path, simulator):
     config = sweep_config(tmp_path, simulator.base_url, models=("alpha", "beta"))
-    run(config, cluster=TWO)
+    run(config, cluster=ONE)
     before, sent = arrays(config["cube"]), simulator_stats(simulator)["requests"]
 
-    summary = upsample(config["cube"], trials=40, models=["beta"], tiers=["hard"], cluster=TWO)
+    summary = upsample(config["cube"], trials=40, models=["beta"], tiers=["hard"], cluster=ONE)
 
     assert (summary.reason, summary.trials, summary.done) == ("complete", 40, 40)
     assert simulator_stats(simulator)["requests"] - sent == 32
@@ -50,12 +54,12 @@ def test_upsample__asks_only_what_is_new_where_it_was_asked_for(tmp_path, simula
 
 def test_upsample__in_parts_makes_the_cube_that_one_run_makes(tmp_path, simulator):
     config = sweep_config(tmp_path, simulator.base_url, trials=4)
-    run(config, cluster=TWO)
-    upsample(config, trials=40, tasks=["boolean"], cluster=TWO)
-    upsample(config["cube"], trials=40, tasks=["arithmetic"], repeats=1, cluster=TWO)
+    run(config, cluster=ONE)
+    upsample(config, trials=40, tasks=["boolean"], cluster=ONE)
+    upsample(config["cube"], trials=40, tasks=["arithmetic"], repeats=1, cluster=ONE)
 
     at_once = sweep_config(tmp_path, simulator.base_url, trials=40, cube="at_once.zarr")
-    run(at_once, cluster=TWO)
+    run(at_once, cluster=ONE)
 
     assert_same_cube(config["cube"], at_once["cube"])
 
@@ -111,7 +115,7 @@ def _wait_until(condition, timeout=60.0):
 def test_run__marks_prompts_that_occurred_before(tmp_path, simulator):
     config = sweep_config(tmp_path, simulator.base_url, trials=60, cells=1)
     config["tasks"]["brackets"] = {"params": {"length": 1, "max_depth": 1}}
-    run(config, cluster=TWO)
+    run(config, cluster=ONE)
 
     dataset = Cube.open(config["cube"]).dataset()
 
@@ -120,14 +124,17 @@ def test_run__marks_prompts_that_occurred_before(tmp_path, simulator):
     counted = dataset["counters"].sel(counter="duplicates").to_numpy()[0]
     np.testing.assert_array_equal(counted[:, 0], flags[:, 0].sum(axis=1))
     assert counted[2, 0] > 0
-    run({**config, "trials": 90}, cluster=TWO)
+    run({**config, "trials": 90}, cluster=ONE)
     grown = Cube.open(config["cube"]).dataset()
     np.testing.assert_array_equal(grown["duplicate"].to_numpy()[..., :60], flags)
     assert grown["counters"].sel(counter="duplicates").sum() == (grown["duplicate"] == 1).sum()
 
 
 def test_upsample__the_command_works_from_the_cube_alone(tmp_path, simulator):
-    path = write_config(tmp_path, sweep_config(tmp_path, simulator.base_url))
+    config = sweep_config(tmp_path, simulator.base_url)
+    config["tasks"] = dict(sorted(config["tasks"].items(), reverse=True))  # the order is part of the identity
+    config["tasks"]["boolean"]["manifold"][0] = {"grid": {"max_depth": [1], "length": [4]}, "tiers": ["hard"]}
+    path = write_config(tmp_path, config)
     assert evalcube("run", path, "--quiet", "--workers", 1, cwd=tmp_path)[0] == 0
     Path(path).unlink()
 
@@ -142,22 +149,27 @@ def test_upsample__the_command_works_from_the_cube_alone(tmp_path, simulator):
 
 def test_upsample__refuses_what_makes_no_sense(tmp_path, simulator):
     path = write_config(tmp_path, sweep_config(tmp_path, simulator.base_url))
-
     refused(evalcube("upsample", path, cwd=tmp_path), "nothing to add", "--trials")
-    refused(evalcube("upsample", path, "--trials", 9, "--model", "x", cwd=tmp_path), "--model: 'x'", "alpha")
-    refused(evalcube("upsample", path, "--precision", "best", cwd=tmp_path), "'best'", "low, medium, high")
-    refused(evalcube("upsample", "none.zarr", "--trials", 9, cwd=tmp_path), "none.zarr")
     (tmp_path / "empty").mkdir()
-    refused(evalcube("upsample", "empty", "--trials", 9, cwd=tmp_path), "not a cube")
+    for source, options, message in (
+        (path, {"trials": 9, "models": ["x"]}, "--model: 'x'.*alpha"),
+        (path, {"precision": "best"}, "'best'.*low, medium, high"),
+        (path, {"trials": 10**8}, "--trials: must be .* 1 to 10,000,000, got 100000000"),
+        (path, {"repeats": 0}, "--repeats: must be .* 1 to 100,000, got 0"),
+        (tmp_path / "none.zarr", {"trials": 9}, r"none\.zarr"),
+        (tmp_path / "empty", {"trials": 9}, "not a cube"),
+    ):
+        with pytest.raises((EvalcubeError, StorageError), match=message):
+            upsample(source, **options)
 
 
 def test_upsample__a_cube_that_forgot_its_config_is_told(tmp_path, simulator):
     config = sweep_config(tmp_path, simulator.base_url, trials=2)
-    run(config, cluster=TWO)
+    run(config, cluster=ONE)
     (Path(config["cube"]) / "_evalcube" / "sweep.json").unlink()
 
     with pytest.raises(SweepError, match=r"does not tell how it was made.*config file"):
-        upsample(config["cube"], trials=4, cluster=TWO)
+        upsample(config["cube"], trials=4, cluster=ONE)
 
 
 def spent_tokens(cube):
@@ -170,22 +182,22 @@ def test_upsample__a_budget_is_spent_about_where_it_tells_most(tmp_path, simulat
     config["tasks"]["arithmetic"]["manifold"][0]["grid"] = {"length": [3, 12, 50], "max_depth": 0}
     for model in config["models"]:
         model["simulate"] = {"ability": 3.46, "slope": 3.0, "tokens": 20, "growth": 0.0}
-    run(config, cluster=TWO)
+    run(config, cluster=ONE)
     before = spent_tokens(config["cube"])
 
-    summary = upsample(config["cube"], budget="30k", purpose="intervals", cluster=TWO)
+    summary = upsample(config["cube"], budget="30k", purpose="intervals", cluster=ONE)
 
     assert summary.reason == "complete"
     assert 24_000 < spent_tokens(config["cube"]) - before < 33_000
     done = trials(config["cube"])
     assert done.sum() == summary.done
     assert done[:, 0, 1].sum() > 1.5 * done[:, 0, 0].sum()  # open outcomes against certain ones
-    assert run(config, cluster=TWO).sent == 0
+    assert run(config, cluster=ONE).sent == 0
 
 
 def test_upsample__an_interrupted_budget_goes_on_with_what_is_left(tmp_path, simulator):
     config = sweep_config(tmp_path, simulator.base_url, trials=16)
-    config["models"][0]["simulate"] = {"ability": 4.0, "tokens": 20, "latency": 0.1}
+    config["models"][0]["simulate"] = {"ability": 4.0, "tokens": 20, "latency": 0.05}
     path = write_config(tmp_path, config)
     run(config, cluster=TWO)
     before = spent_tokens(config["cube"])
@@ -220,7 +232,19 @@ def test_upsample__refuses_budgets_that_cannot_be_spent(tmp_path, simulator, arg
 
 def test_upsample__a_budget_of_dollars_needs_prices(tmp_path, simulator):
     config = sweep_config(tmp_path, simulator.base_url, trials=2)
-    run(config, cluster=TWO)
+    run(config, cluster=ONE)
 
     with pytest.raises(SweepError, match=r"no prices.*prices:"):
-        upsample(config, budget="5USD", cluster=TWO)
+        upsample(config, budget="5USD", cluster=ONE)
+    config["models"][0]["prices"] = {"prompt": 100.0, "completion": 400.0}
+    home = open_home(build_plan(from_mapping(config)), config["cube"])
+    home.relabel()
+    assert home.stale() == [0]  # whoever was killed here counts the costs in the next run
+
+    summary = upsample(config, budget="0.2USD", purpose="intervals", cluster=ONE)
+
+    assert (summary.reason, summary.trials > 10) == ("complete", True)
+    counters = Cube.open(config["cube"]).dataset()["counters"].sum(["model", "task", "params"])
+    tokens = counters.sel(counter=["prompt_tokens_sum", "tokens_sum"]).to_numpy()
+    assert float(counters.sel(counter="cost_sum")) == pytest.approx((tokens * [100.0, 400.0]).sum() / 1e6)
+    assert open_home(home.plan, config["cube"]).stale() == []

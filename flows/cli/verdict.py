@@ -1,0 +1,180 @@
+"""The command that compares variants of a cube: verdict."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from flows.cli.output import safe, show, show_json
+from flows.cli.running import Json
+from flows.cli.selecting import CubeArgument as Cube
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+    from flows.verdict import CubeVerdict
+    from stages.analyze.verdict.paired import Interval
+    from stages.analyze.verdict.result import PairResult
+
+_LAYERS = ("fact", "behavior", "judge")
+
+
+def verdict(
+    cube: Cube,
+    more: Annotated[
+        list[str] | None, typer.Argument(metavar="[TREATMENT]...", help="Further treatments.")
+    ] = None,
+    control: Annotated[
+        str | None,
+        typer.Option(help="The variant in use: a model's label, or an evaluation's name or number."),
+    ] = None,
+    treatment: Annotated[
+        list[str] | None, typer.Option(help="What might replace it; more may follow. None: only the gate.")
+    ] = None,
+    engine: Annotated[
+        str, typer.Option(help="reference, or omk054: as oh-my-knowledge 0.54 decides.")
+    ] = "reference",
+    threshold: Annotated[
+        float, typer.Option(min=1.0, max=5.0, help="Lowest mean of a layer that passes the gate.")
+    ] = 3.5,
+    weights: Annotated[
+        str | None, typer.Option(help="Weights of the layers, such as fact=2,judge=1; default: all the same.")
+    ] = None,
+    gold: Annotated[
+        str | None, typer.Option(help="File of ratings by people, to see how well judges agree with them.")
+    ] = None,
+    gold_variant: Annotated[
+        str | None, typer.Option(help="The variant whose answers they rated; default: the control.")
+    ] = None,
+    task: Annotated[list[str] | None, typer.Option(help="Label of a task; may be given again.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Tell whether a treatment may replace the control. Exit code 0: it may (PROGRESS, or a gate passed alone)."""
+    from flows.verdict import cube_verdict
+
+    found = cube_verdict(
+        cube,
+        control,
+        (*(treatment or ()), *(more or ())),
+        tasks=task or (),
+        engine=engine,  # type: ignore[arg-type]  # refused there if it is none
+        threshold=threshold,
+        weights=None if weights is None else _read_weights(weights),
+        gold=gold,
+        gold_variant=gold_variant,
+    )
+    if as_json:
+        show_json(found.to_dict())
+    else:
+        _print(found)
+    raise typer.Exit(found.exit_code)
+
+
+def _read_weights(text: str) -> dict[str, float]:
+    from flows.errors import SweepError
+
+    found: dict[str, float] = {}
+    for part in text.split(","):
+        name, _, number = (piece.strip() for piece in part.partition("="))
+        try:
+            weight = float(number)
+        except ValueError:
+            raise SweepError(f"--weights: '{part}' is no weight", "Write it like fact=2,judge=1") from None
+        if name in found:
+            raise SweepError(f"--weights: {name} is given twice", "Give each layer one weight")
+        found[name] = weight
+    return found
+
+
+def _print(found: CubeVerdict) -> None:
+    from rich.console import Console
+
+    result, console = found.verdict, Console()
+    pair = (
+        ""
+        if result.representative is None
+        else f": {result.representative[1]} against {result.representative[0]}"
+    )
+    show(f"{result.verdict} ({result.branch}){safe(pair)}")
+    for reason in result.reasons:
+        show(f"  {safe(reason)}")
+    show(f"next: {result.next_step}")
+    _print_arms(found, console)
+    for pair_result in result.pairs:
+        show(f"{safe(pair_result.treatment)} - {safe(pair_result.control)}: {pair_result.verdict}")
+        # Those that decide whether a layer moved hold together; omk054 has none.
+        _print_intervals(pair_result.composite, pair_result.simultaneous or pair_result.layers)
+        _print_robustness(pair_result)
+    badges = (
+        ("judges agree", result.badges.judges_agree),
+        ("difference significant", result.badges.significant),
+        ("saturated", result.badges.saturated),
+        ("human-aligned", result.badges.human_aligned),
+    )
+    show("badges")
+    for name, value in badges:
+        show(f"  {name:22}  {value}")
+    if result.gold is not None:
+        gold = result.gold
+        show(
+            f"gold: alpha {_number(gold.alpha)} ({_number(gold.low)} to {_number(gold.high)}), {gold.units} units"
+        )
+    for note in result.notes:
+        show(f"note: {safe(note)}")
+
+
+def _print_arms(found: CubeVerdict, console: Console) -> None:
+    from rich.markup import escape
+    from rich.table import Table
+
+    title = f"{found.units} questions of {', '.join(found.tasks)}"
+    table: Table = Table("variant", "composite", title=escape(safe(title)), title_justify="left")
+    for name in _LAYERS:
+        table.add_column(name, justify="right")
+    table.add_column("gate")
+    for arm in found.verdict.arms:
+        layers = (_number(arm.layers.get(name, math.nan)) for name in _LAYERS)
+        table.add_row(escape(safe(arm.name)), arm.shown, *layers, "passed" if arm.gate_passed else "failed")
+    console.print(table)
+
+
+def _print_intervals(composite: Interval | None, layers: Mapping[str, Interval]) -> None:
+    rows = {"composite": composite, **layers}
+    for name, interval in rows.items():
+        if interval is None:
+            continue
+        level = f"{100 * (1 - interval.alpha):.4g} %"
+        bounds = f"{_number(interval.low, sign=True)} to {_number(interval.high, sign=True)}"
+        p_value = "" if math.isnan(interval.p_value) else f", p {interval.p_value:.3g}"
+        show(f"  {name:9} {_number(interval.estimate, sign=True)}  ({level}: {bounds}{p_value})")
+
+
+def _print_robustness(pair: PairResult) -> None:
+    """Whether other ways of putting the layers together come to the same."""
+    parts = []
+    if pair.sensitivity is not None and pair.sensitivity.points:
+        weights = zip(_LAYERS, pair.sensitivity.weights, strict=True)
+        told = ", ".join(f"{name} {100 * weight:.3g} %" for name, weight in weights)
+        share = 100 * pair.sensitivity.same_result
+        parts.append(f"weights {told}; {share:.0f} % of all others give the same")
+    if pair.joint is not None and not math.isnan(pair.joint.p_value):
+        parts.append(f"any layer changed (T²): p {pair.joint.p_value:.3g}")
+    if pair.standardised is not None and not math.isnan(pair.standardised.estimate):
+        one = pair.standardised
+        bounds = f"{_number(one.low, sign=True)} to {_number(one.high, sign=True)}"
+        parts.append(f"in standard deviations {_number(one.estimate, sign=True)} ({bounds})")
+    for part in parts:
+        show(f"  {part}")
+
+
+def _number(value: float, *, sign: bool = False) -> str:
+    if math.isnan(value):
+        return "-"
+    return f"{value:+.2f}" if sign else f"{value:.2f}"
+
+
+COMMANDS = (verdict,)

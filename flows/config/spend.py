@@ -1,0 +1,25 @@
+"""What a sweep may spend -> a bound in tokens, in dollars, or both."""
+
+from __future__ import annotations
+
+from typing import Self
+
+from pydantic import Field, model_validator
+
+from flows.config import rules
+from flows.config.section import Number, Section
+
+
+class Spend(Section):
+    """What a sweep may spend, all its runs together; there it stops in good order."""
+
+    tokens: Number | None = Field(
+        None, ge=1, le=1e15, description="Tokens of prompts and completions that endpoints answer."
+    )
+    usd: Number | None = Field(None, gt=0, le=1e9, description="Dollars, at the models' prices.")
+
+    @model_validator(mode="after")
+    def _something(self) -> Self:
+        if self.tokens is None and self.usd is None:
+            raise rules.refusal("must bound tokens or usd", "Write {tokens: 2000000} or {usd: 20}")
+        return self

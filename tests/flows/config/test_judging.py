@@ -1,0 +1,101 @@
+"""Assertions, rubrics and judges in a config: every mistake with its place and what to do."""
+
+import pytest
+
+from flows.config import parse_config
+from flows.errors import ConfigError
+from tests.flows.config.sources import problems, text
+
+MODELS = '[{name: a, endpoint: "sim:"}, {name: j, endpoint: "sim:", measured: false}]'
+
+
+def judged(judges="[{model: j}]", task="rubric: Is short.", **sections):
+    return text(
+        models=MODELS,
+        judges=judges,
+        tasks=f"arithmetic: {{params: {{length: 4}}, {task}}}",
+        **sections,
+    )
+
+
+def test_parse_config__a_judge_is_not_measured_and_has_defaults():
+    config = parse_config(judged("[{model: j}, {model: a, name: k, repeats: 3, sampler: greedy}]"))
+
+    assert [model.name for model, _, _ in config.combinations()] == ["a"]
+    first, second = config.judges
+    assert (first.name, first.repeats, first.sampler) == ("j", 1, {"temperature": 0, "max_tokens": 1024})
+    assert (second.name, second.model, second.sampler) == ("k", "a", "greedy")
+
+
+def test_parse_config__models_of_the_command_line_leave_the_judges():
+    config = parse_config(judged(), models=[{"name": "b", "endpoint": "sim:"}])
+
+    assert [model.name for model in config.models] == ["b", "j"]
+
+
+@pytest.mark.parametrize(
+    ("judges", "field", "fragments"),
+    [
+        ("[{model: jj}]", "judges[0].model", ["unknown model 'jj'", "Did you mean 'j'?"]),
+        ("[{model: j, sampler: gredy}]", "judges[0].sampler", ["unknown sampler", "'greedy'"]),
+        ("[{model: j, sampler: {model: x}}]", "judges[0].sampler.model", ["cannot be a sampler's"]),
+        ("[{model: j, sampler: {max_tokens: 0}}]", "judges[0].sampler.max_tokens", ["at least 1"]),
+        ("[{model: j}, {model: j, repeats: 2}]", "judges[1].model", ["different names"]),
+        ("[{model: j, repeats: 0}]", "judges[0].repeats", ["at least 1"]),
+        ("[{modle: j}]", "judges[0].modle", ["Did you mean 'model'?"]),
+    ],
+)
+def test_parse_config__wrong_judges_are_told(judges, field, fragments):
+    (line,) = problems(judged(judges))
+
+    assert line.startswith(f"c.yaml:8: {field}: ")
+    assert all(fragment in line for fragment in fragments)
+
+
+@pytest.mark.parametrize(
+    ("task", "field", "fragment"),
+    [
+        ("assertions: [{type: contans, value: x}]", "[0].type", "Did you mean 'contains'?"),
+        ("assertions: [{type: contains}]", "[0].value", "needs a text"),
+        ("assertions: [{type: contains, value: x, wieght: 2}]", "[0].wieght", "'weight'"),
+        (
+            "assertions: [{type: json_valid}, {type: assert-set, children: [{type: regex, pattern: '('}]}]",
+            "[1].children[0].pattern",
+            "is no pattern",
+        ),
+        ("assertions: [{type: custom, fn: mine}]", "[0].fn", "entry point 'mine'"),
+        ("assertions: [4]", "[0]", "must be a mapping"),
+    ],
+)
+def test_parse_config__wrong_assertions_are_told_at_their_place(task, field, fragment):
+    (line,) = problems(judged("[]", task))
+
+    assert line.startswith("c.yaml:6: tasks.arithmetic.assertions" + field)
+    assert fragment in line
+
+
+def test_parse_config__a_secret_in_an_assertion_is_not_shown():
+    (line,) = problems(judged("[]", "assertions: [{type: sk-abcdef123456}]"))
+
+    assert "abcdef" not in line
+
+
+def test_parse_config__a_rubric_needs_a_judge():
+    (line,) = problems(judged("[]"))
+
+    assert line == (
+        "c.yaml:6: tasks.arithmetic.rubric: nobody judges by it. "
+        "Add judges: [{model: NAME}], or remove the rubric"
+    )
+
+
+@pytest.mark.parametrize(
+    ("sections", "fragment"),
+    [
+        ({"models": '[{name: j, endpoint: "sim:", measured: false}]'}, "no model is measured"),
+        ({"models": MODELS, "evaluations": "[{models: [j]}]"}, "has `measured: false`"),
+    ],
+)
+def test_parse_config__something_must_be_measured(sections, fragment):
+    with pytest.raises(ConfigError, match=fragment):
+        parse_config(text(**sections))

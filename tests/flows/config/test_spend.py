@@ -1,0 +1,67 @@
+"""Rates and bounds on spending: what a config may say, and what is refused."""
+
+import pytest
+
+from flows.config import parse_config
+from tests.flows.config.sources import problems, text
+
+PRICED = '- {name: a, endpoint: "sim:", prices: {completion: 2.0}}'
+
+NO_PRICES = (
+    "c.yaml:8: spend.usd: no model has prices, so that this bound would never be reached, got 5. "
+    "Give the models prices (USD per million tokens), or bound tokens"
+)
+
+
+def test_limits__rates_are_read():
+    limits = parse_config(
+        text(
+            models='- {name: a, endpoint: "sim:", limits: {requests_per_minute: 600, tokens_per_minute: 2e5}}'
+        ),
+        "c.yaml",
+    )
+
+    (model,) = limits.models
+    assert (model.limits.requests_per_minute, model.limits.tokens_per_minute) == (600, 200_000)
+
+
+@pytest.mark.parametrize(
+    ("spend", "expected"), [("{tokens: 2000000}", (2e6, None)), ("{usd: 20, tokens: 5}", (5, 20))]
+)
+def test_spend__is_read(spend, expected):
+    config = parse_config(text(models=PRICED, spend=spend), "c.yaml")
+
+    assert (config.spend.tokens, config.spend.usd) == expected
+
+
+@pytest.mark.parametrize(
+    ("sections", "expected"),
+    [
+        (
+            {"models": '- {name: a, endpoint: "sim:", limits: {requests_per_minute: 0}}'},
+            "c.yaml:2: models[0].limits.requests_per_minute: must be at least 0.1, got 0",
+        ),
+        (
+            {"models": '- {name: a, endpoint: "sim:", limits: {tokens_per_minute: many}}'},
+            "c.yaml:2: models[0].limits.tokens_per_minute: must be a number, got 'many'",
+        ),
+        (
+            {"spend": "{}"},
+            "c.yaml:7: spend: must bound tokens or usd, got a mapping. Write {tokens: 2000000} or {usd: 20}",
+        ),
+        (
+            {"spend": "{token: 5}"},
+            "c.yaml:8: spend.token: unknown field 'token'. Did you mean 'tokens'?",
+        ),
+        (
+            {"models": PRICED, "spend": "{usd: 0}"},
+            "c.yaml:8: spend.usd: must be more than 0, got 0",
+        ),
+        (
+            {"spend": "{usd: 5}"},
+            NO_PRICES,
+        ),
+    ],
+)
+def test_problems__of_rates_and_bounds(sections, expected):
+    assert problems(text(**sections)) == [expected]
