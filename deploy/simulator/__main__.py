@@ -17,6 +17,7 @@ from deploy.servers.lifeline import when_parent_dies
 from deploy.simulator.app import Application
 from deploy.simulator.counts import Log
 from deploy.simulator.faults import Injector, parse_rules
+from deploy.simulator.quota import Limits
 from deploy.simulator.server import serve
 
 
@@ -26,7 +27,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         log = None if options.log is None else Log(options.log)
         injector = Injector(parse_rules(options.faults))
-        application = Application(_key(options.key_env), injector, log)
+        limits = Limits(options.limit_rpm, options.limit_tpm, options.limit_connections, options.limit_window)
+        application = Application(_key(options.key_env), injector, log, limits)
         asyncio.run(_run(application, options.port, follow_parent=options.follow_parent))
     except DeployError as error:
         sys.stderr.write(f"{error}\n")
@@ -49,6 +51,16 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--port", type=int, default=0, help="port to listen on; 0 (default) takes a free one")
     parser.add_argument("--key-env", metavar="NAME", help="require the API key in this environment variable")
     parser.add_argument("--faults", metavar="JSON", default="[]", help="list of fault rules to begin with")
+    parser.add_argument("--limit-rpm", metavar="N", type=float, help="refuse more requests per minute")
+    parser.add_argument("--limit-tpm", metavar="N", type=float, help="refuse more tokens per minute")
+    parser.add_argument("--limit-connections", metavar="N", type=int, help="refuse more requests at once")
+    parser.add_argument(
+        "--limit-window",
+        metavar="SECONDS",
+        type=float,
+        default=60.0,
+        help="time over which rates are counted",
+    )
     parser.add_argument("--log", metavar="FILE", type=Path, help="append one line for each finished request")
     parser.add_argument("--follow-parent", action="store_true", help="stop when standard input ends")
     return parser

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hmac
 import json
+import time
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -13,6 +15,7 @@ from deploy.simulator import ability, reply
 from deploy.simulator.counts import Counts, Log, Ticket
 from deploy.simulator.faults import Injector, apply, parse_rules
 from deploy.simulator.profile import Profile, parse
+from deploy.simulator.quota import Enforcer, Limits, parse_limits
 from deploy.simulator.truth import decode
 from deploy.simulator.wire import Response, error_response, json_response
 
@@ -64,12 +67,19 @@ class Application:
         Faults to begin with.
     log
         Log of finished requests.
+    limits
+        Limits to enforce.
     """
 
     def __init__(
-        self, key: str | None = None, injector: Injector | None = None, log: Log | None = None
+        self,
+        key: str | None = None,
+        injector: Injector | None = None,
+        log: Log | None = None,
+        limits: Limits | None = None,
     ) -> None:
         self.counts = Counts()
+        self._enforcer = Enforcer(limits)
         self._bearer = None if key is None else f"Bearer {key}".encode()
         self._injector = injector or Injector()
         self._log = log
@@ -80,6 +90,7 @@ class Application:
             "/control/stats": {"GET": lambda _: (json_response(self.stats()), None)},
             "/control/reset": {"POST": self._reset},
             "/control/faults": {"POST": self._faults},
+            "/control/limits": {"POST": self._limits},
         }
 
     def handle(self, request: Request) -> Reply:
@@ -114,7 +125,11 @@ class Application:
 
     def stats(self) -> dict[str, object]:
         """All counts, with those of the faults."""
-        return {**self.counts.summary(), "faults": self._injector.struck}
+        return {
+            **self.counts.summary(),
+            "faults": self._injector.struck,
+            "limits": self._enforcer.summary(),
+        }
 
     def _chat(self, request: Request) -> Reply:
         chat = _checked(request.body)
@@ -123,8 +138,15 @@ class Application:
         attempt = self.counts.arrive(digest, chat.name)
         rule = self._injector.pick(digest, attempt, chat.name)
         text = reply.speak(chat.profile, truth, ability.draws(digest), chat.limit)
-        body = reply.completion(chat.model, digest, text, reply.prompt_tokens(chat.messages))
+        asked, now = reply.prompt_tokens(chat.messages), time.monotonic()
+        refused = self._enforcer.arrive(asked + text.tokens, self.counts.in_flight, now)
+        if refused is not None:
+            return refused, Ticket(digest, chat.name, good=False)
+        body = reply.completion(chat.model, digest, text, asked)
         response = json_response(body) if rule is None else apply(rule, body)
+        told = self._enforcer.headers(now)
+        if told:
+            response = response._replace(headers=response.headers + told)
         delay = ability.delay(chat.profile, text.tokens)
         return response._replace(delay=delay) if delay else response, Ticket(digest, chat.name, rule is None)
 
@@ -135,6 +157,7 @@ class Application:
     def _reset(self, _: Request) -> Reply:
         self.counts.reset()
         self._injector = Injector(self._injector.rules)
+        self._enforcer = Enforcer(self._enforcer.limits)
         return json_response({"status": "ok"}), None
 
     def _faults(self, request: Request) -> Reply:
@@ -143,6 +166,13 @@ class Application:
         except SimulatorError as error:
             return error_response(400, str(error), "invalid_rules"), None
         return json_response({"rules": len(self._injector.rules)}), None
+
+    def _limits(self, request: Request) -> Reply:
+        try:
+            self._enforcer = Enforcer(parse_limits(request.body))
+        except SimulatorError as error:
+            return error_response(400, str(error), "invalid_limits"), None
+        return json_response({"limits": asdict(self._enforcer.limits)}), None
 
 
 def _checked(body: bytes) -> Chat:

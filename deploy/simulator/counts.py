@@ -41,6 +41,11 @@ class Counts:
         self._most_in_flight = 0
         self._in_flight = 0
 
+    @property
+    def in_flight(self) -> int:
+        """Requests that arrived and did not leave."""
+        return self._in_flight
+
     def arrive(self, digest: bytes, model: str) -> int:
         """Count a request in; return which attempt of it this is, from 1."""
         self._requests += 1

@@ -252,6 +252,7 @@ KINDS: Mapping[str, Callable[[Rule, Body], Response]] = MappingProxyType(
     {
         "status": _status,
         "reset": lambda _, body: _good(body)._replace(head_share=0.0, ending=Ending.RESET),
+        "reset_head": lambda _, body: _good(body)._replace(head_share=0.5, ending=Ending.RESET),
         "reset_body": lambda _, body: _good(body)._replace(body_share=0.5, ending=Ending.RESET),
         "cut_body": lambda _, body: _good(body)._replace(body_share=0.5, ending=Ending.CLOSE),
         "hang": lambda _, body: _good(body)._replace(head_share=0.0, ending=Ending.HANG),

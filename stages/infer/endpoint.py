@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
+from stages.infer.limits import Quota
+
 
 class InferenceError(Exception):
     """The inference stage cannot work as configured; the message is meant for the user."""
@@ -27,6 +29,10 @@ class Endpoint:
     """Environment variable that holds the key; read on the worker, when the first request is made."""
     connections: int = 64
     """Requests in flight at once, for the whole cluster."""
+    requests_per_minute: float | None = None
+    """Attempts that may start, for the whole cluster; None has no limit."""
+    tokens_per_minute: float | None = None
+    """Tokens of prompts and completions, for the whole cluster; None has no limit."""
     timeout: float = 600.0
     """Seconds for one attempt, first byte sent to last byte read."""
     retries: int = 5
@@ -63,15 +69,16 @@ class Endpoint:
             )
         return value
 
-    def share(self, workers: int, rank: int) -> int:
-        """Connections of one worker out of `workers`: an equal part, at least one; none while `workers` is 0.
+    @property
+    def quota(self) -> Quota:
+        """The limits of the address, for the whole cluster."""
+        return Quota(self.connections, self.requests_per_minute, self.tokens_per_minute)
 
-        Where there are fewer connections than workers, the driver bounds the blocks in flight instead.
-        """
-        if workers == 0:
-            return 0
-        whole, rest = divmod(self.connections, workers)
-        return max(1, whole + (1 if 0 <= rank < rest else 0))
+    @property
+    def account(self) -> tuple[str, str | None]:
+        """Address and key (a secret): endpoints that agree in both share one set of limits."""
+        key = None if self.key_env is None else os.environ.get(self.key_env, "").strip()
+        return self.base_url.rstrip("/"), key
 
     def proxy(self) -> str | None:
         """The proxy that the environment names for this address, if any; this machine itself is never behind one.

@@ -49,6 +49,18 @@ class Result:
         return cls("skipped")
 
 
+@dataclass(frozen=True, slots=True)
+class Slowdown:
+    """What one engine learned of an endpoint, for the others that share it."""
+
+    model: str
+    """Label of any model at the endpoint."""
+    overload: bool
+    """Whether requests in flight became fewer."""
+    pause: float
+    """Seconds in which nothing should start."""
+
+
 @dataclass
 class Stats:
     """Running totals of one engine; written by its loop, read by anyone."""
@@ -60,16 +72,20 @@ class Stats:
     in_flight: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
+    usage: dict[str, tuple[float, float]] = field(default_factory=dict)
+    """By label of the model, tokens of prompts and completions of replies that count; guessed where none are told."""
     retries: Counter[str] = field(default_factory=Counter)
     """Retried attempts by cause."""
     failures: Counter[str] = field(default_factory=Counter)
     """Requests given up, by cause."""
 
-    def count(self, reply: Reply) -> None:
-        """Add a reply that counts."""
+    def count(self, model: str, reply: Reply, taken: tuple[float, float]) -> None:
+        """Add a reply that counts, and the tokens that it took, as far as is known."""
         self.replies += 1
         self.prompt_tokens += reply.prompt_tokens
         self.completion_tokens += reply.completion_tokens
+        prompts, completions = self.usage.get(model, (0.0, 0.0))
+        self.usage[model] = prompts + taken[0], completions + taken[1]
 
     def snapshot(self) -> dict[str, Any]:
         """The totals as plain values."""
@@ -79,6 +95,7 @@ class Stats:
             "in_flight": self.in_flight,
             "prompt_tokens": self.prompt_tokens,
             "completion_tokens": self.completion_tokens,
+            "usage": dict(self.usage),
             "retries": dict(self.retries),
             "failures": dict(self.failures),
         }

@@ -5,13 +5,11 @@ The habits of real servers that are told apart here are described in the documen
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import UTC
-from email.utils import parsedate_to_datetime
 from enum import Enum
+from typing import NamedTuple
 
+from stages.infer.hints import exhausted, retry_after
 from stages.replybody import parse_body, read_error, token_count
 
 
@@ -28,8 +26,7 @@ class Verdict(Enum):
     """No request to this endpoint can succeed (wrong key, unknown model): the model stops."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(NamedTuple):
     """One attempt's result."""
 
     verdict: Verdict
@@ -39,8 +36,15 @@ class Reply:
     """What the endpoint said, bounded; for people."""
     retry_after: float | None = None
     """Seconds that the endpoint asked to wait."""
+    exhausted: float | None = None
+    """Seconds until the endpoint takes requests again, where its headers say that none are left."""
     prompt_tokens: int = 0
     completion_tokens: int = 0
+
+    @property
+    def is_final(self) -> bool:
+        """Whether the reply counts."""
+        return self.verdict is Verdict.FINAL
 
     @property
     def retryable(self) -> bool:
@@ -51,6 +55,8 @@ class Reply:
 _RETRY_STATUS = {408, 409, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529}
 _FATAL_STATUS = {401, 402, 403, 404, 405}
 _REFUSING_STATUS = {400, 413, 422}
+_UNPAID_CODES = {"insufficient_quota", "billing_hard_limit_reached"}
+"""What some endpoints say with status 429, though no waiting helps."""
 _BROKEN_OFF = {"error", "abort"}
 _SHOWN_BYTES = 4096
 _DETAIL_LIMIT = 300
@@ -66,9 +72,13 @@ def classify(status: int, headers: Mapping[str, str], body: bytes, now: float) -
     now
         Unix time in seconds, for a ``Retry-After`` that is a date.
     """
+    reply = _classify_ok(body) if 200 <= status < 300 else _classify_error(status, headers, body, now)
+    wait = exhausted(headers, now)
+    return reply if wait is None else reply._replace(exhausted=wait)
+
+
+def _classify_error(status: int, headers: Mapping[str, str], body: bytes, now: float) -> Reply:
     document = parse_body(body)
-    if 200 <= status < 300:
-        return _classify_ok(document, body)
     error = read_error(document)
     if status in _REFUSING_STATUS:
         if error.is_filter:
@@ -76,16 +86,17 @@ def classify(status: int, headers: Mapping[str, str], body: bytes, now: float) -
         if error.is_context:
             return Reply(Verdict.FINAL, "context")
     cause, detail = f"http {status}", _one_line(error.message) or _shown(body)
-    if status in _RETRY_STATUS:
-        return Reply(Verdict.RETRY, cause, detail, retry_after=_retry_after(headers.get("retry-after"), now))
-    if status in _FATAL_STATUS:
+    if status in _FATAL_STATUS or {error.code, error.kind} & _UNPAID_CODES:
         return Reply(Verdict.FATAL, cause, detail)
+    if status in _RETRY_STATUS:
+        return Reply(Verdict.RETRY, cause, detail, retry_after=retry_after(headers, now))
     if 300 <= status < 400:
         return Reply(Verdict.FATAL, "redirect", f"HTTP {status}: give the final base URL in the config")
     return Reply(Verdict.FAILED, cause, detail)
 
 
-def _classify_ok(document: object, body: bytes) -> Reply:
+def _classify_ok(body: bytes) -> Reply:
+    document = parse_body(body)
     if document is None:
         return Reply(Verdict.RETRY, "invalid json", _shown(body))
     if not isinstance(document, dict):
@@ -116,17 +127,3 @@ def _shown(body: bytes) -> str:
 def _one_line(text: str) -> str:
     line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
     return line if len(line) <= _DETAIL_LIMIT else line[: _DETAIL_LIMIT - 1] + "…"
-
-
-def _retry_after(value: str | None, now: float) -> float | None:
-    if value is None:
-        return None
-    try:
-        seconds = float(value)
-    except ValueError:
-        try:
-            date = parsedate_to_datetime(value)
-            seconds = (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp() - now
-        except (ValueError, TypeError, IndexError, OverflowError):
-            return None
-    return max(0.0, seconds) if math.isfinite(seconds) else None

@@ -8,10 +8,37 @@ from stages.infer.reply import Reply, Verdict
 
 _MOST_DOUBLINGS = 30
 _UNREACHABLE = frozenset({"connect", "dns", "tls"})
+_OF_ONE_MODEL = frozenset({"http 403", "http 404", "http 405"})
+_OVERLOAD = frozenset({"http 408", "http 429", "http 503", "http 504", "http 524", "http 529", "timeout"})
+_LONGEST_WAIT = 600.0
+_LONGEST_REFILL = 60.0
+
+
+def concerns_model(reply: Reply) -> bool:
+    """Whether a fatal reply is about the model that was asked for, so that others at the endpoint may go on."""
+    return reply.cause in _OF_ONE_MODEL
+
+
+def is_overload(reply: Reply) -> bool:
+    """Whether a reply says that the endpoint has too much to do."""
+    return reply.cause in _OVERLOAD and reply.retryable
+
+
+def longest_pause(reply: Reply) -> float:
+    """Seconds in which the endpoint wants no request at all, bounded: 0 as a rule.
+
+    A minute at most where the headers say that nothing is left until later, as some count what does not concern us.
+    """
+    seconds = 0.0
+    if reply.exhausted is not None:
+        seconds = min(reply.exhausted, _LONGEST_REFILL)
+    if reply.retry_after is not None and is_overload(reply):
+        seconds = max(seconds, min(reply.retry_after, _LONGEST_WAIT))
+    return seconds
 
 
 def backoff(
-    retries: int, *, base: float = 0.5, cap: float = 60.0, longest: float = 600.0, jitter: float = 0.5
+    retries: int, *, base: float = 0.5, cap: float = 60.0, longest: float = _LONGEST_WAIT, jitter: float = 0.5
 ) -> Generator[float, Reply, Reply]:
     """Yield the seconds to wait before each attempt; return the first reply that is not worth a retry, or the last.
 

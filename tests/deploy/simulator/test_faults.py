@@ -122,6 +122,7 @@ def broken(text: bytes) -> bool:
 EXPECTED = {
     "status": lambda r, _, __: (r.status, r.headers) == (503, (("retry-after", "3"),)) and "error" in load(r),
     "reset": lambda r, _, __: r.head_share == 0 and r.ending.value == "reset",
+    "reset_head": lambda r, _, __: 0 < r.head_share < 1 and r.ending.value == "reset",
     "reset_body": lambda r, _, __: 0 < r.body_share < 1 and r.ending.value == "reset",
     "cut_body": lambda r, _, __: 0 < r.body_share < 1 and r.ending.value == "close",
     "hang": lambda r, _, __: r.head_share == 0 and r.ending.value == "hang",

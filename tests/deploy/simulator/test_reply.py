@@ -124,6 +124,24 @@ def test_speak__refuses_as_often_as_the_profile_says():
     assert 240 < refused < 360
 
 
+@pytest.mark.parametrize(("quality", "score"), [(0.0, 1), (0.1, 1), (0.5, 3), (0.9, 5), (1.0, 5)])
+def test_speak__a_judge_finds_the_quality_if_it_is_able(quality, score):
+    able, unable = (
+        json.loads(speak(profile, Truth("", quality=quality), DRAW, None).content.rpartition("\n")[2])
+        for profile in (SURE, LOST)
+    )
+
+    assert able["score"] == score
+    assert unable["score"] in {1, 2, 3, 4, 5} - {score}
+
+
+def test_speak__a_judge_is_cut_and_refuses_like_others():
+    truth = Truth("", quality=1.0)
+
+    assert speak(SURE, truth, DRAW, 3).finish_reason == "length"
+    assert speak(Profile(refusal=1), truth, DRAW, None).finish_reason == "content_filter"
+
+
 @given(units, st.integers(0, 200_000))
 def test_filler_slice__has_the_length_and_no_digits(draw, length):
     text = filler_slice(draw, length)

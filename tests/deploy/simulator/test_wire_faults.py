@@ -42,6 +42,15 @@ def test_reset__comes_before_the_first_byte(client):
     assert client.stats()["abandoned"] == 1
 
 
+def test_reset_head__comes_amid_the_headers(client):
+    client.faults({"kind": "reset_head"})
+
+    with pytest.raises(ConnectionResetError):
+        client.chat()
+
+    assert client.stats()["abandoned"] == 1
+
+
 def test_reset_body__comes_after_half_of_the_body(client):
     client.faults({"kind": "reset_body"})
     connection = http.client.HTTPConnection(client.host, client.port, timeout=5)
@@ -170,7 +179,8 @@ def test_body(client, kind):
 
 
 def test_all_kinds__are_seen_here():
-    own = {"status", "reset", "reset_body", "cut_body", "hang", "drip", "gzip_bomb", "huge", "redirect_loop"}
+    own = {"status", "reset", "reset_head", "reset_body", "cut_body", "hang", "drip", "gzip_bomb", "huge"}
+    own.add("redirect_loop")
 
     assert own | set(SEEN) == set(KINDS)
 

@@ -40,6 +40,10 @@ class Remote:
         answer = self._send("POST", "/control/faults", json.dumps(rules).encode())
         assert "error" not in answer, answer
 
+    def limits(self, **limits: Any) -> None:
+        answer = self._send("POST", "/control/limits", json.dumps(limits).encode())
+        assert "error" not in answer, answer
+
     def stats(self) -> dict[str, Any]:
         return self._send("GET", "/control/stats")
 
@@ -84,10 +88,10 @@ def wait_until(condition: Callable[[], bool], seconds: float = 10.0) -> None:
         time.sleep(0.01)
 
 
-def make_jobs(count: int, label: str = "", **profile: Any) -> list[Job]:
-    model = Profile(**profile).model_name("m")
+def make_jobs(count: int, label: str = "", name: str = "m", limit: int = 64, **profile: Any) -> list[Job]:
+    model = Profile(**profile).model_name(name)
     requests = (
-        build_request(model, [{"role": "user", "content": f"{label} {i}"}], {"max_tokens": 64})
+        build_request(model, [{"role": "user", "content": f"{label} {i}"}], {"max_tokens": limit})
         for i in range(count)
     )
     return [Job(request.digest, request.body) for request in requests]
@@ -118,9 +122,11 @@ def remote(running: Simulator) -> Iterator[Remote]:
     remote = Remote(running)
     wait_until(lambda: remote.stats()["in_flight"] == 0)
     remote.faults()
+    remote.limits()
     remote.reset()
     yield remote
     remote.faults()
+    remote.limits()
 
 
 @pytest.fixture

@@ -3,8 +3,6 @@
 import ssl
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from stages.infer.endpoint import Endpoint, InferenceError
 
@@ -51,17 +49,18 @@ def test_key__that_no_header_may_hold_is_refused_unseen(monkeypatch, value):
     assert "sk-" not in str(caught.value)
 
 
-@given(st.integers(1, 500), st.integers(1, 40))
-def test_share__adds_up_to_the_connections(connections, workers):
-    endpoint = Endpoint("m", URL, connections=connections)
-    shares = [endpoint.share(workers, rank) for rank in range(workers)]
+def test_account__is_address_and_key(monkeypatch):
+    monkeypatch.setenv("A_KEY", "one")
+    monkeypatch.setenv("B_KEY", "one")
+    monkeypatch.setenv("C_KEY", "two")
+    plain = Endpoint("m", URL).account
+    keyed = [
+        Endpoint("m", url, key_env=f"{name}_KEY").account
+        for name, url in zip("ABC", [URL, URL + "/", URL], strict=True)
+    ]
 
-    assert sum(shares) == max(connections, workers)
-    assert max(shares) - min(shares) <= 1
-
-
-def test_share__of_an_unknown_rank_is_never_too_much():
-    assert Endpoint("m", URL, connections=7).share(2, -1) == 3
+    assert keyed[0] == keyed[1]
+    assert len({plain, *keyed}) == 3
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,55 @@
+"""How requests end in, how many may be in flight at once, out. Pure: no clock, no socket.
+
+Additive increase, multiplicative decrease, as TCP does it (Chiu and Jain 1989): an endpoint that says that it is
+overloaded gets half of the requests, and then one more for each round of answers.
+"""
+
+from __future__ import annotations
+
+_DECREASE = 0.5
+
+
+class Window:
+    """Bound on the requests in flight: at least 1, and at most the connections that the worker was given.
+
+    Parameters
+    ----------
+    ceiling
+        Connections of this worker; with 0 nothing may be sent.
+    """
+
+    __slots__ = ("_exact", "ceiling", "epoch", "limit")
+
+    def __init__(self, ceiling: int) -> None:
+        self.ceiling = ceiling
+        self._exact = float(ceiling)
+        self.limit = ceiling
+        """Most requests in flight, now."""
+        self.epoch = 0
+        """Number of decreases; a request takes it along when it starts."""
+
+    def resize(self, ceiling: int) -> None:
+        """Take another ceiling; one that was not reached is no reason to send more."""
+        reached = self.limit >= self.ceiling
+        self.ceiling = ceiling
+        self._set(float(ceiling) if reached else self._exact)
+
+    def succeeded(self) -> None:
+        """Note an answer."""
+        if self.limit < self.ceiling:
+            self._set(self._exact + 1.0 / max(self._exact, 1.0))
+
+    def congested(self, epoch: int) -> bool:
+        """Note that the endpoint was overloaded for a request that started in `epoch`; tells whether that was news.
+
+        All requests that were in flight together tell of the same overload, so only the first of them counts.
+        """
+        if epoch != self.epoch:
+            return False
+        self.epoch += 1
+        self._set(self._exact * _DECREASE)
+        return True
+
+    def _set(self, exact: float) -> None:
+        self._exact = min(max(exact, 1.0), float(self.ceiling))
+        self.limit = int(self._exact)

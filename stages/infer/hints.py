@@ -1,0 +1,98 @@
+"""Response headers in; how long the endpoint asks to wait, out. Pure: the caller brings the time.
+
+Understood are ``Retry-After`` (seconds or a date), ``retry-after-ms``, and pairs of "so many remain" and "full again
+at": ``x-ratelimit-*`` as OpenAI, its imitators and gateways send it, ``ratelimit-*`` (IETF draft), and
+``anthropic-ratelimit-*``.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+
+_PAIRS = (
+    *((f"x-ratelimit-remaining{what}", f"x-ratelimit-reset{what}") for what in ("-requests", "-tokens", "")),
+    ("ratelimit-remaining", "ratelimit-reset"),
+    *(
+        (f"anthropic-ratelimit-{what}-remaining", f"anthropic-ratelimit-{what}-reset")
+        for what in ("requests", "tokens", "input-tokens", "output-tokens")
+    ),
+)
+_LONGEST_TEXT = 64
+_DURATION = re.compile(r"(?:\d+(?:\.\d+)?(?:ms|h|m|s|d))+")
+_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|h|m|s|d)")
+_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_EARLIEST_STAMP = 1e9
+"""Numbers from here on are Unix times, from a thousand times as much on in milliseconds."""
+
+
+def retry_after(headers: Mapping[str, str], now: float) -> float | None:
+    """Seconds until the endpoint wants to be asked again; None if it does not say."""
+    exact = headers.get("retry-after-ms")
+    if exact is not None:
+        seconds = _number(exact)
+        if seconds is not None and seconds >= 0:
+            return seconds / 1000.0
+    value = headers.get("retry-after")
+    return None if value is None else seconds_until(value, now)
+
+
+def exhausted(headers: Mapping[str, str], now: float) -> float | None:
+    """Seconds until more requests are welcome, if the headers say that none (or no token) is left; else None."""
+    longest: float | None = None
+    for remaining, reset in _PAIRS:
+        left = headers.get(remaining)
+        if left is None or _number(left) != 0:
+            continue
+        seconds = seconds_until(headers.get(reset, ""), now)
+        if seconds is not None and (longest is None or seconds > longest):
+            longest = seconds
+    return longest
+
+
+def seconds_until(value: str, now: float) -> float | None:
+    """Read a time: seconds, a Unix time, a duration, or a date of HTTP or ISO 8601. None for anything else.
+
+    Examples
+    --------
+    >>> seconds_until("7", 0.0), seconds_until("1m2.5s", 0.0), seconds_until("20ms", 0.0)
+    (7.0, 62.5, 0.02)
+    >>> seconds_until("1970-01-01T00:00:30Z", 10.0)
+    20.0
+    """
+    value = value.strip()[:_LONGEST_TEXT]
+    seconds = _number(value)
+    if seconds is not None:
+        if seconds >= _EARLIEST_STAMP:
+            seconds = (seconds / 1000.0 if seconds >= 1000 * _EARLIEST_STAMP else seconds) - now
+        return max(0.0, seconds)
+    if _DURATION.fullmatch(value):
+        return sum(float(count) * _SECONDS[unit] for count, unit in _PART.findall(value))
+    date = _date(value)
+    if date is None:
+        return None
+    return max(0.0, (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp() - now)
+
+
+def _number(text: str) -> float | None:
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _date(text: str) -> datetime | None:
+    if not text:
+        return None
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        pass
+    try:
+        return parsedate_to_datetime(text)
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return None

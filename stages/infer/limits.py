@@ -1,0 +1,195 @@
+"""Limits of an endpoint in; for one worker, when the next request may start, out. Pure: the caller brings the time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from stages.infer.aimd import Window
+
+_BURST_SECONDS = 0.1
+"""Unused time that may be caught up with; so short that no minute has noticeably more than its share."""
+_MARGIN = 0.99
+"""Share of a rate that is aimed at, as requests that leave evenly do not arrive evenly."""
+_TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What one worker may do."""
+
+    connections: int
+    """Requests in flight; 0 while the worker has been given nothing."""
+    requests: float | None = None
+    """Requests per second."""
+    tokens: float | None = None
+    """Tokens per second."""
+    phase: float = 0.0
+    """Part of an interval that this worker waits first, in [0, 1), so that the workers take turns."""
+
+
+@dataclass(frozen=True, slots=True)
+class Quota:
+    """Limits of one endpoint, for the whole cluster. None is no limit."""
+
+    connections: int
+    requests_per_minute: float | None = None
+    tokens_per_minute: float | None = None
+
+    def share(self, workers: int, rank: int) -> Share:
+        """The part of one worker out of `workers`: equal ones, at least one connection; nothing while `workers` is 0.
+
+        Where there are fewer connections than workers, the driver bounds the blocks in flight to their number: no
+        more workers than that are at work, and they share the rates.
+        """
+        if workers == 0:
+            return Share(0)
+        whole, rest = divmod(self.connections, workers)
+        own = max(1, whole + (1 if 0 <= rank < rest else 0))
+        parts = 60.0 * min(workers, self.connections) / _MARGIN
+        requests, tokens = self.requests_per_minute, self.tokens_per_minute
+        return Share(
+            own,
+            None if requests is None else requests / parts,
+            None if tokens is None else tokens / parts,
+            (rank % workers) / workers,
+        )
+
+
+def strictest(quotas: Iterable[Quota]) -> Quota:
+    """The limits under which each of `quotas` is kept.
+
+    Examples
+    --------
+    >>> strictest([Quota(8, 100.0), Quota(4, None, 5e4)])
+    Quota(connections=4, requests_per_minute=100.0, tokens_per_minute=50000.0)
+    """
+    every = tuple(quotas)
+    return Quota(
+        min(quota.connections for quota in every),
+        min((q.requests_per_minute for q in every if q.requests_per_minute is not None), default=None),
+        min((q.tokens_per_minute for q in every if q.tokens_per_minute is not None), default=None),
+    )
+
+
+class Bucket:
+    """A token bucket. What costs more than it holds may start when it is full, and is paid off afterwards.
+
+    In any time span T it lets no more through than ``rate * T``, one tenth of a second's worth, and one request.
+
+    Parameters
+    ----------
+    rate
+        Units per second.
+    unit
+        Least that it holds when full, and all that it holds at first: a run does not begin with a burst.
+    now
+        Seconds on any clock, as in all methods.
+    phase
+        Part of that unit which is missing at first.
+    """
+
+    __slots__ = ("_at", "_full", "_level", "_rate", "_unit")
+
+    def __init__(self, rate: float, unit: float, now: float, phase: float = 0.0) -> None:
+        self._rate = rate
+        self._unit = unit
+        self._full = max(unit, rate * _BURST_SECONDS)
+        self._level = unit * (1.0 - phase)
+        self._at = now
+
+    def retune(self, rate: float, now: float) -> None:
+        """Go on at another rate; what was saved or owed stays, as far as there is room for it."""
+        self._fill(now)
+        self._rate = rate
+        self._full = max(self._unit, rate * _BURST_SECONDS)
+        self._level = min(self._level, self._full)
+
+    def wait(self, cost: float, now: float) -> float:
+        """Seconds until something that costs so much may start."""
+        self._fill(now)
+        lack = min(cost, self._full) - self._level
+        return lack / self._rate if lack > _TOLERANCE * self._full else 0.0
+
+    def take(self, cost: float, now: float) -> None:
+        """Pay; a negative cost gives back what was paid too much."""
+        self._fill(now)
+        self._level = min(self._level - cost, self._full)
+
+    def _fill(self, now: float) -> None:
+        if now > self._at:
+            self._level = min(self._full, self._level + (now - self._at) * self._rate)
+            self._at = now
+
+
+class Throttle:
+    """All limits of one endpoint on one worker: connections, rates, overload, and pauses that the endpoint asks for."""
+
+    def __init__(self) -> None:
+        self.window = Window(0)
+        self.in_flight = 0
+        self._requests: Bucket | None = None
+        self._tokens: Bucket | None = None
+        self._paused_until = -math.inf
+        self.timed = False
+        """Whether `wait` depends on the time; if not, only on the requests in flight."""
+
+    def retune(self, share: Share, now: float) -> None:
+        """Take another share; with one of no connections the rates stay as they are, since nothing is sent."""
+        self.window.resize(share.connections)
+        if share.connections:
+            self._requests = _retuned(self._requests, share.requests, 1.0, share.phase, now)
+            self._tokens = _retuned(self._tokens, share.tokens, 0.0, share.phase, now)
+        self._look()
+
+    @property
+    def counts_tokens(self) -> bool:
+        """Whether it matters how many tokens a request takes."""
+        return self._tokens is not None
+
+    def pause(self, seconds: float, now: float) -> None:
+        """Let nothing start for so long."""
+        self._paused_until = max(self._paused_until, now + seconds)
+        self._look()
+
+    def wait(self, tokens: float, now: float) -> float:
+        """Seconds until a request of so many tokens may start; infinite until one in flight ends."""
+        if self.in_flight >= self.window.limit:
+            return math.inf
+        wait = self._paused_until - now
+        if wait <= 0.0:
+            wait, self._paused_until = 0.0, -math.inf
+            self._look()
+        if self._requests is not None:
+            wait = max(wait, self._requests.wait(1.0, now))
+        if self._tokens is not None:
+            wait = max(wait, self._tokens.wait(tokens, now))
+        return wait
+
+    def start(self, tokens: float, now: float) -> None:
+        """Note that a request starts."""
+        self.in_flight += 1
+        if self._requests is not None:
+            self._requests.take(1.0, now)
+        if self._tokens is not None:
+            self._tokens.take(tokens, now)
+
+    def correct(self, tokens: float, now: float) -> None:
+        """Note that a request took so many tokens more than was thought, or less if negative."""
+        if self._tokens is not None:
+            self._tokens.take(tokens, now)
+
+    def _look(self) -> None:
+        self.timed = not (self._requests is self._tokens is None and self._paused_until == -math.inf)
+
+
+def _retuned(
+    bucket: Bucket | None, rate: float | None, unit: float, phase: float, now: float
+) -> Bucket | None:
+    if rate is None:
+        return None
+    if bucket is None:
+        return Bucket(rate, unit, now, phase)
+    bucket.retune(rate, now)
+    return bucket

@@ -1,0 +1,125 @@
+"""One request in, one HTTP exchange, what came of it out. The only module that imports aiohttp."""
+
+from __future__ import annotations
+
+import time
+
+import aiohttp
+from yarl import URL
+
+from stages.infer.endpoint import Endpoint
+from stages.infer.jobs import Job
+from stages.infer.reply import Reply, Verdict, classify
+from stages.record import Record
+
+_SHORTEST_SECRET = 8
+"""Characters of a key below which it is a placeholder ("none", "EMPTY") and may stand in any text."""
+_HEADER_BYTES = 8190
+"""Bound on one header and on the status line; there are 128 headers at most."""
+_CONNECT_SECONDS = 30.0
+
+Connector = aiohttp.TCPConnector
+
+
+def connector(endpoint: Endpoint) -> Connector:
+    """Connections to an endpoint, kept open between requests; how many there are, others decide."""
+    return Connector(limit=0, ssl=endpoint.tls(), keepalive_timeout=60)
+
+
+class Sender:
+    """Sends one model's requests. The connections are the caller's, who closes them.
+
+    Raises
+    ------
+    InferenceError
+        If the endpoint's key is missing, or its address or proxy is none.
+    """
+
+    def __init__(self, endpoint: Endpoint, connections: Connector) -> None:
+        key = endpoint.key()
+        self._limit = endpoint.response_bytes
+        self._proxy = endpoint.proxy()
+        self._secret = key.encode() if key is not None and len(key) >= _SHORTEST_SECRET else None
+        self._session = _session(endpoint, key, connections)
+        self._url = URL(endpoint.url)
+
+    async def close(self) -> None:
+        """Close the session, but no connection."""
+        await self._session.close()
+
+    async def send(self, job: Job) -> tuple[Reply, bytes | None]:
+        """Send once; the record is there only if the reply is final."""
+        start = time.perf_counter()
+        try:
+            async with self._session.post(
+                self._url, data=job.body, headers=job.headers, proxy=self._proxy, allow_redirects=False
+            ) as response:
+                body = await _read(response, self._limit)
+                status, headers = response.status, response.headers
+        except Exception as error:  # noqa: BLE001 - whatever fails on the way is a transport error with a name
+            return _transport_reply(error), None
+        latency = time.perf_counter() - start
+        if body is None:
+            detail = f"the response is larger than {self._limit} bytes"
+            return Reply(Verdict.FAILED, "too large", detail), None
+        if self._secret is not None and self._secret in body:
+            body = body.replace(self._secret, b"[key]")  # some servers repeat the key that they refuse
+        reply = classify(status, headers, body, time.time())
+        if reply.verdict is not Verdict.FINAL:
+            return reply, None
+        return reply, Record(status, latency, body).encode()
+
+
+def _session(endpoint: Endpoint, key: str | None, connections: Connector) -> aiohttp.ClientSession:
+    headers = {"content-type": "application/json", "user-agent": "evalcube"}
+    headers |= {name.lower(): value for name, value in endpoint.headers.items()}
+    if key is not None:
+        headers["authorization"] = f"Bearer {key}"
+    timeout = aiohttp.ClientTimeout(
+        total=endpoint.timeout, sock_connect=min(_CONNECT_SECONDS, endpoint.timeout)
+    )
+    return aiohttp.ClientSession(
+        connector=connections,
+        connector_owner=False,
+        timeout=timeout,
+        headers=headers,
+        cookie_jar=aiohttp.DummyCookieJar(),
+        max_line_size=_HEADER_BYTES,
+        max_field_size=_HEADER_BYTES,
+    )
+
+
+async def _read(response: aiohttp.ClientResponse, limit: int) -> bytes | None:
+    """The whole body, or None if it is larger than `limit` bytes, decompressed."""
+    length = response.content_length
+    if length is not None and length <= limit and "Content-Encoding" not in response.headers:
+        return await response.read()
+    parts, size = [], 0
+    async for part in response.content.iter_any():
+        size += len(part)
+        if size > limit:
+            response.close()
+            return None
+        parts.append(part)
+    return b"".join(parts)
+
+
+def _transport_reply(error: BaseException) -> Reply:
+    """A name for what happened on the way. Never the error's own text: it may hold headers, and so the key."""
+    if isinstance(error, aiohttp.ClientConnectorDNSError):
+        return Reply(Verdict.RETRY, "dns", "the endpoint's host name could not be resolved")
+    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        return Reply(Verdict.FATAL, "tls", "the endpoint's TLS certificate was not accepted")
+    if isinstance(error, aiohttp.ClientSSLError):
+        return Reply(Verdict.RETRY, "tls", "no TLS connection to the endpoint")
+    if isinstance(error, (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)):
+        return Reply(Verdict.RETRY, "connect", "no connection to the endpoint")
+    if isinstance(error, TimeoutError):
+        return Reply(Verdict.RETRY, "timeout", "no whole reply within the timeout")
+    if isinstance(error, (aiohttp.ClientPayloadError, aiohttp.ClientResponseError)):
+        return Reply(Verdict.RETRY, "cut reply", "the reply ended early or was no valid HTTP")
+    if isinstance(error, (aiohttp.InvalidURL, aiohttp.NonHttpUrlClientError)):
+        return Reply(Verdict.FATAL, "address", "the endpoint's address is no valid URL")
+    if isinstance(error, (aiohttp.ClientError, OSError)):
+        return Reply(Verdict.RETRY, "reset", "the connection broke before a whole reply")
+    return Reply(Verdict.FAILED, "client", f"unexpected {type(error).__name__}")

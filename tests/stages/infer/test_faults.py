@@ -1,0 +1,297 @@
+"""How each fault of an endpoint ends, against a real simulator. The table here is the one in docs/endpoints.md."""
+
+import ast
+import re
+import socket
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from deploy.simulator.faults import KINDS
+from deploy.simulator.truth import HEADER, Truth, encode
+from stages.infer import reply, retry, wire
+from stages.infer.client import Engine
+from stages.infer.endpoint import Endpoint
+from stages.infer.jobs import Job
+from stages.outcome import Status
+from stages.process.outcome import judge_trial
+from stages.process.reading import read_reply
+from stages.record import Record
+from tests.stages.infer.conftest import kinds
+from tests.stages.infer.echo import GOOD, Echo, http
+
+DOC = Path(__file__).parents[3] / "docs" / "endpoints.md"
+ERROR = "transport error"
+CONTEXT = '{"error": {"type": "exceed_context_size_error", "code": 400}}'
+FILTER = '{"error": {"code": "content_filter"}}'
+UNPAID = '{"error": {"code": "insufficient_quota"}}'
+
+
+def status(code, **more):
+    return {"kind": "status", "status": code, **more}
+
+
+# What happens: rule of the simulator, tried again, end, cause
+FAULTS = {
+    "HTTP 400": (status(400), False, ERROR, "http 400"),
+    "HTTP 400, the prompt does not fit the context": (
+        status(400, body=CONTEXT),
+        False,
+        "truncated",
+        "context",
+    ),
+    "HTTP 400, a content filter refuses the prompt": (status(400, body=FILTER), False, "refused", "filter"),
+    "HTTP 401": (status(401), False, f"{ERROR}, the endpoint is given up", "http 401"),
+    "HTTP 402": (status(402), False, f"{ERROR}, the endpoint is given up", "http 402"),
+    "HTTP 403": (status(403), False, f"{ERROR}, the model is given up", "http 403"),
+    "HTTP 404": (status(404), False, f"{ERROR}, the model is given up", "http 404"),
+    "HTTP 405": (status(405), False, f"{ERROR}, the model is given up", "http 405"),
+    "HTTP 408": (status(408), True, ERROR, "http 408"),
+    "HTTP 409": (status(409), True, ERROR, "http 409"),
+    "HTTP 413": (status(413), False, ERROR, "http 413"),
+    "HTTP 418, or any other from 400 to 499": (status(418), False, ERROR, "http 418"),
+    "HTTP 422": (status(422), False, ERROR, "http 422"),
+    "HTTP 425": (status(425), True, ERROR, "http 425"),
+    "HTTP 429": (status(429), True, ERROR, "http 429"),
+    "HTTP 429 with `Retry-After` in seconds": (status(429, retry_after="0"), True, ERROR, "http 429"),
+    "HTTP 429 with `Retry-After` as a date": (status(429, retry_after="date+0"), True, ERROR, "http 429"),
+    "HTTP 429, the account has no money left": (
+        status(429, body=UNPAID),
+        False,
+        f"{ERROR}, the endpoint is given up",
+        "http 429",
+    ),
+    "HTTP 500": (status(500), True, ERROR, "http 500"),
+    "HTTP 500 with a text": (status(500, body="oh no"), True, ERROR, "http 500"),
+    "HTTP 502": (status(502, body="<html>Bad Gateway</html>"), True, ERROR, "http 502"),
+    "HTTP 503": (status(503), True, ERROR, "http 503"),
+    "HTTP 504": (status(504), True, ERROR, "http 504"),
+    **{f"HTTP {code}": (status(code), True, ERROR, f"http {code}") for code in (520, 521, 522, 523, 524)},
+    "HTTP 529": (status(529), True, ERROR, "http 529"),
+    "HTTP 501, or any other from 500 to 599": (status(501), False, ERROR, "http 501"),
+    "a redirect, also one to itself": (
+        {"kind": "redirect_loop"},
+        False,
+        f"{ERROR}, the endpoint is given up",
+        "redirect",
+    ),
+    "the connection is reset before the reply": ({"kind": "reset"}, True, ERROR, "reset"),
+    "the connection is reset amid the headers": ({"kind": "reset_head"}, True, ERROR, "reset"),
+    "the connection is reset amid the body": ({"kind": "reset_body"}, True, ERROR, "cut reply"),
+    "the body is shorter than its content-length": ({"kind": "cut_body"}, True, ERROR, "cut reply"),
+    "the JSON is cut, and content-length fits it": ({"kind": "bad_json"}, True, ERROR, "invalid json"),
+    "no reply ever comes": ({"kind": "hang"}, True, ERROR, "timeout"),
+    "the reply drips in too slowly": ({"kind": "drip", "seconds": 0.05}, True, ERROR, "timeout"),
+    "the reply drips in, but in time": ({"kind": "drip", "seconds": 0.001}, False, "answer", ""),
+    "an HTML page with status 200": ({"kind": "wrong_type"}, True, ERROR, "invalid json"),
+    "valid JSON of the wrong shape": ({"kind": "wrong_shape"}, True, ERROR, "wrong shape"),
+    "no choices": ({"kind": "empty_choices"}, True, ERROR, "no choices"),
+    "the content is null": ({"kind": "null_content"}, False, "answer that cannot be read", ""),
+    "the content is a list of parts": ({"kind": "parts_content"}, False, "answer", ""),
+    "usage is missing": ({"kind": "missing_usage"}, False, "answer", ""),
+    "NaN among the numbers": ({"kind": "nan"}, False, "answer", ""),
+    "the same choice twice": ({"kind": "duplicate"}, False, "answer", ""),
+    "tool calls that nobody asked for": ({"kind": "tool_calls"}, False, "answer that cannot be read", ""),
+    "another model's name in the reply": ({"kind": "wrong_model"}, False, "answer", ""),
+    "100 MB of body": ({"kind": "huge", "megabytes": 100}, False, ERROR, "too large"),
+    "a small body that unpacks to 100 MB": (
+        {"kind": "gzip_bomb", "megabytes": 100},
+        False,
+        ERROR,
+        "too large",
+    ),
+}
+
+STATUS = {
+    "answer": Status.CORRECT,
+    "answer that cannot be read": Status.INVALID,
+    "truncated": Status.TRUNCATED,
+    "refused": Status.REFUSED,
+}
+"""As graded where the right answer was sent."""
+
+# The same without a simulator that could cause it: what happens, tried again, end, cause
+ELSEWHERE = {
+    "nobody listens at the address": (True, f"{ERROR}, the endpoint is given up", "connect"),
+    "the host has no address": (True, f"{ERROR}, the endpoint is given up", "dns"),
+    "TLS fails": (True, f"{ERROR}, the endpoint is given up", "tls"),
+    "the certificate is not accepted": (False, f"{ERROR}, the endpoint is given up", "tls"),
+    "the address is no HTTP address": (False, f"{ERROR}, the endpoint is given up", "address"),
+    "the finish reason is `error` or `abort`": (True, ERROR, "broken off"),
+    "headers that are no HTTP, or too large": (True, ERROR, "cut reply"),
+    "a mistake in evalcube itself": (False, ERROR, "client"),
+}
+
+
+@pytest.mark.parametrize("case", FAULTS)
+def test_run__fault(engine_for, remote, store, jobs, case):
+    rule, again, end, cause = FAULTS[case]
+    attempts = 3 if again else 1
+    remote.faults(rule)
+    engine = engine_for(timeout=0.25 if cause == "timeout" else 5.0)
+
+    (result,) = engine.run("m", [with_truth(job) for job in jobs(1, ability=40.0, tokens=2, growth=0.0)])
+
+    assert (result.cause, result.attempts) == (cause, attempts)
+    assert remote.stats()["requests"] == attempts == engine.stats.sent
+    assert sum(engine.stats.retries.values()) == attempts - 1
+    if end.startswith(ERROR):
+        assert result.kind == "failed"
+        assert engine.stats.failures == {cause: 1}
+        assert not store.records
+        assert (remaining(engine, remote, jobs) == 0) == ("given up" in end)
+    else:
+        assert result.kind == "stored"
+        (record,) = store.records.values()
+        assert graded(record) is STATUS[end]
+
+
+def with_truth(job):
+    return Job(job.digest, job.body, {HEADER: encode(Truth("7"))})
+
+
+def graded(record):
+    parse = re.compile(r"Answer: (\d+)").search
+    return judge_trial(
+        read_reply(Record.decode(record)),
+        0.0,
+        lambda text: None if (found := parse(text)) is None else found[1],
+        lambda answer: answer == "7",
+    ).status
+
+
+def remaining(engine, remote, jobs):
+    """Requests that the endpoint gets of another job, now without faults."""
+    remote.faults()
+    before = remote.stats()["requests"]
+    engine.run("m", jobs(1, label="later"))
+    return remote.stats()["requests"] - before
+
+
+def test_faults__all_kinds_are_tried_here():
+    assert {rule["kind"] for rule, *_ in FAULTS.values()} == set(KINDS)
+
+
+def test_document__has_a_row_for_each_fault():
+    text = DOC.read_text(encoding="utf-8")
+    rows = {case: entry[-3:] for case, entry in {**FAULTS, **ELSEWHERE}.items()}
+
+    missing = [row for row in (doc_row(case, *entry) for case, entry in rows.items()) if row not in text]
+    assert not missing, "\n".join(missing)
+
+
+def doc_row(case, again, end, cause):
+    return f"| {case} | {'yes' if again else 'no'} | {end} | {f'`{cause}`' if cause else ''} |"
+
+
+def test_document__names_every_cause_in_the_code():
+    text = DOC.read_text(encoding="utf-8")
+    causes = named_causes()
+
+    assert {"timeout", "invalid json", "too large", "dns", "context"} <= causes
+    assert {cause for cause in causes if f"`{cause}`" not in text} == set()
+
+
+def named_causes():
+    """First texts of all replies that the code makes, and all statuses that it tells apart."""
+    found = set()
+    for module in (reply, wire):
+        for node in ast.walk(ast.parse(Path(module.__file__).read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Reply" and len(node.args) > 1:
+                found |= {node.args[1].value} if isinstance(node.args[1], ast.Constant) else set()
+    codes = reply._RETRY_STATUS | reply._FATAL_STATUS | reply._REFUSING_STATUS
+    return found | retry._OVERLOAD | {f"http {code}" for code in codes}
+
+
+def test_run__a_model_that_is_not_there_leaves_the_others_alone(remote, store, jobs):
+    endpoints = {name: Endpoint(name, remote.base_url, connections=1) for name in ("gone", "m")}
+    engine = Engine(endpoints, store)
+    remote.faults(status(404, model="gone"))
+    try:
+        gone = engine.run("gone", jobs(1000, name="gone"))
+        there = engine.run("m", jobs(20))
+    finally:
+        engine.close()
+
+    assert {(result.kind, result.cause, result.detail) for result in gone} == {
+        ("failed", "http 404", "a simulated fault")
+    }
+    assert remote.stats()["models"] == {"gone": 1, "m": 20}
+    assert kinds(there) == ["stored"] * 20
+
+
+def test_run__a_key_that_is_wrong_ends_all_models_at_the_endpoint(remote, store, jobs):
+    endpoints = {name: Endpoint(name, remote.base_url, connections=1) for name in ("a", "b")}
+    engine = Engine(endpoints, store)
+    remote.faults(status(401))
+    try:
+        first = engine.run("a", jobs(500, name="a"))
+        second = engine.run("b", jobs(500, name="b"))
+    finally:
+        engine.close()
+
+    assert remote.stats()["requests"] == 1
+    assert {result.cause for result in first + second} == {"http 401"}
+
+
+@pytest.fixture
+def start():
+    """Starts a simulator at a port of the caller's choosing; all are killed in the end."""
+    with ExitStack() as stack:
+
+        def begin(port):
+            command = [sys.executable, "-m", "deploy.simulator", "--port", str(port)]
+            process = stack.enter_context(
+                subprocess.Popen(command, stdout=subprocess.PIPE, cwd=DOC.parents[1])
+            )
+            stack.callback(process.kill)
+            assert process.stdout.readline().startswith(b"listening")
+            return process
+
+        yield begin
+
+
+def test_run__a_simulator_that_restarts_costs_retries_only(store, jobs, wait_until, start):
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    endpoint = Endpoint("m", f"http://127.0.0.1:{port}/v1", connections=8, retries=9, backoff_base=0.1)
+    process = start(port)
+    engine = Engine({"m": endpoint}, store)
+    with ThreadPoolExecutor(1) as pool:
+        block = pool.submit(engine.run, "m", jobs(200, latency=0.03))
+        wait_until(lambda: len(store.records) > 30)
+        process.kill()
+        process.wait()
+        start(port)
+        results = block.result(30)
+    engine.close()
+
+    assert kinds(results) == ["stored"] * 200
+    assert sum(engine.stats.retries.values()) > 0
+    assert set(engine.stats.retries) <= {"connect", "reset", "cut reply"}
+
+
+ANSWERS = {
+    "a header without end": (b"HTTP/1.1 200 OK\r\nx: " + b"y" * 100_000 + b"\r\n\r\n", "cut reply"),
+    "headers without end": (
+        b"HTTP/1.1 200 OK\r\n" + b"".join(b"x-%d: y\r\n" % i for i in range(5000)) + b"\r\n",
+        "cut reply",
+    ),
+    "no HTTP": (b"220 mail.example.com ESMTP\r\n\r\n", "cut reply"),
+    "finish reason error": (http(GOOD.replace(b'"stop"', b'"error"')), "broken off"),
+}
+
+
+@pytest.mark.parametrize("case", ANSWERS)
+def test_run__answer_of_another_server(store, jobs, case):
+    answer, cause = ANSWERS[case]
+    with Echo(lambda _: answer) as echo:
+        engine = Engine({"m": Endpoint("m", echo.base_url, retries=1, backoff_base=0.01, timeout=2.0)}, store)
+        (result,) = engine.run("m", jobs(1))
+        engine.close()
+
+    assert (result.kind, result.cause, result.attempts) == ("failed", cause, 2)

@@ -1,0 +1,246 @@
+"""Limits of an endpoint that a real simulator enforces: never exceeded, and used."""
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from stages.infer.client import Engine
+from stages.infer.endpoint import Endpoint
+from stages.infer.jobs import Slowdown
+from tests.stages.infer.conftest import kinds
+
+WINDOW = 4.0
+"""Seconds over which the simulator counts: short, so that a test need not last minutes."""
+OVER = 1.02
+"""From here on the simulator refuses, and counts it."""
+USED = 0.95
+
+
+def run_all(engines, batches):
+    """Run one batch in each engine at once; all results, and the seconds that it took."""
+    start = time.monotonic()
+    with ThreadPoolExecutor(len(engines)) as pool:
+        blocks = list(pool.map(lambda pair: pair[0].run("m", pair[1]), zip(engines, batches, strict=True)))
+    return [result for block in blocks for result in block], time.monotonic() - start
+
+
+def measured(attempt):
+    """What an attempt returns, the second one's if the first did not use enough: the machine may have stalled."""
+    used = attempt()
+    return used if used >= USED else attempt()
+
+
+def test_requests_per_minute__are_kept_and_used(engine_for, remote, jobs):
+    per_second = 200
+
+    def attempt():
+        remote.limits(rpm=OVER * 60 * per_second, window=WINDOW)
+        remote.reset()
+        engine = engine_for(connections=32, requests_per_minute=60 * per_second)
+        results, seconds = run_all(
+            [engine], [jobs(5 * per_second, label=str(time.monotonic()), latency=0.01)]
+        )
+        assert kinds(results) == ["stored"] * 5 * per_second
+        assert set(remote.stats()["limits"]["over"].values()) == {0}
+        return remote.stats()["requests"] / seconds / per_second
+
+    assert measured(attempt) >= USED
+
+
+def test_tokens_per_minute__are_kept_and_used(engine_for, remote, jobs):
+    per_second = 20_000
+
+    def attempt():
+        remote.limits(tpm=OVER * 60 * per_second, window=WINDOW)
+        remote.reset()
+        engine = engine_for(connections=32, tokens_per_minute=60 * per_second)
+        batch = jobs(1750, label=str(time.monotonic()), latency=0.01, tokens=48, limit=4000)
+        results, seconds = run_all([engine], [batch])
+        assert kinds(results) == ["stored"] * len(batch)
+        tokens = sum(result.prompt_tokens + result.completion_tokens for result in results)
+        assert set(remote.stats()["limits"]["over"].values()) == {0}
+        return tokens / seconds / per_second
+
+    assert measured(attempt) >= USED
+
+
+def test_requests_per_minute__are_shared_by_workers_that_come_late(store, remote, jobs):
+    per_second = 200
+
+    def attempt():
+        remote.limits(rpm=OVER * 60 * per_second, window=WINDOW)
+        remote.reset()
+        endpoint = Endpoint("m", remote.base_url, connections=32, requests_per_minute=60 * per_second)
+        first, second = Engine({"m": endpoint}, store), Engine({"m": endpoint}, store, workers=0)
+        label = str(time.monotonic())
+        with ThreadPoolExecutor(1) as pool:
+            running = pool.submit(
+                run_all,
+                [first, second],
+                [jobs(620, label + "a", latency=0.01), jobs(380, label + "b", latency=0.01)],
+            )
+            time.sleep(1.2)
+            first.share_out(2, 0)
+            second.share_out(2, 1)
+            results, seconds = running.result()
+        first.close()
+        second.close()
+        assert kinds(results) == ["stored"] * 1000
+        assert set(remote.stats()["limits"]["over"].values()) == {0}
+        return 1000 / seconds / per_second
+
+    assert measured(attempt) >= USED
+
+
+def test_connections__that_an_endpoint_refuses_are_given_up_and_tried_again(engine_for, remote, jobs):
+    remote.limits(connections=4)
+
+    engine = engine_for(connections=32, retries=8, backoff_base=0.05)
+    results = engine.run("m", jobs(600, latency=0.01))
+
+    assert kinds(results) == ["stored"] * 600
+    assert remote.stats()["limits"]["over"]["connections"] <= 0.35 * 600
+    assert engine.stats.failures == {}
+
+
+@pytest.mark.parametrize("style", ["openai", "anthropic", "none"])
+def test_headers__of_a_limit_that_was_not_declared_are_heeded(engine_for, remote, jobs, style):
+    remote.limits(rpm=6000, window=0.5, style=style)
+
+    engine = engine_for(connections=8, retries=8, backoff_base=0.05)
+    results = engine.run("m", jobs(150, latency=0.005))
+
+    stats = remote.stats()
+    assert kinds(results) == ["stored"] * 150
+    assert stats["limits"]["over"]["rpm"] <= 30
+
+
+def test_retry_after__holds_back_all_requests(engine_for, remote, jobs):
+    remote.faults({"kind": "status", "status": 429, "retry_after": "0.6", "times": 1})
+    engine = engine_for(connections=4)
+    start = time.monotonic()
+
+    with ThreadPoolExecutor(2) as pool:
+        refused = pool.submit(engine.run, "m", jobs(1, label="refused"))
+        remote.wait_for(requests=1)
+        time.sleep(0.1)
+        others = engine.run("m", jobs(4, label="others"))
+
+    assert time.monotonic() - start >= 0.6
+    assert kinds(others) == ["stored"] * 4
+    assert refused.result()[0].attempts == 2
+
+
+def test_slow_down__holds_back_what_another_engine_was_told(engine_for, remote, jobs):
+    first, second = engine_for(connections=8), engine_for(connections=8, backoff_base=0.05)
+    second.run("m", jobs(1, label="warm"))
+    remote.faults({"kind": "status", "status": 503, "retry_after": "0.8", "times": 1})
+
+    assert first.run("m", jobs(1, label="told"))[0].attempts == 2
+    remote.faults({"kind": "status", "status": 503, "retry_after": "0.8", "times": 1})
+    with ThreadPoolExecutor(1) as pool:
+        refused = pool.submit(first.run, "m", jobs(1, label="told again"))
+        remote.wait_for(requests=4)
+        time.sleep(0.1)
+        (told,) = first.slowdowns()
+        start = time.monotonic()
+        second.slow_down(told)
+        results = second.run("m", jobs(8, label="others"))
+
+    assert (told.model, told.overload, first.slowdowns()) == ("m", True, [])
+    assert 0.4 < told.pause <= 0.8
+    assert time.monotonic() - start >= 0.9 * told.pause
+    assert kinds([*results, *refused.result()]) == ["stored"] * 9
+
+
+def test_slow_down__makes_requests_fewer_but_not_again_for_the_same_overload(engine_for, remote, jobs):
+    engine = engine_for(connections=16)
+    engine.run("m", jobs(1, label="warm"))
+
+    for _ in range(3):
+        engine.slow_down(Slowdown("m", overload=True, pause=0.0))
+    remote.reset()
+    engine.run("m", jobs(16, label="few", latency=0.3))
+
+    assert remote.stats()["most_in_flight"] == 8
+    remote.reset()
+    engine.run("m", jobs(300, label="many", latency=0.01))
+    assert remote.stats()["most_in_flight"] == 16
+    assert engine.slowdowns() == []  # others know already
+
+
+@pytest.mark.parametrize("settings", [{"requests_per_minute": 6.0}, {"tokens_per_minute": 60.0}])
+def test_drain__does_not_wait_for_a_limit(engine_for, remote, jobs, settings):
+    engine = engine_for(connections=4, **settings)
+
+    with ThreadPoolExecutor(1) as pool:
+        block = pool.submit(engine.run, "m", jobs(10))
+        remote.wait_for(finished=1)
+        time.sleep(0.1)
+        engine.drain()
+        results = block.result(5)
+
+    assert sorted(kinds(results)) == ["skipped"] * 9 + ["stored"]
+    assert remote.stats()["requests"] == 1
+
+
+def test_close__does_not_wait_for_a_limit(engine_for, remote, jobs):
+    engine = engine_for(connections=4, requests_per_minute=6.0)
+
+    with ThreadPoolExecutor(1) as pool:
+        block = pool.submit(engine.run, "m", jobs(10))
+        remote.wait_for(finished=1)
+        engine.close()
+        assert sorted(kinds(block.result(5))) == ["skipped"] * 9 + ["stored"]
+
+
+def test_run__a_model_that_is_given_up_leaves_no_one_waiting_for_a_limit(remote, store, jobs):
+    endpoints = {
+        name: Endpoint(name, remote.base_url, connections=4, requests_per_minute=6.0)
+        for name in ("gone", "m")
+    }
+    engine = Engine(endpoints, store)
+    remote.faults({"kind": "status", "status": 404, "model": "gone"})
+    start = time.monotonic()
+    try:
+        results = engine.run("gone", jobs(10, name="gone"))
+    finally:
+        engine.close()
+
+    assert {result.cause for result in results} == {"http 404"}
+    assert time.monotonic() - start < 5
+    assert remote.stats()["requests"] == 1
+
+
+def test_models__at_one_address_share_their_connections(remote, store, jobs):
+    endpoints = {
+        "a": Endpoint("a", remote.base_url, connections=3),
+        "b": Endpoint("b", remote.base_url + "/", connections=8),
+    }
+    engine = Engine(endpoints, store)
+    with ThreadPoolExecutor(2) as pool:
+        blocks = [
+            pool.submit(engine.run, name, jobs(30, name=name, label=name, latency=0.02)) for name in endpoints
+        ]
+        assert [kinds(block.result()) for block in blocks] == [["stored"] * 30] * 2
+    engine.close()
+
+    assert remote.stats()["most_in_flight"] == 3
+
+
+def test_models__one_that_takes_long_leaves_room_for_another(remote, store, jobs):
+    endpoints = {name: Endpoint(name, remote.base_url, connections=4) for name in ("slow", "quick")}
+    engine = Engine(endpoints, store)
+    with ThreadPoolExecutor(2) as pool:
+        slow = pool.submit(engine.run, "slow", jobs(12, name="slow", label="s", latency=1.0))
+        remote.wait_for(in_flight=4)
+        start = time.monotonic()
+        quick = engine.run("quick", jobs(100, name="quick", label="q"))
+        seconds = time.monotonic() - start
+        assert not slow.done()
+        slow.result()
+    engine.close()
+
+    assert kinds(quick) == ["stored"] * 100
+    assert seconds < 2.0
