@@ -101,7 +101,9 @@ class Driver:
         self._analyzing: Future | None = None
         self._analyzed_at = time.monotonic()
         self._serials = serials or itertools.count()
-        self._suspects = Suspects(ledger.path.parent / FOLDER, self._chain, self._give_up, self._when_done)
+        folder = ledger.path.parent / FOLDER
+        self._suspects = Suspects(folder, self._chain, self._give_up, self._when_done, self._quiet)
+        self._flying = 0
         self._deaths = 0
         self._halted_at = -math.inf
         self.stopped = False
@@ -191,7 +193,8 @@ class Driver:
 
     def _top_up(self) -> None:
         """Submit blocks, one of each evaluation in turn, until every evaluation has its depth in flight."""
-        hungry = deque(lane for lane in self._lanes if lane.budget.has_room)
+        self._suspects.go_on()
+        hungry = deque(lane for lane in self._lanes if lane.budget.has_room and not self._suspects.want_quiet)
         while hungry:
             lane = hungry.popleft()
             room = all(budget.has_room for budget in (lane.budget, *self._judging))
@@ -217,6 +220,9 @@ class Driver:
             delivery = submit("infer", dag.judge, delivery, priority=5)
         return submit("process", dag.process, delivery, priority=10)
 
+    def _quiet(self) -> bool:
+        return not self._flying and not any(mark.status == "pending" for mark in self._marks)
+
     def _give_up(self, block: Block) -> Future:
         return self._submit("process", dag.give_up, self._context.run, block, priority=10)
 
@@ -225,6 +231,7 @@ class Driver:
         for one in budgets:
             one.in_flight += 1
         region.open_blocks += 1
+        self._flying += 1
 
         def settle(results: list[tuple[Block, Future]]) -> None:
             for one in budgets:
@@ -236,6 +243,7 @@ class Driver:
             region.graded += results
 
         def done(future: Future) -> None:
+            self._flying -= 1
             if is_killed(future):
                 self._suspects.add(block, settle)
             else:

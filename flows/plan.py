@@ -248,12 +248,7 @@ class Plan:
     ) -> Plan:
         """Build the plan of a cube from its attributes.
 
-        Parameters
-        ----------
-        trials, repeats
-            Of the cube.
-        files
-            Paths by SHA-256 of data files that lie somewhere else now.
+        `files` has the paths, by SHA-256, of data files that lie somewhere else now.
 
         Raises
         ------
@@ -396,14 +391,8 @@ def _task_from_spec(spec: TaskSpec, seed: int, index: int, files: Mapping[str, s
     cells = []
     for number, point in enumerate(spec.points):
         try:
-            params = task.Params.model_validate(_found(point.params, files))
+            params = task.Params.model_validate(point.placed(files))
         except ValidationError as error:
             raise damaged(error, "tasks", index, "points", number, "params") from None
         cells.append(PlannedCell(Cell(task, params, seed), tuple(point.tiers)))
     return TaskPlan(spec.label, task, tuple(cells), spec.assertions, spec.rubric)
-
-
-def _found(params: Mapping[str, Any], files: Mapping[str, str]) -> Mapping[str, Any]:
-    """A point's params with the place where its data file lies now."""
-    moved = files.get(str(params.get("sha256", "")))
-    return params if moved is None or "file" not in params else {**params, "file": moved}

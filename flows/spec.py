@@ -63,6 +63,11 @@ class PointSpec(_Part):
     params: dict[str, Any]
     tiers: list[str]
 
+    def placed(self, files: Mapping[str, str]) -> dict[str, Any]:
+        """The params with the path of their data file as it is in `files`, by SHA-256."""
+        moved = files.get(str(self.params.get("sha256", "")))
+        return self.params if moved is None or "file" not in self.params else {**self.params, "file": moved}
+
 
 class TaskSpec(_Part):
     """A place on the task axis."""

@@ -3,7 +3,8 @@
 A worker that dies takes all its tasks along, and Dask cannot tell which one was to blame. So a block that saw several
 workers die is asked again, one block at a time: each of its tasks leaves a mark where all workers see it, and takes it
 away when it ends. A task that finds its own mark does not run, since whoever left it is dead; the block is cut into
-parts, and a single trial that killed twice is given up as a transport error. Everybody else's trials are done as usual.
+parts, and a single trial that killed twice, the second time with no other trial under way, is given up as a transport
+error. Everybody else's trials are done as usual.
 """
 
 from __future__ import annotations
@@ -95,6 +96,11 @@ class _Part:
     block: Block
     deaths: int = 0
 
+    @property
+    def alone(self) -> bool:
+        """Whether it has to run alone, so that it cannot be blamed for another's death."""
+        return self.deaths == _PROOF - 1
+
 
 class Suspects:
     """Takes suspect blocks apart, one part at a time.
@@ -109,6 +115,8 @@ class Suspects:
         Submits what records the trials of a block as transport errors.
     when_done
         Has a handler called, later and in the driver's thread, when a future is done.
+    quiet
+        Tells whether nothing else is under way that makes or grades trials.
     """
 
     def __init__(
@@ -117,11 +125,13 @@ class Suspects:
         submit: Callable[[Block, str], Future],
         give_up: Callable[[Block], Future],
         when_done: Callable[[Future, Callable[[Future], None]], None],
+        quiet: Callable[[], bool],
     ) -> None:
         self._folder = folder
         self._submit = submit
         self._give_up = give_up
         self._when_done = when_done
+        self._quiet = quiet
         self._waiting: deque[_Part] = deque()
         self._busy = False
         self._numbers = itertools.count(_FIRST_INDEX)
@@ -130,7 +140,12 @@ class Suspects:
         """Take a block apart; `settle` gets what is known of its trials in the end, or the task that failed."""
         suspect = _Suspect(settle)
         self._waiting.append(_Part(suspect, self._renumbered(block)))
-        self._next()
+        self.go_on()
+
+    @property
+    def want_quiet(self) -> bool:
+        """Whether all that is left to try has to run alone."""
+        return bool(self._waiting) and all(part.alone for part in self._waiting)
 
     def close(self) -> None:
         """Remove the marks, those of runs that were killed too."""
@@ -140,10 +155,13 @@ class Suspects:
     def _renumbered(self, block: Block) -> Block:
         return replace(block, index=next(self._numbers))
 
-    def _next(self) -> None:
-        if self._busy or not self._waiting:
+    def go_on(self) -> None:
+        """Try the next part, if none is being tried and one may be."""
+        quiet = self._quiet()
+        part = next((part for part in self._waiting if quiet or not part.alone), None)
+        if self._busy or part is None:
             return
-        part = self._waiting.popleft()
+        self._waiting.remove(part)
         self._busy = True
         if part.deaths >= _PROOF:
             future = self._give_up(part.block)
@@ -168,4 +186,4 @@ class Suspects:
             pieces = np.array_split(part.block.positions, count)
             blocks = [self._renumbered(replace(part.block, positions=piece)) for piece in pieces]
             self._waiting.extendleft(_Part(suspect, block) for block in reversed(blocks))
-        self._next()
+        self.go_on()

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-import time
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -36,8 +35,6 @@ from storage.cube import Cube
 
 _KEPT_TRIALS = 20_000
 _REPORT_MS = 500
-_SETTLING_SECONDS = 1.5
-"""A nanny gives a worker up for good that dies before the nanny knows that it started: none takes a task before."""
 
 
 @dataclass(frozen=True)
@@ -231,16 +228,12 @@ class SweepPlugin(WorkerPlugin):
         self.label = ""
         """Names this worker process in reports."""
         self._timer: Any = None
-        self.settled_at = 0.0
-        """Monotonic time from which tasks may run."""
 
     def setup(self, worker: Worker) -> None:
         """Open the workspace and report its traffic twice a second."""
         from tornado.ioloop import PeriodicCallback
 
         self.workspace = Workspace(self.context)
-        if not worker.periodic_callbacks["heartbeat"].is_running():  # it joins just now
-            self.settled_at = time.monotonic() + _SETTLING_SECONDS
         self.label = f"{worker.address}/{os.getpid()}"
 
         def report() -> None:
@@ -265,8 +258,7 @@ class SweepPlugin(WorkerPlugin):
 
     def __getstate__(self) -> dict[str, Any]:
         """Travel without the workspace: it belongs to one process."""
-        fresh = {"workspace": None, "label": "", "_timer": None, "settled_at": 0.0}
-        return {"name": self.name, "context": self.context, **fresh}
+        return {"name": self.name, "context": self.context, "workspace": None, "label": "", "_timer": None}
 
 
 def plugin_name(run: str) -> str:
@@ -279,5 +271,4 @@ def workspace(run: str) -> Workspace:
     plugin = get_worker().plugins[plugin_name(run)]
     if not isinstance(plugin, SweepPlugin) or plugin.workspace is None:
         raise RuntimeError(f"the plugin of run {run} is not set up on this worker")
-    time.sleep(max(0.0, plugin.settled_at - time.monotonic()))
     return plugin.workspace

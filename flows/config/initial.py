@@ -33,7 +33,7 @@ models:
   #   model: my-model-2026-01       # sent as "model"; default: the name
   #   key_env: EXAMPLE_API_KEY      # NAME of an environment variable; never put the key itself here
   #   limits: {connections: 16, timeout: 120, retries: 5}   # requests at once; seconds; further tries
-  #           requests_per_minute and tokens_per_minute, too: for all models at one address, over all workers
+  #   # limits also: requests_per_minute, tokens_per_minute
   #   prices: {prompt: 0.15, completion: 0.60}              # USD per million tokens, for the report
   #   facets: {family: mine, size: 7}
 

@@ -117,6 +117,10 @@ class Task(ABC):
         """
         return params
 
+    def has_reference(self, params: TaskParams) -> bool:  # noqa: ARG002
+        """Whether there are right answers; else trials are there for assertions and judges only."""
+        return True
+
     def size(self, params: TaskParams) -> int | None:  # noqa: ARG002
         """Number of different trials of a cell; None if there is no end to them."""
         return None

@@ -57,6 +57,10 @@ class Dataset(Task):
         book.check(found, lambda: check_rows(book, found))
         return found.model_copy(update={"rows": len(book.view(found).rows)})
 
+    def has_reference(self, params: TaskParams) -> bool:
+        """Whether the params name a field with the answer."""
+        return bool(DatasetParams.of(params).answer)
+
     def size(self, params: TaskParams) -> int | None:
         """Number of selected rows; known without the file when the params are resolved."""
         p = DatasetParams.of(params)
