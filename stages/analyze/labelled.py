@@ -62,6 +62,12 @@ def task_counters(ds: xr.Dataset) -> xr.DataArray:
     return counters(ds).sum("params")
 
 
+def ranked(ds: xr.Dataset) -> xr.Dataset:
+    """The dataset with the counters of points in no tier set to zero: these have no right or wrong answer."""
+    member = ds["in_tier"].any("tier")
+    return ds if bool(member.all()) else ds.assign(counters=counters(ds).where(member, 0.0))
+
+
 def names(ds: xr.Dataset, coordinate: str) -> list[str]:
     """A coordinate of texts as a list; empty texts if the dataset lacks it and it belongs to models."""
     if coordinate not in ds.coords:
@@ -245,7 +251,9 @@ def _score(ds: xr.Dataset, how: _How) -> _Scored:
         cells_present=np.einsum("gkp,mkp->mg", member.astype(np.int64), there.astype(np.int64)),
         cells_expected=member.sum(axis=(1, 2)),
         totals=totals,
-        accuracy=estimators.estimate(pooled, labels=labels, mode=how.mode, confidence=confidence),
+        accuracy=estimators.estimate(
+            cells[:, member.any(axis=0)].sum(axis=1), labels=labels, mode=how.mode, confidence=confidence
+        ),
         cost=_cost(ds, totals),
         unique=_unique(ds, totals),
     )

@@ -102,11 +102,16 @@ def task_views(
     """
     if not len(order):
         return []
-    found = aggregate(ds, by=("model", "task"), mode=mode, pooling=pooling, confidence=confidence)
-    found = found.isel(model=list(order)).sel(task=labelled.names(ds, "task"))
+    tasks = labelled.names(ds, "task")
+
+    def by_task(data: xr.Dataset) -> xr.Dataset:
+        found = aggregate(data, by=("model", "task"), mode=mode, pooling=pooling, confidence=confidence)
+        return found.isel(model=list(order)).sel(task=tasks)
+
+    found, rates = by_task(ds), by_task(labelled.ranked(ds))
     labels = labelled.names(ds, "counter")
     summed = found["counters"].values
-    accuracy = np.stack([found[name].values for name in ("point", "lower", "upper")])
+    accuracy = np.stack([rates[name].values for name in ("point", "lower", "upper")])
     trials = reasonscore.column(summed, "trials", labels)
     with np.errstate(all="ignore"):
         count = np.where(trials > 0, trials, np.nan)

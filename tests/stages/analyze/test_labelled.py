@@ -7,6 +7,7 @@ import pytest
 
 from stages.analyze import labelled
 from stages.analyze.labelled import leaderboard
+from stages.analyze.views import task_views
 from stages.outcome import COUNTERS
 from tests.stages.analyze.synthetic import Profile, dataset
 
@@ -222,3 +223,22 @@ def test_unique_shares__are_unknown_until_prompts_were_compared():
     assert np.isnan(labelled.unique_shares(partly)[:, 0]).all()
     assert np.isfinite(labelled.unique_shares(partly)[:, 1]).all()
     assert np.isnan(leaderboard(partly, draws=5).rows[0].unique)
+
+
+def test_accuracy__leaves_out_points_in_no_tier(ds):
+    """A point without reference answers is measured, but never right: it says nothing of who is."""
+    member = ds["in_tier"].copy()
+    member[:, 0] = False
+    open_ended = ds.assign_coords(in_tier=member)
+    rest = ds.isel(task=slice(1, None))
+
+    found = leaderboard(open_ended, draws=50)
+    expected = leaderboard(rest, draws=50)
+    (first, *others), *_ = task_views(open_ended, [0])
+
+    assert {one.model_name: one.accuracy for one in found.rows} == {
+        one.model_name: one.accuracy for one in expected.rows
+    }
+    assert math.isnan(first.accuracy.value)
+    assert first.trials > 0
+    assert others == task_views(rest, [0])[0]
