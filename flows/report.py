@@ -15,7 +15,7 @@ import xarray as xr
 
 from flows.outputs import check_output, write_output
 from flows.parts import Part, checked_option, labelled_dataset, open_part, refused
-from flows.reading import Reader
+from flows.reading import Reader, cube_status
 from flows.statistics import board_of
 from stages.analyze import labelled
 from stages.analyze.aggregate import Pooling
@@ -104,6 +104,7 @@ def report(
             facts=_facts(reader, date or datetime.datetime.now(tz=datetime.UTC).date()),
             samples=_samples(reader, samples, opened.dataset),
             pooling=pooling,
+            failures={row["model"]: row["causes"] for row in cube_status(cube)["models"] if row["causes"]},
         )
     write_output(path, html.encode("utf-8", "replace"), "write the report")
     return path

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 import xarray as xr
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -69,6 +70,7 @@ def render_report(
     facts: Mapping[str, str],
     samples: Sequence[SampleTrial] = (),
     pooling: Pooling = "pooled",
+    failures: Mapping[str, Mapping[str, int]] = MappingProxyType({}),
 ) -> str:
     """The report as the text of one HTML file.
 
@@ -88,6 +90,8 @@ def render_report(
         Trials to show; the first 40, their texts cut to 4 000 characters.
     pooling
         How accuracies of tasks are made from those of points, see `stages.analyze.aggregate.aggregate`.
+    failures
+        Transport errors of the whole sweep: evaluation -> cause -> trials.
 
     Raises
     ------
@@ -143,6 +147,11 @@ def render_report(
         box=_BOX,
         outcomes=views.outcome_shares(loaded, order),
         outcome_names=views.OUTCOMES,
+        failures=[
+            (shorten(plain(label), MOST_NAME), plain(cause), count)
+            for label, causes in failures.items()
+            for cause, count in causes.items()
+        ],
         samples=[_sample(item) for item in samples[:MOST_SAMPLES]],
         samples_left=max(0, len(samples) - MOST_SAMPLES),
         absent=ABSENT,
