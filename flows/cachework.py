@@ -20,6 +20,7 @@ from flows.reading import Reader
 from flows.worker import trial_request
 from storage.archive import opened, read_archive, replaced, write_archive
 from storage.cache import Cache, EntryInfo, ManagedCache, open_cache
+from storage.cube import Cube
 from storage.entry import Contexts, decode
 from storage.errors import guarded
 
@@ -28,6 +29,8 @@ Ticker = Callable[[str, int], None]
 
 _BATCH_BYTES = 16 * 2**20
 _BATCH_ENTRIES = 512
+_REMOVED_AT_ONCE = 100_000
+"""A directory writes all packs anew each time."""
 _SHOWN = 20
 
 
@@ -60,11 +63,13 @@ class Collection:
     bytes: int
     """Size of the unreferenced ones."""
     temporaries: int
-    """Files that killed writers left."""
+    """Files that killed writers left in the cache and in the cubes."""
     referenced: int
     """Different requests of the cubes that were to be kept."""
     missing: int
     """Those of them that the cache does not answer."""
+    in_use: int
+    """Unreferenced entries that stay, since other processes write the packs that they are in."""
     deleted: bool
 
 
@@ -141,23 +146,24 @@ def collect(url: str, cubes: Sequence[str], *, delete: bool = False, tick: Ticke
             "no cube is to be kept, so that all entries would go", "Give --keep CUBE for each cube to keep"
         )
     began = time.time()
-    entries = unreferenced = size = 0
+    entries = unreferenced = size = in_use = 0
+    gone: list[str] = []
     with closing(open_cache(url, writable=delete)) as cache:
         kept = References.of(cubes, tick, cache)
         for batch in _batches(cache.entries()):
             wanted = kept.mark([info.key for info in batch])
-            gone = [
-                info
-                for info, keep in zip(batch, wanted, strict=True)
-                if not keep and (info.modified is None or info.modified < began)
-            ]
-            if delete:
-                cache.remove([info.key for info in gone])
-            entries, unreferenced = entries + len(batch), unreferenced + len(gone)
-            size += sum(info.size for info in gone)
+            for info, keep in zip(batch, wanted, strict=True):
+                if not keep and (info.modified is None or info.modified < began):
+                    unreferenced, size = unreferenced + 1, size + info.size
+                    gone += [info.key] if delete else []
+            if len(gone) >= _REMOVED_AT_ONCE:
+                in_use += cache.remove(gone)
+                gone.clear()
+            entries += len(batch)
             tick("entries looked at", entries)
-        temporaries = cache.sweep(delete=delete)
-    return Collection(entries, unreferenced, size, temporaries, kept.total, kept.unseen, delete)
+        in_use += cache.remove(gone) if gone else 0
+        temporaries = cache.sweep(delete=delete) + sum(_sweep_cube(cube, delete=delete) for cube in cubes)
+    return Collection(entries, unreferenced, size, temporaries, kept.total, kept.unseen, in_use, delete)
 
 
 def export(url: str, path: Path, *, cube: str | None = None, tick: Ticker = silent) -> Transfer:
@@ -216,6 +222,12 @@ def load(url: str, path: Path, *, tick: Ticker = silent) -> Transfer:
                 tick("entries stored", entries)
         new += sum(cache.put_many(waiting))
     return Transfer(entries + len(waiting), new, 0, 0)
+
+
+def _sweep_cube(url: str, *, delete: bool) -> int:
+    """Count or delete what killed writers left in a cube; one without any may be read-only."""
+    found = Cube.open(url).sweep(delete=False)
+    return Cube.open(url, writable=True).sweep() if found and delete else found
 
 
 class References:

@@ -1,12 +1,11 @@
-"""A key and a value in, the content of the entry's file out, and back, verified.
+"""A key and a value in, the content of an entry out, and back, verified.
 
-A file has the magic, a checksum bound to its key, and a Zstandard frame.
+A content has the magic, a checksum bound to its key, and a Zstandard frame.
 """
 
 from __future__ import annotations
 
 import hashlib
-import os
 import threading
 
 import zstandard
@@ -14,24 +13,26 @@ import zstandard
 MAX_VALUE = 64 * 2**20
 """Greatest value in bytes, as stored and as read: a frame that claims more is not decompressed."""
 
-_MAGIC = b"EVC1"
+MAGIC = b"EVC1"
+"""What every content begins with."""
+
 _CHECK = 16
-_HEADER = len(_MAGIC) + _CHECK
+_HEADER = len(MAGIC) + _CHECK
 _LEVEL = 3
 
 
 def encode(key: str, value: bytes, compressor: zstandard.ZstdCompressor) -> bytes:
-    """File content of an entry: magic, checksum bound to `key`, compressed value."""
+    """Content of an entry: magic, checksum bound to `key`, compressed value."""
     payload = compressor.compress(value)
-    return _MAGIC + checksum(key, payload) + payload
+    return MAGIC + checksum(key, payload) + payload
 
 
 def decode(key: str, data: bytes, decompressor: zstandard.ZstdDecompressor) -> bytes | None:
-    """Value in an entry's file content; None unless every byte is as `encode` made it for this key."""
+    """Value in an entry's content; None unless every byte is as `encode` made it for this key."""
     if not is_whole(key, data):
         return None
     payload = data[_HEADER:]
-    # The checksum is no secret: a file from elsewhere may pass it and still be a bomb.
+    # The checksum is no secret: one from elsewhere may pass it and still be a bomb.
     try:
         if not 0 <= zstandard.frame_content_size(payload) <= MAX_VALUE:
             return None
@@ -41,8 +42,8 @@ def decode(key: str, data: bytes, decompressor: zstandard.ZstdDecompressor) -> b
 
 
 def is_whole(key: str, data: bytes) -> bool:
-    """Tell whether an entry's file content passes its checksum."""
-    return data[:_HEADER] == _MAGIC + checksum(key, memoryview(data)[_HEADER:])
+    """Tell whether an entry's content passes its checksum."""
+    return data[:_HEADER] == MAGIC + checksum(key, memoryview(data)[_HEADER:])
 
 
 def checksum(key: str, payload: bytes | memoryview) -> bytes:
@@ -56,21 +57,3 @@ class Contexts(threading.local):
     def __init__(self) -> None:
         self.compressor = zstandard.ZstdCompressor(level=_LEVEL, write_content_size=True)
         self.decompressor = zstandard.ZstdDecompressor()
-
-
-def read_entry(file: str) -> bytes | None:
-    """Bytes of a file, None if there is none; of a file too large for an entry no more than shows it."""
-    try:
-        descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return None
-    try:
-        parts = []
-        # zstd grows incompressible data by less than 1 %.
-        left = MAX_VALUE + MAX_VALUE // 64
-        while left > 0 and (part := os.read(descriptor, min(left, 1 << 20))):
-            parts.append(part)
-            left -= len(part)
-        return b"".join(parts)
-    finally:
-        os.close(descriptor)

@@ -31,7 +31,7 @@ Cache = Annotated[
 
 @commands.command()
 def stats(cache: Cache, as_json: Json = False) -> None:
-    """Count entries, their bytes, damaged ones in quarantine, and journals of writers."""
+    """Count entries, their bytes, damaged ones in quarantine, and packs that are being written."""
     from flows.cachework import stats as make
 
     document = make(cache)
@@ -39,7 +39,7 @@ def stats(cache: Cache, as_json: Json = False) -> None:
         show_json(document)
         return
     show(f"{document['entries']} entries, {_size(document['bytes'])}")
-    show(f"{document['damaged']} in quarantine, {document['journals']} journals")
+    show(f"{document['damaged']} in quarantine, {document['journals']} packs being written")
 
 
 @commands.command()
@@ -92,7 +92,9 @@ def gc(
         show_json(asdict(found))
         return
     verb = "deleted" if found.deleted else "would delete"
-    show(f"{verb} {found.unreferenced} of {found.entries} entries, {_size(found.bytes)}")
+    show(f"{verb} {found.unreferenced - found.in_use} of {found.entries} entries, {_size(found.bytes)}")
+    if found.in_use:
+        show(f"{found.in_use} more are in packs that other processes write: run again when they have ended")
     show(f"{verb} {found.temporaries} temporary files of killed writers")
     show(f"{found.referenced} requests are referenced; {found.missing} of them are not in the cache")
     if not found.deleted and (found.unreferenced or found.temporaries):

@@ -11,6 +11,7 @@ from storage.entry import MAX_VALUE
 from storage.errors import StorageError
 
 KEY = re.compile(r"[0-9a-f]{64}")
+_HEX = re.compile(r"[0-9a-f]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +25,7 @@ class CacheStats:
     damaged: int
     """Entries in quarantine."""
     journals: int = 0
-    """Journals of processes that write, or that were killed; of directories only."""
+    """Packs of processes that write, or that were killed; of directories only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +88,11 @@ class ManagedCache(Cache, Protocol):
     def quarantine(self, key: str) -> bool:
         """Move an entry away if it is damaged; False if it is whole or absent by now."""
 
-    def remove(self, keys: Sequence[str]) -> None:
-        """Delete entries for good; those that are not there are passed over."""
+    def remove(self, keys: Sequence[str]) -> int:
+        """Delete entries for good, and tell how many stay, since other processes write the packs they are in.
+
+        Those that are not there are passed over. In a directory, one call for many keys costs least.
+        """
 
     def sweep(self, *, delete: bool) -> int:
         """Count, or delete, what killed writers left behind an hour ago or earlier."""
@@ -105,6 +109,21 @@ def check_key(key: str, where: str) -> str:
     if not KEY.fullmatch(key):
         raise StorageError(f"a key has 64 hex digits in lower case, got {key!r}", where, "Correct the key.")
     return key
+
+
+def check_keys(keys: Sequence[str], where: str) -> bytes:
+    """Keys as bytes, 32 each, one behind another.
+
+    Raises
+    ------
+    StorageError
+        As `check_key`.
+    """
+    joined = "".join(keys)
+    if not _HEX.fullmatch(joined) or any(len(key) != 64 for key in keys):
+        for key in keys:
+            check_key(key, where)
+    return bytes.fromhex(joined)
 
 
 def check_value(value: bytes, where: str, limit: int = MAX_VALUE) -> None:

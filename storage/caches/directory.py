@@ -1,9 +1,9 @@
 """Digests and response bytes in; the same bytes, verified, out, in this run or any later one. In a directory.
 
-Entry ``<2 hex>/<62 hex>`` per key, ``tmp/`` for files on their way, ``damaged/`` for entries that failed their
-check, ``journal/`` for what a power cut would take (see `storage.journal`). A file has the magic, a checksum
-bound to its key, and a Zstandard frame. An entry never changes once it has its name, so that any number of
-processes, also on NFS, need no lock to read and write.
+Entries are appended to ``packs/<token>.pack``, one file for each process that writes, which gets an index,
+``packs/<token>.idx``, when it is written no more. ``tmp/`` is for files on their way, ``damaged/`` for
+contents that failed their check. No process writes in another one's pack, so that any number of them, also on
+NFS, need no lock to read and write.
 
 An entry is *visible* to every process, whole, once its put has returned, and outlives the death of its
 process. It is *durable*, which is to outlive a power cut too, once a commit that began later has returned.
@@ -11,27 +11,29 @@ process. It is *durable*, which is to outlive a power cut too, once a commit tha
 
 from __future__ import annotations
 
-import errno
 import os
-import re
-import secrets
-import threading
+import time
 import weakref
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, suppress
-from itertools import count
+from contextlib import suppress
 from pathlib import Path
 
-from storage.caches.contract import CacheStats, EntryInfo, check_key, check_value
-from storage.caches.folders import is_cache, list_shard, make_shards, remove_file, sweep_files
-from storage.entry import MAX_VALUE, Contexts, decode, encode, is_whole, read_entry
-from storage.errors import NotWritableError, StorageError, guarded
-from storage.files import locked, make_directory, write_all
-from storage.journal import Journal, recover
+from storage.caches import upkeep
+from storage.caches.catalog import Place
+from storage.caches.contract import CacheStats, EntryInfo, check_key, check_keys, check_value
+from storage.caches.folders import Folders, is_cache, sweep_files
+from storage.caches.listing import list_packs
+from storage.caches.oldlayout import OldLayout
+from storage.caches.packs import tokens_in
+from storage.caches.reader import Reader
+from storage.caches.shelf import Shelf
+from storage.caches.writer import Writer
+from storage.entry import MAX_VALUE, Contexts, encode
+from storage.errors import NotWritableError, StorageError, guarded, storage_error
+from storage.files import make_directory
 
-_SHARD = re.compile(r"[0-9a-f]{2}")
-_NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
-_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+REFRESH_SECONDS = 0.5
+"""How old what `get_many` knows of other processes' entries may be."""
 
 
 class DirectoryCache:
@@ -56,107 +58,134 @@ class DirectoryCache:
         self.path = Path(path).absolute()
         self._root = str(self.path)
         self._writable = writable
-        self._lock = self.path / "tmp" / "lock"
-        self._numbers = count()
+        self._folders = Folders(self.path)
         self._contexts = Contexts()
-        self._counting = threading.Lock()
-        self._damaged = 0
+        old = OldLayout(self._folders)
         if writable:
-            self._prepare()
+            self._prepare(old)
         elif not is_cache(self.path):
             remedy = "Check the spelling of the path; a sweep makes its cache when it runs."
             raise StorageError("there is no cache here", self.path, remedy)
+        with guarded(self.path, "read the cache"):
+            self._old = old if old.is_there() else None
+            self._shelf = Shelf(self._folders)
+        self._reader = Reader(self._folders, self._shelf, self._old, writable=writable)
+        self._writer = Writer(self._folders, self._shelf)
+        if writable:
+            with guarded(self.path, "recover the cache after a crash"):
+                self._mend()
+            # The writer, not the cache: what is to be done at the end must not keep the cache alive.
+            weakref.finalize(self, _close_quietly, self._writer)
 
-    def _prepare(self) -> None:
+    def _prepare(self, old: OldLayout) -> None:
         """Create what is missing, and finish what killed writers have begun."""
         with guarded(self.path, "create the cache"):
-            for folder in ("tmp", "damaged"):
-                make_directory(self.path / folder)
-            if not os.access(self.path / "tmp", os.W_OK | os.X_OK):
-                remedy = "Give yourself write permission, or choose another path for the cache."
-                raise NotWritableError(
-                    "cannot write the cache: the directory is read-only", self.path, remedy
-                )
-            make_shards(self.path)
-            sweep_files(self.path / "tmp", delete=True)
-            self._journal = Journal(self._root)
-        self._incoming = str(self.path / "tmp" / secrets.token_hex(8))
+            for folder in (self._folders.temporaries, self._folders.damaged, self._folders.packs):
+                make_directory(folder)
+                if not os.access(folder, os.W_OK | os.X_OK):
+                    remedy = "Give yourself write permission, or choose another path for the cache."
+                    raise NotWritableError(
+                        "cannot write the cache: the directory is read-only", self.path, remedy
+                    )
+            sweep_files(self._folders.temporaries, delete=True)
         with guarded(self.path, "recover the cache after a crash"):
-            recover(self._root, self._heal)
-        # The journal, not the cache: what is to be done at the end must not keep the cache alive.
-        weakref.finalize(self, _close_quietly, self._journal)
+            upkeep.adopt_all(self._folders)
+        if old.is_there():
+            # While another process moves the entries, this one reads them where they are.
+            with (
+                guarded(self.path, "move the entries of an older version into packs"),
+                suppress(TimeoutError),
+                self._folders.exclusive(0),
+            ):
+                old.migrate()
+
+    def _mend(self) -> None:
+        """Make damaged indexes anew."""
+        for token in self._shelf.broken:
+            upkeep.adopt(self._folders, token, anyhow=True)
+        if self._shelf.broken:
+            self._shelf.reload()
 
     @property
     def damaged(self) -> int:
-        """Entries that this object found damaged and moved to ``damaged/``."""
-        return self._damaged
-
-    def get_many(self, keys: Sequence[str]) -> list[bytes | None]:
-        """`get` for many keys."""
-        return [self.get(key) for key in keys]
+        """Entries that this object found damaged and copied to ``damaged/``."""
+        return self._reader.damaged
 
     def contains(self, key: str) -> bool:
         """Tell whether the key has an entry; it is not verified."""
-        return os.path.exists(self._file(key))  # noqa: PTH110 (a Path costs as much as the call)
+        return self.contents([key]) != [None]
 
     def get(self, key: str) -> bytes | None:
         """Value of a key.
 
-        Parameters
-        ----------
-        key
-            64 hex digits in lower case.
-
         Returns
         -------
         bytes or None
-            None if it is absent, or damaged: then the file was moved to ``damaged/`` and counted, so that the
-            next put heals it.
+            None if it is absent, or damaged: then it was counted and copied to ``damaged/``, and the next put
+            heals it.
 
         Raises
         ------
         StorageError
             The key is malformed, or the disk fails.
         """
-        file = self._file(key)
+        raw = self._raw(key)
+        try:  # costs less than a context manager
+            self._writer.own()
+            value = self._reader.value(key, raw, self._shelf.find(raw))
+            if value is None and self._shelf.refresh():
+                value = self._reader.value(key, raw, self._shelf.find(raw))
+            return value
+        except OSError as error:
+            raise storage_error(error, self._root, "read the cache") from error
+
+    def get_many(self, keys: Sequence[str]) -> list[bytes | None]:
+        """`get` for many keys; what others put in the last `REFRESH_SECONDS` may be missing.
+
+        Raises
+        ------
+        StorageError
+            As `get`.
+        """
+        joined = check_keys(keys, self._root)
+        values: list[bytes | None] = [None] * len(keys)
         with guarded(self._root, "read the cache"):
-            data = read_entry(file)
-            if data is None:
-                return None
-            value = decode(key, data, self._contexts.decompressor)
-            return self._quarantine(key, file) if value is None else value
+            self._writer.own()
+            self._fill(values, keys, joined, range(len(keys)))
+            # What is not in packs yet may be moved there at this moment.
+            stale = self._old is not None or time.monotonic() - self._shelf.refreshed > REFRESH_SECONDS
+            if stale and None in values and self._shelf.refresh():
+                missing = [number for number, value in enumerate(values) if value is None]
+                self._fill(values, keys, joined, missing)
+        return values
 
     def put(self, key: str, value: bytes) -> bool:
         """Store a value if its key is absent; visible to all when the call returns, durable after `commit`.
 
         Cheap, no waiting for the disk.
 
-        Parameters
-        ----------
-        key
-            64 hex digits in lower case.
-        value
-            At most `MAX_VALUE` bytes.
-
         Returns
         -------
         bool
-            True if the value was stored, False if the key was there; then the first value stays.
+            True if the value was stored, False if the key was known to be there; then the first value stays.
+            Two processes that put a key at about the same time may both store it. Then one of the values, the
+            same for all, is what those read who open the cache later.
 
         Raises
         ------
         StorageError
-            The key is malformed, the value too large, or the disk fails.
+            The key is malformed, the value too large, or the disk fails; then nothing is stored.
         """
-        file = self._checked(key, value)
-        with guarded(self._root, "write the cache"):
-            data = encode(key, value, self._contexts.compressor)
-            new = self._store(file, data)
-            # The writer of one that was there may not have committed it yet, and may never.
-            kept = data if new else read_entry(file)
-            if kept is not None and (new or is_whole(key, kept)):
-                self._journal.remember(key, kept)
-        return new
+        raw = self._checked(key, value)
+        try:
+            self._writer.own()
+            places = self._shelf.find(raw)
+            if (places or self._old is not None) and self._is_there(key, raw, places):
+                return False
+            content = encode(key, value, self._contexts.compressor)
+            return self._writer.append(raw, content, unless_known=not places)
+        except OSError as error:
+            raise storage_error(error, self._root, "write the cache") from error
 
     def commit(self) -> None:
         """Make durable what this object put before the call; waits for the disk once, however much it is.
@@ -168,17 +197,11 @@ class DirectoryCache:
         StorageError
             The disk fails or is full; the entries stay visible, and the next commit tries all of them again.
         """
-        if self._writable:
-            with guarded(self._root, "write the cache's journal"):
-                self._journal.commit()
+        with guarded(self._root, "write the cache"):
+            self._writer.commit()
 
     def put_many(self, items: Sequence[tuple[str, bytes]]) -> list[bool]:
         """Put all values and commit; all are durable when the call returns.
-
-        Parameters
-        ----------
-        items
-            Pairs of key and value, as for `put`.
 
         Returns
         -------
@@ -197,23 +220,21 @@ class DirectoryCache:
         return stored
 
     def close(self) -> None:
-        """Commit, then have each entry on disk in its own file and delete the journal.
+        """Commit, and write the index of this process's pack.
 
         Without it that is done when the object is collected or the interpreter ends, or, should the process
-        die before, by the next one that opens the cache. Takes about 0.1 ms for each of the last entries that
-        were put, at most some 10 s. A put after it is allowed and begins another journal.
+        die before, by the next one that opens the cache. A put after it is allowed and begins another pack.
 
         Raises
         ------
         StorageError
             The disk fails or is full.
         """
-        if self._writable:
-            with guarded(self._root, "write the cache"):
-                self._journal.close()
+        with guarded(self._root, "write the cache"):
+            self._writer.close()
 
     def stats(self) -> CacheStats:
-        """Count entries and their bytes; one directory listing per 2 hex digits.
+        """Count entries and their bytes, by listing them.
 
         Raises
         ------
@@ -221,15 +242,18 @@ class DirectoryCache:
             The directory cannot be read.
         """
         entries = size = 0
-        for entry in self.entries():
-            entries, size = entries + 1, size + entry.size
         with guarded(self._root, "read the cache"):
-            damaged = sum(1 for _ in (self.path / "damaged").iterdir())
-            journals = sum(1 for _ in self.path.glob("journal/*.log"))
-        return CacheStats(entries, size, damaged, journals)
+            for columns in list_packs(self._folders, self._shelf):
+                entries, size = entries + len(columns), size + int(columns.lengths.sum())
+            for info in self._old_entries():
+                entries, size = entries + 1, size + info.size
+            damaged = sum(1 for _ in self._folders.damaged.iterdir())
+            names = self._folders.names()
+        unindexed = sum(f"{token}.idx" not in names for token in tokens_in(names))
+        return CacheStats(entries, size, damaged, unindexed)
 
     def entries(self) -> Iterator[EntryInfo]:
-        """List the entries by key; holds those of one first byte in memory.
+        """List the entries by key; holds some ten thousand of them in memory.
 
         Raises
         ------
@@ -237,155 +261,127 @@ class DirectoryCache:
             The directory cannot be read.
         """
         with guarded(self._root, "read the cache"):
-            shards = sorted(name for name in os.listdir(self._root) if _SHARD.fullmatch(name))  # noqa: PTH208
-        for shard in shards:
-            with guarded(self._root, "read the cache"):
-                found = list_shard(f"{self._root}/{shard}", shard)
-            yield from found
+            for columns in list_packs(self._folders, self._shelf):
+                names = columns.keys.tobytes().hex()
+                rows = zip(columns.lengths.tolist(), columns.times.tolist(), strict=True)
+                for row, (length, when) in enumerate(rows):
+                    yield EntryInfo(names[64 * row : 64 * row + 64], length, when)
+            yield from self._old_entries()
 
     def contents(self, keys: Sequence[str]) -> list[bytes | None]:
-        """What is in each entry's file, unverified; None where there is none.
+        """What is stored under each key, unverified unless it is there twice; None where there is nothing.
 
         Raises
         ------
         StorageError
             A key is malformed, or the disk fails.
         """
-        files = [self._file(key) for key in keys]
+        raws = list(self._split(check_keys(keys, self._root)))
         with guarded(self._root, "read the cache"):
-            return [read_entry(file) for file in files]
+            self._writer.own()
+            found = [self._content(key, raw) for key, raw in zip(keys, raws, strict=True)]
+            if None in found and self._shelf.refresh():
+                found = [self._content(key, raw) for key, raw in zip(keys, raws, strict=True)]
+        return found
 
     def quarantine(self, key: str) -> bool:
-        """Move an entry to ``damaged/`` if it is damaged; False if it is whole or absent.
+        """Copy an entry to ``damaged/`` and forget it if it is damaged; False if it is whole or absent.
 
         Raises
         ------
         StorageError
             The key is malformed, or the disk fails.
         """
-        file, before = self._file(key), self._damaged
-        with guarded(self._root, "move a damaged entry"):
-            self._quarantine(key, file)
-        return self._damaged > before
+        before = self.damaged
+        return self.get(key) is None and self.damaged > before
 
-    def remove(self, keys: Sequence[str]) -> None:
-        """Delete entries; those that are not there are passed over.
+    def remove(self, keys: Sequence[str]) -> int:
+        """Delete entries, by writing the packs that have them anew; best many at a time.
+
+        Returns
+        -------
+        int
+            Number of entries that stay, since another process writes the pack that they are in.
 
         Raises
         ------
         StorageError
             A key is malformed, or the disk fails.
         """
-        files = [self._file(key) for key in keys]
+        raws = self._split(check_keys(keys, self._root))
         with guarded(self._root, "delete entries"):
-            for file in files:
-                remove_file(file)
+            self._writer.close()
+            with self._folders.exclusive():
+                upkeep.adopt_all(self._folders)
+                left = upkeep.remove(self._folders, raws, self._shelf.is_spoiled)
+                if self._old is not None:
+                    self._old.remove(keys)
+            self._shelf.reload()
+        return left
 
     def sweep(self, *, delete: bool) -> int:
-        """Count, or delete, temporary files of killed writers, from an hour after they were written."""
-        with guarded(self._root, "look for temporary files"):
-            return sweep_files(self.path / "tmp", delete=delete)
+        """Count, or delete, temporary files of killed writers, from an hour after they were written.
 
-    def _file(self, key: str) -> str:
-        check_key(key, self._root)
-        return f"{self._root}/{key[:2]}/{key[2:]}"
+        If they are deleted, small packs become a few large ones as well.
+        """
+        with guarded(self._root, "tidy up the cache"):
+            found = upkeep.sweep(self._folders, delete=delete)
+            if delete:
+                self._writer.close()
+                with self._folders.exclusive():
+                    upkeep.merge(self._folders)
+                self._shelf.reload()
+            return found
 
-    def _checked(self, key: str, value: bytes) -> str:
-        """File of an entry that may be put."""
-        file = self._file(key)
-        check_value(value, file, MAX_VALUE)
+    def _raw(self, key: str) -> bytes:
+        return bytes.fromhex(check_key(key, self._root))
+
+    def _checked(self, key: str, value: bytes) -> bytes:
+        raw = self._raw(key)
+        check_value(value, self._root, MAX_VALUE)
         if not self._writable:
             raise NotWritableError("the cache was opened for reading", self._root, "Open it for writing.")
-        return file
+        return raw
 
-    def _temporary(self, data: bytes) -> str:
-        # Measured on ext4: an O_TMPFILE and its link cost as much as this, a link and an unlink.
-        temporary = f"{self._incoming}.{os.getpid()}.{next(self._numbers)}"
-        descriptor = os.open(temporary, _NEW, 0o666)
-        try:
-            try:
-                write_all(descriptor, data)
-            finally:
-                os.close(descriptor)
-        except BaseException:
-            remove_file(temporary)
-            raise
-        return temporary
+    def _split(self, joined: bytes) -> Iterator[bytes]:
+        return (joined[at : at + 32] for at in range(0, len(joined), 32))
 
-    def _store(self, file: str, data: bytes) -> bool:
-        temporary = self._temporary(data)
-        try:
-            return self._name(temporary, file)
-        finally:
-            remove_file(temporary)
+    def _content(self, key: str, raw: bytes) -> bytes | None:
+        return self._reader.content(key, raw, self._shelf.find(raw))
 
-    def _name(self, temporary: str, file: str) -> bool:
-        """Give a finished file its name unless that is taken."""
-        try:
-            try:
-                os.link(temporary, file)
-            except FileNotFoundError:
-                make_directory(Path(file).parent)
-                os.link(temporary, file)
-        except FileExistsError:
+    def _is_there(self, key: str, raw: bytes, places: Sequence[Place]) -> bool:
+        """Whether a key has a whole entry; a commit is to make that durable as well."""
+        found = self._reader.holder(key, raw, places)
+        if found is None and self._shelf.refresh():  # damaged, and healed by another process perhaps
+            found = self._reader.holder(key, raw, self._shelf.find(raw))
+        if found is None:
             return False
-        except OSError as error:
-            if error.errno not in _NO_LINKS:
-                raise
-            return self._rename(temporary, file)
+        content, safe = found
+        if not safe:  # its writer may not have committed it yet, and may never
+            self._writer.append(raw, content, unless_known=False)
         return True
 
-    def _rename(self, temporary: str, file: str) -> bool:
-        """`_name` for file systems without hard links, where a lock makes test and rename one step."""
-        make_directory(Path(file).parent)
-        with locked(self._lock):
-            if Path(file).exists():
-                return False
-            Path(temporary).rename(file)
-        return True
+    def _fill(
+        self, values: list[bytes | None], keys: Sequence[str], joined: bytes, numbers: Sequence[int]
+    ) -> None:
+        """Set the values of some of the keys, as far as they are known."""
+        if len(numbers) < len(keys):
+            wanted = b"".join(joined[32 * number : 32 * number + 32] for number in numbers)
+        else:
+            wanted = joined
+        found = self._shelf.find_many(wanted)
+        for at in found if self._old is None else range(len(numbers)):
+            key, raw = keys[numbers[at]], wanted[32 * at : 32 * at + 32]
+            values[numbers[at]] = self._reader.value(key, raw, found.get(at, ()))
 
-    def _heal(self, key: str, data: bytes) -> None:
-        """Store an entry's content from a journal unless a whole one is there; damage is written over."""
-        file = self._file(key)
-        found = read_entry(file)
-        if (found is not None and is_whole(key, found)) or not is_whole(key, data):
-            return
-        if found is None and self._store(file, data):
-            return
-        temporary = self._temporary(data)
-        try:
-            with ExitStack() as stack:
-                # As in a quarantine, what was read again is what is replaced; where there are no locks, almost.
-                with suppress(OSError):
-                    stack.enter_context(locked(self._lock))
-                found = read_entry(file)
-                if found is None or not is_whole(key, found):
-                    Path(temporary).replace(file)
-        finally:
-            remove_file(temporary)
-
-    def _quarantine(self, key: str, file: str) -> bytes | None:
-        """Move a damaged entry away; its value after all if another process healed it meanwhile."""
-        if not self._writable:
-            self._count_damaged()
-            return None
-        # A put never replaces, so under the lock what was read again is what is moved.
-        with locked(self._lock):
-            data = read_entry(file)
-            if data is None:
-                return None
-            value = decode(key, data, self._contexts.decompressor)
-            if value is not None:
-                return value
-            Path(file).rename(self.path / "damaged" / f"{key}.{secrets.token_hex(4)}")
-        self._count_damaged()
-        return None
-
-    def _count_damaged(self) -> None:
-        with self._counting:
-            self._damaged += 1
+    def _old_entries(self) -> Iterator[EntryInfo]:
+        """Entries that are only in files of their own."""
+        if self._old is not None:
+            for info in self._old.entries():
+                if not self._shelf.find(bytes.fromhex(info.key)):
+                    yield info
 
 
-def _close_quietly(journal: Journal) -> None:
-    with suppress(OSError):  # nobody to tell: entries that were committed stay in a journal
-        journal.close()
+def _close_quietly(writer: Writer) -> None:
+    with suppress(OSError):  # nobody to tell: entries that were committed stay
+        writer.close()

@@ -246,9 +246,10 @@ class RemoteCache:
         self._backend.set_aside(key)
         return self._backend.discard(key, found)
 
-    def remove(self, keys: Sequence[str]) -> None:
-        """Delete entries."""
+    def remove(self, keys: Sequence[str]) -> int:
+        """Delete entries; none stays."""
         self._backend.remove([check_key(key, self._backend.address) for key in keys])
+        return 0
 
     def sweep(self, *, delete: bool) -> int:
         """Count, or delete, what killed writers left an hour ago or earlier."""

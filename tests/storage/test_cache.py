@@ -1,4 +1,3 @@
-import errno
 import os
 import pickle
 import sys
@@ -7,12 +6,12 @@ import threading
 import numpy as np
 import pytest
 import zstandard
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from storage.cache import DirectoryCache, find_cache, open_cache
 from storage.caches import directory as directory_module
-from storage.entry import MAX_VALUE, checksum, decode, encode
+from storage.entry import decode, encode
 from storage.errors import DiskFullError, NotWritableError, StorageError, UnsupportedUrlError
 
 KEY = "ab" * 32
@@ -24,19 +23,8 @@ def cache(tmp_path):
     return DirectoryCache(tmp_path / "cache")
 
 
-def file_of(cache, key):
-    return cache.path / key[:2] / key[2:]
-
-
 def files_in(folder):
     return sorted(path.name for path in folder.iterdir() if path.name != "lock")
-
-
-def test_put__visible_to_all_at_once_and_no_temporary_left(cache):
-    assert cache.put(KEY, b"value")
-
-    assert open_cache(cache.path).get(KEY) == b"value"
-    assert files_in(cache.path / "tmp") == []
 
 
 def test_put_many__results_are_in_order(cache, workers):
@@ -60,38 +48,6 @@ def test_put_many__refuses_a_value_too_large_and_stores_nothing(cache, monkeypat
     assert cache.stats().entries == 0
 
 
-def test_get__refuses_a_bomb_that_passes_the_checksum(cache):
-    bomb = zstandard.ZstdCompressor().compress(b"\0" * (MAX_VALUE + 1))
-    unsized = zstandard.ZstdCompressor(write_content_size=False).compress(b"x")
-    for payload in (bomb, unsized, b"", b"no frame", zstandard.ZstdCompressor().compress(b"x") + b"more"):
-        cache.put(KEY, b"")
-        file_of(cache, KEY).write_bytes(b"EVC1" + checksum(KEY, payload) + payload)
-
-        assert cache.get(KEY) is None
-
-
-def test_get__damaged_is_moved_counted_and_healed_by_a_put(cache):
-    cache.put(KEY, b"good" * 100)
-    file_of(cache, KEY).write_bytes(b"bad")
-
-    assert cache.get(KEY) is None
-    assert cache.get(KEY) is None
-    assert cache.damaged == 1
-    assert len(files_in(cache.path / "damaged")) == 1
-    assert cache.put(KEY, b"new")
-    assert cache.get(KEY) == b"new"
-    assert cache.stats().damaged == 1
-
-
-def test_get__a_file_healed_meanwhile_is_not_moved(cache):
-    cache.put(KEY, b"good")
-
-    assert cache._quarantine(KEY, str(file_of(cache, KEY))) == b"good"
-
-    assert cache.damaged == 0
-    assert cache.get(KEY) == b"good"
-
-
 @given(data=st.data(), value=st.binary(max_size=300))
 @settings(max_examples=300, deadline=None)
 def test_decode__any_damage_is_noticed(data, value):
@@ -113,40 +69,6 @@ def test_decode__any_damage_is_noticed(data, value):
     result = decode(KEY, damaged, decompressor)
 
     assert result is None or damaged == whole
-
-
-@given(content=st.binary(max_size=60), position=st.integers(0, 60))
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_get__never_wrong_bytes_whatever_the_file_holds(cache, content, position):
-    cache.put(KEY, b"value")
-    file = file_of(cache, KEY)
-    whole = file.read_bytes()
-    file.write_bytes(whole[:position] + content)
-
-    assert cache.get(KEY) == (b"value" if file.exists() and file.read_bytes() == whole else None)
-    cache.put(KEY, b"value")
-    assert cache.get(KEY) == b"value"
-
-
-def test_put__without_hard_links(cache, monkeypatch):
-    def link(*_):
-        raise OSError(errno.EPERM, "Operation not permitted")
-
-    monkeypatch.setattr(os, "link", link)
-
-    assert cache.put_many([(KEY, b"1"), (OTHER, b"2")]) == [True, True]
-    assert cache.put(KEY, b"3") is False
-    assert cache.get(KEY) == b"1"
-    assert files_in(cache.path / "tmp") == []
-
-
-def test_rename__keeps_the_first(cache, tmp_path):
-    cache.put(KEY, b"1")
-    late = tmp_path / "late"
-    late.write_bytes(b"2")
-
-    assert cache._rename(str(late), str(file_of(cache, KEY))) is False
-    assert cache.get(KEY) == b"1"
 
 
 def test_threads__share_a_cache(cache, workers):
@@ -225,14 +147,6 @@ def test_sweep__counts_then_deletes_old_temporaries_only(cache):
     assert files_in(cache.path / "tmp") == ["young"]
 
 
-def test_entries__pass_over_what_is_none(cache):
-    cache.put_many([(KEY, b"x"), (OTHER, b"y")])
-    (cache.path / "ab" / "notes.txt").write_text("x")
-    (cache.path / "cd" / OTHER[2:]).unlink()
-
-    assert [info.key for info in cache.entries()] == [KEY]
-
-
 def test_disk_full__acknowledged_entries_stay(small_disk, workers):
     disk = small_disk("400k")
     cache = DirectoryCache(disk / "cache")
@@ -278,22 +192,3 @@ def test_kill__acknowledged_entries_are_there_and_none_is_torn(tmp_path, workers
             found = cache.get(key)
             assert found == value or (found is None and number >= count)
         assert cache.damaged == 0
-
-
-def test_race__of_two_processes_exactly_one_stores_each_key(tmp_path, workers, processes):
-    results = [tmp_path / f"r{i}" for i in range(2)]
-    for result, step in zip(results, (1, -1), strict=True):
-        processes.start(workers.race_puts, tmp_path / "cache", result.name, step, tmp_path / "start", result)
-    for result in results:
-        processes.wait_lines(f"{result}.ready")
-    (tmp_path / "start").touch()
-
-    first, second = (processes.wait_lines(result)[0] for result in results)
-
-    cache = DirectoryCache(tmp_path / "cache")
-    for number in range(1000):
-        assert first[number] != second[number]
-        winner = results[0 if first[number] == "1" else 1].name
-        assert cache.get(workers.entry("race", number)[0]) == f"{winner} {number}".encode()
-    assert "1" in first
-    assert "1" in second

@@ -137,7 +137,7 @@ def test_damage__is_noticed_reported_and_healed(cache, place, damage):
     place.overwrite(KEY, DAMAGES[damage](place.raw(KEY)))
 
     assert cache.get(KEY) is None
-    assert cache.get(KEY) is None
+    assert cache.get_many([KEY]) == [None]
     assert cache.damaged == 1
     assert cache.put_many([(KEY, b"new"), (OTHER, b"new")]) == [True, False]
 
@@ -147,7 +147,7 @@ def test_damage__is_noticed_reported_and_healed(cache, place, damage):
 
 
 def test_damage__an_entry_under_another_name(cache, place):
-    cache.put_many([(KEY, b"mine"), (OTHER, b"yours")])
+    cache.put_many([(KEY, b"mine"), (OTHER, b"your")])
     place.overwrite(KEY, place.raw(OTHER))
 
     assert cache.get(KEY) is None
@@ -172,7 +172,7 @@ class Meddled:
 
 def test_heal__never_replaces_what_another_process_healed(cache, place):
     if isinstance(place, DirectoryPlace):
-        pytest.skip("a directory's entries are moved away under a lock: see test_cache.py")
+        pytest.skip("a directory's entries are not replaced but appended: see test_packs.py")
     cache.put_many([(KEY, b"first")])
     place.overwrite(KEY, b"bad")
     seen = cache._backend.read([KEY])[0]
@@ -190,7 +190,7 @@ def test_quarantine__moves_damaged_entries_only(cache, place):
     cache.put_many([(KEY, b"good" * 100), (OTHER, b"fine")])
     place.overwrite(KEY, b"bad")
 
-    assert cache.contents([KEY, OTHER, "ef" * 32]) == [b"bad", place.raw(OTHER), None]
+    assert cache.contents([KEY, OTHER, "ef" * 32]) == [place.raw(KEY), place.raw(OTHER), None]
     assert [cache.quarantine(key) for key in (KEY, OTHER, "ef" * 32)] == [True, False, False]
 
     assert not cache.contains(KEY)
@@ -209,7 +209,7 @@ def test_entries__lists_keys_and_sizes_and_remove_deletes(cache, place, workers)
     assert all(info.size == len(place.raw(key)) for key, info in found.items())
     assert all(info.modified is None or before < info.modified < time.time() + 5 for info in found.values())
     keys = sorted(items)
-    cache.remove([*keys[:10], KEY])
+    assert cache.remove([*keys[:10], KEY]) == 0
     assert {info.key for info in cache.entries()} == set(keys[10:])
     stats = cache.stats()
     size = sum(found[key].size for key in keys[10:])
@@ -219,7 +219,7 @@ def test_entries__lists_keys_and_sizes_and_remove_deletes(cache, place, workers)
 def test_read_only__changes_nothing(cache, place):
     cache.put_many([(KEY, b"good")])
     place.overwrite(KEY, b"bad")
-    before = sorted(place.names())
+    before, bad = sorted(place.names()), place.raw(KEY)
 
     reader = opened(place, writable=False)
     assert reader.get(KEY) is None
@@ -230,7 +230,7 @@ def test_read_only__changes_nothing(cache, place):
     reader.close()
 
     assert sorted(place.names()) == before
-    assert place.raw(KEY) == b"bad"
+    assert place.raw(KEY) == bad
 
 
 def test_close__the_cache_stays_usable(cache):
@@ -278,7 +278,7 @@ def test_threads__share_a_cache(cache, workers):
     assert sum(stored) <= len(items) == cache.stats().entries
 
 
-def test_race__of_two_processes_the_first_wins_and_both_see_it(cache, place, tmp_path, processes):
+def test_race__of_two_processes_one_wins_and_all_later_readers_see_it(cache, place, tmp_path, processes):
     results = [tmp_path / name for name in ("one", "two")]
     for result, step in zip(results, (1, -1), strict=True):
         processes.start(
@@ -288,17 +288,25 @@ def test_race__of_two_processes_the_first_wins_and_both_see_it(cache, place, tmp
         processes.wait_lines(f"{result}.ready")
     (tmp_path / "start").touch()
 
-    lines = [processes.wait_lines(result)[0].split() for result in results]
+    (first, seen), (second, also_seen) = (processes.wait_lines(result)[0].split() for result in results)
+    processes.join()
 
-    (first, seen), (second, also_seen) = lines
-    assert seen == also_seen
     assert "1" in first
     assert "1" in second
-    for number in range(cache_workers.COUNT):
-        assert first[number] != second[number]
-        winner = "one" if first[number] == "1" else "two"
-        key = cache_workers.entry("race", number)[0]
-        assert number % 10 or cache.get(key) == f"{winner} {number}".encode()
+    keys = [cache_workers.entry("race", number)[0] for number in range(cache_workers.COUNT)]
+    values, again = [cache.get(key) for key in keys], opened(place, writable=False).get_many(keys)
+    assert values == again
+    for number, value in enumerate(values):
+        stored = {
+            f"{name} {number}".encode()
+            for name, new in (("one", first), ("two", second))
+            if new[number] == "1"
+        }
+        assert value in stored
+        # In a directory both may store it, if neither knows of the other's yet.
+        assert len(stored) == 1 or isinstance(place, DirectoryPlace)
+    assert seen == also_seen or isinstance(place, DirectoryPlace)
+    assert cache.stats().entries == cache_workers.COUNT
 
 
 def test_kill__acknowledged_entries_are_there(cache, place, tmp_path, workers, processes):
@@ -308,5 +316,5 @@ def test_kill__acknowledged_entries_are_there(cache, place, tmp_path, workers, p
     )
 
     entries = [workers.entry("kill", number) for number in range(len(lines))]
-    assert cache.get_many([key for key, _ in entries]) == [value for _, value in entries]
+    assert [cache.get(key) for key, _ in entries] == [value for _, value in entries]
     assert cache.damaged == 0

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from storage.cache import open_cache
+from tests.storage.support import packed
 
 SECRET = "sk-verysecret-0123456789"
 S3_ENV = {
@@ -85,13 +86,13 @@ class DirectoryPlace:
         self.url, self.env, self.path = str(path), {}, Path(path)
 
     def raw(self, key):
-        return (self.path / key[:2] / key[2:]).read_bytes()
+        return packed.raw(self.path, key)
 
     def overwrite(self, key, content):
-        (self.path / key[:2] / key[2:]).write_bytes(content)
+        packed.overwrite(self.path, key, content)
 
     def names(self):
-        return [str(file.relative_to(self.path)) for file in self.path.glob("??/*")]
+        return packed.keys(self.path)
 
 
 class ObjectPlace:

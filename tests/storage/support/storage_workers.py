@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from storage import journal
 from storage.cache import DirectoryCache
+from storage.caches import writer
 from storage.cube import Coordinate, Cube, Region
 from storage.errors import LeaseHeldError, LeaseLostError, StorageError
 from storage.lease import Lease
@@ -94,14 +94,25 @@ def put_entries(cache_path, seed, acks):
 
 
 def put_singly(cache_path, seed, acks):
-    """Put one at a time, commit now and then, rotate often."""
-    journal.ROTATE_BYTES = 3_000
+    """Put one at a time, commit now and then, seal often."""
+    writer.SEAL_BYTES = 3_000
     cache = DirectoryCache(cache_path)
     for number in range(100_000):
         cache.put(*entry(seed, number))
         acknowledge(acks, number)
         if number % 7 == 6:
             cache.commit()
+
+
+def rewrite_packs(cache_path, seed, acks):
+    """Put a few, remove them and merge what is left, over and over."""
+    for number in range(100_000):
+        cache = DirectoryCache(cache_path)
+        extra = [entry(f"extra {seed}", number * 8 + i) for i in range(8)]
+        cache.put_many(extra)
+        cache.remove([key for key, _ in extra[:6]])
+        cache.sweep(delete=True)
+        acknowledge(acks, number)
 
 
 def read_after_open(cache_path, seed, count, start, result):
@@ -158,6 +169,7 @@ def race_puts(cache_path, name, step, start, result):
     wait_for(start)
     stored = cache.put_many(items)
     acknowledge(result, "".join("1" if new else "0" for new in stored[::step]))
+    cache.close()
 
 
 def race_create(cube_path, start, result):
