@@ -50,6 +50,8 @@ class Order:
 
     missing: npt.NDArray[np.int32]
     """Indices within the block of trials that the cache does not answer."""
+    worker: str
+    """Id of the worker that looked."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,6 +65,8 @@ class Delivery:
     asked: int = 0
     details: dict[str, str] = field(default_factory=dict)
     """One thing that the endpoint said, by cause."""
+    answered: tuple[int, ...] = ()
+    """Indices of the trials that were asked and answered."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,8 +84,9 @@ def generate(run: str, block: Block) -> Order:
     """Make a block's trials and find out which of them must be asked."""
     work = workspace(run)
     prepared = work.prepare(block)
-    asked = [i for i, item in enumerate(prepared) if work.cache.get(item.request.digest) is None]
-    return Order(np.array(asked, dtype=np.int32))
+    replies = work.cache.get_many([item.request.digest for item in prepared])
+    asked = [i for i, reply in enumerate(replies) if reply is None]
+    return Order(np.array(asked, dtype=np.int32), get_worker().id)
 
 
 def mark(run: str, task: int) -> None:
@@ -104,11 +109,16 @@ def infer(run: str, block: Block, order: Order) -> Delivery:
     work = workspace(run)
     prepared = work.prepare(block)
     evaluation = work.plan.evaluations[block.window.region.model]
-    indices = order.missing.tolist()
+    indices, worker = order.missing.tolist(), get_worker()
+    if work.interrupted or order.worker != worker.id:
+        # Somebody may have been killed, or stopped, in the middle of asking: look again.
+        replies = work.fetch([prepared[i].request.digest for i in indices])
+        indices = [i for i, reply in zip(indices, replies, strict=True) if reply is None]
     jobs = [work.job(block, prepared[i]) for i in indices]
     # Waiting is not work: give the thread back, so that this worker keeps many blocks in flight.
     secede()
-    results = work.engine().run(evaluation.model, jobs)
+    results = work.engine().run(evaluation.model, jobs, caller=worker.get_current_task())
+    work.meter.asked(evaluation.model, results)
     failed = {i: r for i, r in zip(indices, results, strict=True) if r.kind == "failed"}
     skipped = (i for i, r in zip(indices, results, strict=True) if r.kind == "skipped")
     return Delivery(
@@ -116,6 +126,7 @@ def infer(run: str, block: Block, order: Order) -> Delivery:
         frozenset(skipped),
         len(jobs),
         {result.cause: result.detail for result in failed.values()},
+        tuple(i for i, r in zip(indices, results, strict=True) if r.kind == "stored"),
     )
 
 
@@ -126,10 +137,10 @@ def judge(run: str, block: Block, delivery: Delivery) -> Delivery:
     """
     work = workspace(run)
     jobs: dict[int, list[tuple[int, Job]]] = {}
-    for i, item in enumerate(work.prepare(block)):
-        if i in delivery.failed or i in delivery.skipped or not work.judged(item):
-            continue
-        answer = read(work, item)
+    prepared = work.prepare(block)
+    for i, data in _replies(work, prepared, delivery).items():
+        item = prepared[i]
+        answer = read(data) if work.judged(item) else None
         if answer is None:
             continue
         outcome = judge_reading(answer, item.cell, item.trial)
@@ -137,11 +148,13 @@ def judge(run: str, block: Block, delivery: Delivery) -> Delivery:
             jobs.setdefault(place, []).append((i, job))
     if not jobs:
         return delivery
+    task = get_worker().get_current_task()
     secede()
     failed, details, skipped = dict(delivery.failed), dict(delivery.details), set(delivery.skipped)
     for place, asked in jobs.items():
         asks = work.plan.judges[place]
-        results = work.engine().run(asks.model, [job for _, job in asked])
+        results = work.engine().run(asks.model, [job for _, job in asked], caller=task)
+        work.meter.asked(asks.model, results)
         for (i, _), result in zip(asked, results, strict=True):
             if result.kind == "failed":
                 failed[i] = f"judge {asks.name}: {result.cause}"
@@ -156,13 +169,14 @@ def process(run: str, block: Block, delivery: Delivery) -> BlockResult:
     work = workspace(run)
     prepared = work.prepare(block)
     outcomes, causes = [], Counter(delivery.failed.values())
+    replies = _replies(work, prepared, delivery)
     for i, item in enumerate(prepared):
         if i in delivery.skipped:
             outcomes.append(Outcome(Status.MISSING))
         elif i in delivery.failed:
             outcomes.append(Outcome(Status.TRANSPORT))
         else:
-            outcome = grade(work, item, _prices(work, block))
+            outcome = grade(work, item, replies[i], _prices(work, block))
             if outcome is None:
                 # Lost or damaged between infer and here: not an answer, so the next run asks again.
                 causes["cache damaged"] += 1
@@ -185,18 +199,23 @@ def give_up(run: str, block: Block) -> BlockResult:
     return result
 
 
-def grade(work: Workspace, item: Prepared, prices: tuple[float, float]) -> Outcome | None:
+def _replies(work: Workspace, prepared: Sequence[Prepared], delivery: Delivery) -> dict[int, bytes | None]:
+    """Cached replies of the trials that were answered, by index; None for one that was lost."""
+    indices = [i for i in range(len(prepared)) if i not in delivery.failed and i not in delivery.skipped]
+    return dict(zip(indices, work.fetch([prepared[i].request.digest for i in indices]), strict=True))
+
+
+def grade(work: Workspace, item: Prepared, data: bytes | None, prices: tuple[float, float]) -> Outcome | None:
     """The outcome of one trial from its cached reply, and those of its judges; None if the cache lacks one."""
-    reading = read(work, item)
+    reading = read(data)
     if reading is None:
         return None
     outcome = judge_reading(reading, item.cell, item.trial)
     return with_layers(work, item, reading, outcome, prices) if work.plan.layers else outcome
 
 
-def read(work: Workspace, item: Prepared) -> Reading | None:
+def read(data: bytes | None) -> Reading | None:
     """What a trial's cached reply says; None if the cache has none."""
-    data = work.cache.get(item.request.digest)
     if data is None:
         return None
     try:
@@ -234,6 +253,13 @@ def _report(run: str, work: Workspace, block: Block, delivery: Delivery, result:
         causes=result.causes,
         details=delivery.details,
         tally=_tally(work, block, result).tolist(),
+    )
+    seconds = result.arrays["latency"][list(delivery.answered)]
+    work.meter.graded(
+        work.plan.evaluations[event.model].model,
+        hits=event.cached,
+        answers=seconds.size,
+        seconds=float(np.nansum(seconds)),
     )
     get_worker().log_event(topic(run), as_message(event))
 

@@ -28,7 +28,7 @@ from storage.ledger import Ledger, Receipt
 from storage.regions import Region
 from storage.urls import directory_of
 
-LEDGER, LEASE, NOTES, SPENT = "ledger.jsonl", "lease.json", "sweep.json", "spent.json"
+LEDGER, LEASE, NOTES, SPENT, LIVE = "ledger.jsonl", "lease.json", "sweep.json", "spent.json", "live.json"
 """Names of a sweep's records beside its cube."""
 
 _SHOWN_DIFFERENCES = 6

@@ -11,6 +11,7 @@ from stages.infer.endpoint import Endpoint
 _SMALLEST_BLOCK, _LARGEST_BLOCK = 16, 256
 _LARGE_SWEEP = 100_000
 """Trials of one evaluation from which on the number of tasks matters more than seeing them end."""
+_LARGE_BLOCK = 1024
 
 
 @dataclass(eq=False)
@@ -93,6 +94,6 @@ def shared_connections(endpoint: Endpoint, endpoints: Mapping[str, Endpoint]) ->
 def block_size(left: int, connections: int, workers: int) -> int:
     """Trials in a block: enough to be worth a task, few enough to share out and to see progress."""
     if left > _LARGE_SWEEP:
-        return _LARGEST_BLOCK
+        return _LARGE_BLOCK
     several_rounds, shared_out = 8 * connections // workers, left // (4 * workers)
     return max(_SMALLEST_BLOCK, min(_LARGEST_BLOCK, several_rounds, shared_out))

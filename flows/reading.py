@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -15,11 +16,13 @@ from flows.criteria import CriteriaBook
 from flows.dag import judge_reading
 from flows.errors import SweepError
 from flows.goal import Goal
-from flows.home import LEASE, LEDGER, NOTES
+from flows.home import LEASE, LEDGER, LIVE, NOTES, SPENT
 from flows.judges import Opinion, opinions
+from flows.live import read_live
 from flows.plan import Plan
 from flows.spec import parse_spec
-from flows.worker import trial_request
+from flows.spending import read_spent
+from flows.worker import trial_messages, trial_request
 from stages.generate import Cell
 from stages.generate.stream import canonical_json, canonical_params
 from stages.outcome import Status
@@ -54,6 +57,8 @@ class TrialView:
     reference: str
     tokens: int
     latency: float
+    first_token: float
+    """Seconds until the reply began; NaN where it was not streamed."""
     digest: str
     """Digest of the request, which is the cache's key."""
     layers: Mapping[str, float]
@@ -146,10 +151,11 @@ class Reader:
         stored = self._stored(model, task, slot, trial, repeat)
         store = self.cache()
         data = store.get(request.digest) if store is not None else None
-        response, reasoning, parsed = None, "", None
+        response, reasoning, parsed, first_token = None, "", None, math.nan
         said: list[Opinion] = []
         if data is not None and store is not None:
-            reading = read_reply(Record.decode(data))
+            record = Record.decode(data)
+            reading, first_token = read_reply(record), record.first_token
             response, reasoning = reading.answer, reading.reasoning
             parsed = judge_reading(reading, cell, truth).parsed
             rubric = CriteriaBook(self.plan.tasks).of(task, truth).rubric
@@ -162,13 +168,14 @@ class Reader:
             trial,
             repeat,
             _status(Status(int(stored["status"])), cell),
-            json.loads(request.body)["messages"],
+            trial_messages(evaluation, cell, truth),
             response,
             reasoning,
             parsed,
             truth.answer,
             int(stored["tokens"]),
             float(stored["latency"]),
+            first_token,
             request.digest,
             {name: float(stored[name]) for name in SCORES if name in stored and not np.isnan(stored[name])},
             said,
@@ -192,6 +199,8 @@ def _status(status: Status, cell: Cell) -> str:
 
 def cube_status(url: str | Path) -> dict[str, Any]:
     """How far a sweep is, from its ledger: JSON values, the same for a running and a finished sweep.
+
+    What is recorded counts; ``live`` is what a run that goes on has graded, and said a moment ago.
 
     Raises
     ------
@@ -229,6 +238,7 @@ def cube_status(url: str | Path) -> dict[str, Any]:
         )
     total = sum(counts)
     done = sum(int(str(model["done"])) for model in models)
+    running, spent = _running(cube), read_spent(cube.side / SPENT)
     return {
         "cube": str(url),
         "sizes": cube.sizes,
@@ -236,7 +246,9 @@ def cube_status(url: str | Path) -> dict[str, Any]:
         "done": done,
         "complete": done == total,
         "models": models,
-        "running": _running(cube),
+        "running": running,
+        "live": read_live(cube.side / LIVE) if running else None,
+        "spent": None if spent is None else asdict(spent),
         "notes": {name: value for name, value in notes.items() if name not in ("config", "files")},
     }
 

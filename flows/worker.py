@@ -9,21 +9,25 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
+import time
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
-from distributed import Worker, WorkerPlugin, get_worker
+from distributed import Reschedule, Worker, WorkerPlugin, get_worker
 
 from deploy.simulator.truth import HEADER, Truth, encode
 from flows.blocks import Block
 from flows.config.judgechecks import known_hooks
+from flows.config.templates import Message
 from flows.criteria import CriteriaBook
+from flows.evaluations import Evaluation
 from flows.events import Slowed, Traffic, as_message, topic
 from flows.goal import Goal
-from flows.plan import Evaluation, Plan
+from flows.metrics import Meter, publish
+from flows.plan import Plan
 from stages.generate import Cell, Trial
 from stages.infer.client import Engine
 from stages.infer.endpoint import Endpoint
@@ -83,11 +87,15 @@ class Workspace:
         self.context = context
         self.plan = Plan.from_spec(context.spec, context.trials, context.repeats)
         self.cache: Cache = open_cache(context.cache)
+        self.interrupted = False
+        """Whether a task was abandoned here, so that it may come back with part of its requests done."""
         self._share = (0, 0)
         self._drained = False
         self._lock = threading.Lock()
         self._recent: OrderedDict[tuple[int, ...], list[Prepared]] = OrderedDict()
         self._engine: Engine | None = None
+        self._began = 0.0
+        self.meter = Meter()
 
     @cached_property
     def cube(self) -> Cube:
@@ -104,6 +112,13 @@ class Workspace:
         """The functions of installed packages that assertions may name."""
         return known_hooks()
 
+    def fetch(self, keys: Sequence[str]) -> list[bytes | None]:
+        """Cached replies; what another worker stored a moment ago is found, too."""
+        found = self.cache.get_many(keys)
+        return [
+            self.cache.get(key) if value is None else value for key, value in zip(keys, found, strict=True)
+        ]
+
     def judged(self, item: Prepared) -> bool:
         """Whether judges are asked about a trial's answer."""
         return bool(self.plan.judges and self.criteria.of(item.task, item.trial).rubric)
@@ -119,9 +134,17 @@ class Workspace:
                 endpoints = {name: route.endpoint for name, route in self.context.routes.items()}
                 workers, rank = self._share
                 self._engine = Engine(endpoints, self.cache, workers=workers, rank=rank)
+                self._began = time.monotonic()
                 if self._drained:
                     self._engine.drain()
             return self._engine
+
+    def abandon(self, task: Hashable) -> None:
+        """Send nothing more for a task that the scheduler took back: its driver is gone, or it is done elsewhere."""
+        engine = self._engine
+        if engine is not None:
+            self.interrupted = True
+            engine.abandon(task, Reschedule())
 
     def share_out(self, workers: int, rank: int) -> None:
         """Be one of so many workers that share the endpoints; nothing is sent before this was said."""
@@ -132,8 +155,11 @@ class Workspace:
 
     def traffic(self, worker: str) -> Traffic | None:
         """Totals of what this worker sent so far; None before the first request."""
-        engine = self._engine
-        return None if engine is None else Traffic(**engine.stats.snapshot(), worker=worker)
+        engine, models = self._engine, self.meter.totals()
+        if engine is None:
+            return Traffic(models=models, worker=worker) if models else None
+        active = time.monotonic() - self._began
+        return Traffic(**engine.stats.snapshot(), models=models, active=active, worker=worker)
 
     def slowdowns(self) -> list[Slowdown]:
         """What this worker learned of overloaded endpoints since the last call."""
@@ -188,7 +214,7 @@ class Workspace:
         return self.context.routes[self.plan.evaluations[block.window.region.model].model]
 
     def close(self) -> None:
-        """Stop the engine, and leave no journal of the cache behind."""
+        """Stop the engine, and leave an index of what this worker stored."""
         with self._lock:
             if self._engine is not None:
                 self._engine.close()
@@ -212,10 +238,15 @@ def prepare_trials(plan: Plan, block: Block) -> list[Prepared]:
     return prepared
 
 
+def trial_messages(evaluation: Evaluation, cell: Cell, trial: Trial) -> list[Message]:
+    """One trial's question as an evaluation puts it."""
+    return evaluation.template.render(prompt=trial.prompt, task=cell.task.name, params=cell.plain_params)
+
+
 def trial_request(evaluation: Evaluation, cell: Cell, trial: Trial, repeat: int) -> Request:
     """The request of one trial of a cell by an evaluation."""
-    messages = evaluation.template.render(prompt=trial.prompt, task=cell.task.name, params=cell.plain_params)
-    return build_request(evaluation.request_model, messages, evaluation.sampler, repeat)
+    messages = trial_messages(evaluation, cell, trial)
+    return build_request(evaluation.request_model, messages, evaluation.sampler, repeat, evaluation.api)
 
 
 class SweepPlugin(WorkerPlugin):
@@ -228,6 +259,7 @@ class SweepPlugin(WorkerPlugin):
         self.label = ""
         """Names this worker process in reports."""
         self._timer: Any = None
+        self._unpublish: Callable[[], None] | None = None
 
     def setup(self, worker: Worker) -> None:
         """Open the workspace and report its traffic twice a second."""
@@ -235,6 +267,9 @@ class SweepPlugin(WorkerPlugin):
 
         self.workspace = Workspace(self.context)
         self.label = f"{worker.address}/{os.getpid()}"
+        self._unpublish = publish(
+            self.context.run, self.workspace.meter, partial(self.workspace.traffic, self.label)
+        )
 
         def report() -> None:
             traffic = self.workspace.traffic(self.label) if self.workspace else None
@@ -248,17 +283,25 @@ class SweepPlugin(WorkerPlugin):
         self._timer = PeriodicCallback(report, _REPORT_MS)
         self._timer.start()
 
+    def transition(self, key: Hashable, start: str, finish: str, **kwargs: object) -> None:  # noqa: ARG002
+        """Hear of a task that is to end before it is done."""
+        if start in ("executing", "long-running") and finish == "released" and self.workspace is not None:
+            self.workspace.abandon(key)
+
     async def teardown(self, worker: Worker) -> None:  # noqa: ARG002 - the interface of plugins
         """Close the workspace, off the worker's event loop: it waits for the disk."""
         if self._timer is not None:
             self._timer.stop()
             self._report()
+        if self._unpublish is not None:
+            self._unpublish()
         if self.workspace is not None:
             await asyncio.to_thread(self.workspace.close)
 
     def __getstate__(self) -> dict[str, Any]:
         """Travel without the workspace: it belongs to one process."""
-        return {"name": self.name, "context": self.context, "workspace": None, "label": "", "_timer": None}
+        fresh = {"workspace": None, "label": "", "_timer": None, "_unpublish": None}
+        return {"name": self.name, "context": self.context, **fresh}
 
 
 def plugin_name(run: str) -> str:

@@ -72,7 +72,7 @@ class Workers:
             return
         self._looked_at = now
         try:
-            self._there = sorted(self._client.scheduler_info(n_workers=-1)["workers"])
+            self._there = present(self._client)
             if self._there != self._told:
                 self._share_out()
         except (OSError, TimeoutError):
@@ -108,6 +108,21 @@ class Workers:
         if now - self._gone_at > _NOTE_SECONDS and not self._noted:
             self._noted = True
             self._emit(Noted("the cluster has no workers at the moment; waiting for some"))
+
+
+def present(client: Client) -> list[str]:
+    """Addresses of the cluster's workers.
+
+    `Client.scheduler_info` may tell of none: it shares what it has asked with a look of its own that leaves them out.
+
+    Raises
+    ------
+    OSError
+        If the scheduler cannot be asked.
+    """
+    if client.scheduler is None or client.status not in ("running", "connecting"):
+        raise OSError("the scheduler is away")
+    return sorted(client.sync(client.scheduler.identity, n_workers=-1)["workers"])
 
 
 def _take_share(name: str, ranks: dict[str, int], dask_worker: Any = None) -> bool:  # noqa: ANN401 - Dask's own

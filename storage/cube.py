@@ -277,24 +277,27 @@ class Cube(Tables):
             dataset: xr.Dataset = xr.open_zarr(self._path, consolidated=True, chunks={})
         return dataset
 
-    def sweep(self, older_than: float = 3600.0) -> int:
-        """Remove temporary files that killed writers left. For the driver only.
+    def sweep(self, older_than: float = 3600.0, *, delete: bool = True) -> int:
+        """Remove, or count, temporary files that killed writers left.
 
         Parameters
         ----------
         older_than
             Age in seconds from which a temporary file cannot belong to a living writer.
+        delete
+            Whether they are removed.
 
         Returns
         -------
         int
-            How many were removed.
+            How many there were.
         """
-        self._need_writable("sweep")
-        names = self._group.names()
+        if delete:
+            self._need_writable("sweep")
+        names = [*self._group.names(), SIDE]
         with guarded(self._path, "sweep temporary files"):
             stale = list(partial_files(self._path, names, older_than))
-            for file in stale:
+            for file in stale if delete else ():
                 file.unlink(missing_ok=True)
         return len(stale)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import sys
 import tempfile
 import time
@@ -59,7 +60,7 @@ class ExistingScheduler(Cluster):
                 f"scheduler '{self.address}' cannot be reached within {self.timeout:g} s "
                 f"({type(error).__name__}). Check the address, and that `dask scheduler` runs there."
             ) from None  # the error holds on to the half-built client
-        with client:
+        with _quiet(), client:
             self._wait_for_worker(client)
             ensure_code(client)
             yield client
@@ -72,6 +73,18 @@ class ExistingScheduler(Cluster):
                     f"scheduler '{self.address}' has no workers. Start some: `dask worker {self.address}`."
                 )
             time.sleep(0.2)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep Dask from logging tracebacks of a lost connection: the driver tells that, once."""
+    logger = logging.getLogger("distributed.client")
+    before = logger.level
+    logger.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
 
 
 def ensure_code(client: Client) -> None:

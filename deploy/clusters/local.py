@@ -19,8 +19,10 @@ from deploy.clusters.base import Cluster, ClusterError
 _MOST_WORKERS = 8
 
 _SETTINGS = {
-    # A task that kills its worker marks all others there as suspicious, so that three would blame the innocent.
-    "distributed.scheduler.allowed-failures": 20,
+    # A task that kills its worker makes all others there suspicious; the driver finds out which one it was.
+    "distributed.scheduler.allowed-failures": 3,
+    # So long after a death Dask looks once whether the worker is back, and gives up one that restarts just then.
+    "distributed.deploy.lost-worker-timeout": "1000 days",
     # Blocks wait for the network in threads that were given back, not in the queue.
     "distributed.scheduler.work-stealing": True,
     "distributed.worker.daemon": True,

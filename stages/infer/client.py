@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import math
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 
 from stages.infer.endpoint import Endpoint, InferenceError
 from stages.infer.jobs import Job, Result, Slowdown, Stats
@@ -51,16 +51,22 @@ class Engine:
         self._lanes: dict[tuple[str, str | None], Lane] = {}
         self._told: dict[tuple[str, str | None], tuple[int, float]] = {}
         self._in_flight: dict[str, Pending] = {}
+        self._callers: dict[Hashable, Block] = {}
         self._halted = False
         self._closed = False
         self._state = threading.Lock()
         self._loop = asyncio.new_event_loop()
-        self._writer = Writer(store, self._loop)
+        self._writer = Writer(store, self._loop, self._fail)
         self._thread = threading.Thread(target=self._serve, name="evalcube-infer", daemon=True)
         self._thread.start()
 
-    def run(self, model: str, jobs: Sequence[Job]) -> list[Result]:
+    def run(self, model: str, jobs: Sequence[Job], *, caller: Hashable = None) -> list[Result]:
         """Send `jobs` to a model's endpoint and wait; the results come in the order of the jobs.
+
+        Parameters
+        ----------
+        caller
+            Name by which the call can be abandoned.
 
         Raises
         ------
@@ -73,11 +79,22 @@ class Engine:
         with self._state:
             if self._closed:
                 return [Result.skipped()] * len(jobs)
+            self._callers[caller] = block
             self._loop.call_soon_threadsafe(self._submit, model, jobs, block)
         try:
             return block.future.result()
         finally:
             block.waiting = False
+            with self._state:
+                if self._callers.get(caller) is block:
+                    del self._callers[caller]
+
+    def abandon(self, caller: Hashable, error: Exception) -> None:
+        """Have a call raise `error`, as nobody waits for it; what is in flight ends as usual, the rest is not sent."""
+        with self._state:
+            block = self._callers.get(caller)
+            if block is not None and not self._closed:
+                self._loop.call_soon_threadsafe(block.fail, error)
 
     def share_out(self, workers: int, rank: int) -> None:
         """Take another share of the endpoints' limits; requests in flight above it end as usual."""
@@ -169,6 +186,11 @@ class Engine:
         self._halted = True
         for lane in self._lanes.values():
             lane.halt()
+
+    def _fail(self, problem: Exception) -> None:
+        """End all calls, as a reply to any of them might be lost like the one that could not be stored."""
+        for pending in tuple(self._in_flight.values()):
+            pending.fail(problem)
 
     async def _close(self) -> None:
         self._halt()

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import NamedTuple, Protocol
 
 from stages.infer.jobs import Result
 from stages.infer.pending import Pending
+
+_PAUSE_SECONDS = 0.03
+"""Between two commits. A reply counts that much later, which nobody waits for but its block."""
 
 
 class Store(Protocol):
@@ -35,11 +38,22 @@ class Writer:
     A record is put before its connection is free for the next request: a killed process loses no more than one
     request per connection. Committing costs a disk's time, so whatever arrives meanwhile is the next batch. All
     methods belong to the event loop's thread.
+
+    Parameters
+    ----------
+    broken
+        Called when something could not be stored: a further reply would be paid for and lost.
     """
 
-    def __init__(self, store: Store, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self,
+        store: Store,
+        loop: asyncio.AbstractEventLoop,
+        broken: Callable[[Exception], None] = lambda _: None,
+    ) -> None:
         self._store = store
         self._loop = loop
+        self._broken = broken
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="evalcube-store")
         self._waiting: list[Entry] = []
         self._idle = asyncio.Event()
@@ -51,6 +65,7 @@ class Writer:
             self._store.put(pending.job.digest, record)
         except Exception as error:  # noqa: BLE001 - raised again where the block is waited for
             pending.fail(error)
+            self._broken(error)
             return
         self._waiting.append(Entry(pending, result))
         if self._idle.is_set():
@@ -84,9 +99,12 @@ class Writer:
             return  # the loop is closed: the store took too long, nobody waits any more
 
     def _settle(self, batch: Sequence[Entry], problem: Exception | None) -> None:
+        if problem is not None:
+            self._broken(problem)
         for entry in batch:
             if problem is None:
                 entry.pending.resolve(entry.result)
             else:
                 entry.pending.fail(problem)
-        self._next()
+        # Each commit wakes another thread and waits for the disk: what arrives meanwhile shares the next one.
+        self._loop.call_later(_PAUSE_SECONDS, self._next)

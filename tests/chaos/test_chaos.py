@@ -1,0 +1,33 @@
+"""Sweeps that are killed again and again, at moments that a seed chooses, and must end as if nothing had happened."""
+
+import itertools
+
+import pytest
+
+from tests.chaos.campaign import Campaign, run_campaign
+from tests.chaos.plan import TARGETS, make_plan
+
+pytestmark = pytest.mark.slow
+
+
+def test_make_plan__is_the_seed_s_and_strikes_everything():
+    plan = make_plan(3, 400, 20_000)
+
+    assert plan == make_plan(3, 400, 20_000)
+    assert plan != make_plan(4, 400, 20_000)
+    assert [strike.number for strike in plan] == list(range(1, 401))
+    assert all(before.at <= after.at < 20_000 for before, after in itertools.pairwise(plan))
+    assert {target for strike in plan for target in strike.targets} == set(TARGETS)
+    assert {strike.moment for strike in plan} == {"flight", "start", "commit"}
+    assert any(len(strike.targets) > 1 for strike in plan)
+    assert any(strike.stopped for strike in plan)
+
+
+@pytest.mark.timeout(600)
+def test_run__twenty_five_kills_leave_no_trace(tmp_path):
+    told = []
+
+    outcome = run_campaign(Campaign(seed=11, strikes=25, trials=2000), tmp_path, told.append)
+
+    assert not outcome.violations, "\n".join([*told, *outcome.violations])
+    assert sum(outcome.struck.values()) >= 25

@@ -1,0 +1,63 @@
+"""Trials that kill their worker each time: found, named, left out, and asked again by the next run."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+from flows.sweep import run
+from storage.cube import Cube
+from tests.chaos import poison
+from tests.flows.support import assert_same_cube, evalcube, simulator_stats, sweep_config, write_config
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def poisoned(tmp_path):
+    """Environment of a run whose workers die with the given trials."""
+    deaths = tmp_path / "deaths"
+    deaths.write_text("")
+
+    def environment(*trials):
+        return {
+            "DASK_DISTRIBUTED__WORKER__PRELOAD": json.dumps([poison.__file__]),
+            poison.VARIABLE: json.dumps(
+                [dict(zip(("when", "length", "trial"), one, strict=True)) for one in trials]
+            ),
+            poison.DEATHS: str(deaths),
+        }
+
+    environment.deaths = lambda: len(deaths.read_text())
+    return environment
+
+
+def test_run__trials_that_kill_their_worker_are_found_and_all_others_are_done(tmp_path, simulator, poisoned):
+    config = sweep_config(tmp_path, simulator.base_url, trials=40)
+    path = write_config(tmp_path, config)
+    deadly = poisoned(("grade", 4, 3), ("make", 5, 17))
+
+    code, output, errors = evalcube("run", path, "--workers", 2, cwd=tmp_path, env=deadly, timeout=240)
+
+    assert code == 1, errors
+    assert "198 of 200" in output
+    assert "2 trials: worker killed" in errors
+    for length, trial in ((4, 3), (5, 17)):
+        assert re.search(rf"alpha, arithmetic length={length}, [^;]*, trial {trial}\b", errors), errors
+    cube = Cube.open(config["cube"])
+    status = cube.dataset()["status"].transpose("model", "task", "params", "trial", "repeat").to_numpy()
+    assert np.argwhere(status == 254).tolist() == [[0, 0, 1, 3, 0], [0, 0, 2, 17, 0]]
+    assert not (cube.side / "suspects").exists()
+    # Dask's own count of failures, one death for each cut and one more as proof; again for the comparison of prompts.
+    assert poisoned.deaths() <= 24
+
+    code, output, errors = evalcube("run", path, "--workers", 2, "--quiet", cwd=tmp_path)
+
+    assert code == 0, errors
+    assert (
+        simulator_stats(simulator)["requests"] <= 200 + 8 * poisoned.deaths()
+    )  # in flight, one per connection
+    calm = {**config, "cube": str(tmp_path / "calm.zarr"), "cache": str(tmp_path / "calm-cache")}
+    assert run(calm, workers=1).reason == "complete"
+    assert_same_cube(config["cube"], calm["cube"])
