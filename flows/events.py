@@ -46,6 +46,10 @@ class Traffic:
     """By cause."""
     failures: Mapping[str, int] = field(default_factory=dict)
     """By cause."""
+    models: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """By label of the model: ``requests``, ``hits``, ``answers`` and their ``seconds``, of blocks that are over."""
+    active: float = 0.0
+    """Seconds since the worker's first request."""
     worker: str = ""
 
 
@@ -107,10 +111,12 @@ class Noted:
 
 @dataclass(frozen=True)
 class Finished:
-    """The run ended, in whatever way."""
+    """The run ended in good order; one that fails raises."""
 
     reason: str
-    """``complete``, ``incomplete`` (transport errors are left), ``stopped`` or ``failed``."""
+    """``complete``, ``incomplete`` (transport errors are left) or ``stopped``."""
+    summary: Mapping[str, Any] = field(default_factory=dict)
+    """Of the run, as JSON values."""
 
 
 Event = Started | Extended | Traffic | Slowed | BlockDone | RegionWritten | Noted | Finished

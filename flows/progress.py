@@ -98,8 +98,8 @@ class Display:
             ("in flight", str(traffic.in_flight)),
             ("cached", str(tracker.cached)),
             ("errors", errors),
-            ("ETA", _duration((total - done) / rates.trials) if rates.trials else "–"),
-            ("after", _duration(tracker.seconds)),
+            ("ETA", duration((total - done) / rates.trials) if rates.trials else "–"),
+            ("after", duration(tracker.seconds)),
         ]
 
     def _render(self) -> Group:
@@ -154,7 +154,14 @@ class _Rates:
             )
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
+    """A time span for people.
+
+    Examples
+    --------
+    >>> duration(61.7), duration(7322)
+    ('1:02', '2:02:02')
+    """
     whole = round(seconds)
     minutes, rest = divmod(whole, 60)
     hours, minutes = divmod(minutes, 60)

@@ -52,7 +52,7 @@ class Spending:
         self._path = path
         self._prices = prices
         self._bound = bound
-        self._before = _kept(path) or Spent(
+        self._before = read_spent(path) or Spent(
             float(spent_on(counters, "tokens").sum()), float(spent_on(counters, "usd").sum())
         )
         self._workers: dict[str, Traffic] = {}
@@ -74,7 +74,13 @@ class Spending:
     @property
     def spent(self) -> Spent:
         """By all runs so far."""
-        tokens, usd = self._before.tokens, self._before.usd
+        now = self.of_run
+        return Spent(self._before.tokens + now.tokens, self._before.usd + now.usd)
+
+    @property
+    def of_run(self) -> Spent:
+        """By this run so far."""
+        tokens, usd = 0.0, 0.0
         for report in self._workers.values():
             for model, (prompts, completions) in report.usage.items():
                 price = self._prices.get(model, (0.0, 0.0))
@@ -106,7 +112,7 @@ class Spending:
             replace_synced(self._path, json.dumps({"tokens": spent.tokens, "usd": spent.usd}).encode())
 
 
-def _kept(path: Path) -> Spent | None:
+def read_spent(path: Path) -> Spent | None:
     """The sum that earlier runs kept; None if there is none that can be read."""
     try:
         document: Any = json.loads(path.read_bytes())

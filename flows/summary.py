@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from flows.efficiency import LimitUse
 from flows.events import TALLY, BlockDone, Event, Extended, Started, Traffic
 from flows.suspects import KILLED
 from stages.analyze.reasonscore import mean_score, tier_score
@@ -57,11 +58,29 @@ class RunSummary:
     """Transport errors of this run, by cause."""
     details: dict[str, str] = field(default_factory=dict)
     """One thing that an endpoint said, by cause."""
+    usd: float = 0.0
+    """Cost of this run's requests at the config's prices."""
     spent: dict[str, float] = field(default_factory=dict)
     """Tokens and USD of all runs so far; answers of the cache are free."""
     bound: str = ""
     """The bound under `spend:` that stopped the run."""
+    graded: int = 0
+    """Trials that this run finished, those from the cache included."""
+    asking_seconds: float = 0.0
+    """From the first request to the last answer."""
+    limits: tuple[LimitUse, ...] = ()
+    """For each endpoint that was asked, the limit that was used most, and how far."""
     models: tuple[ModelSummary, ...] = ()
+
+    @property
+    def efficiency(self) -> float | None:
+        """Use of the limit that held the run up most, about from 0 to 1; None if nothing was asked."""
+        return max((use.used for use in self.limits), default=None)
+
+    @property
+    def trials_per_second(self) -> float:
+        """Trials that this run finished, by its whole duration."""
+        return self.graded / self.seconds if self.seconds else 0.0
 
     @property
     def left(self) -> int:
@@ -70,7 +89,12 @@ class RunSummary:
 
     def to_dict(self) -> dict[str, Any]:
         """The summary as JSON values."""
-        return {**asdict(self), "left": self.left}
+        return {
+            **asdict(self),
+            "left": self.left,
+            "efficiency": self.efficiency,
+            "trials_per_second": self.trials_per_second,
+        }
 
 
 class Tracker:
@@ -84,6 +108,7 @@ class Tracker:
         self.started: Started | None = None
         self.begun = time.monotonic()
         self._seen: set[tuple[int, ...]] = set()
+        self._asked_from = self._asked_to = 0.0
         self.cached = 0
         self.transport = 0
         self.causes: Counter[str] = Counter()
@@ -97,9 +122,17 @@ class Tracker:
             elif isinstance(event, Extended) and self.started is not None:
                 self.started = replace(self.started, trials=event.trials)
             elif isinstance(event, Traffic):
+                self._note_asking(event)
                 self._workers[event.worker] = event
             elif isinstance(event, BlockDone):
                 self._add_block(event)
+
+    def _note_asking(self, event: Traffic) -> None:
+        before, now = self._workers.get(event.worker, Traffic()), time.monotonic()
+        if event.sent and not self._asked_from:
+            self._asked_from = now - event.active
+        if event.in_flight or (event.sent, event.replies) != (before.sent, before.replies):
+            self._asked_to = now
 
     def _add_block(self, event: BlockDone) -> None:
         key = tuple(event.key)
@@ -127,6 +160,11 @@ class Tracker:
         """Since the sweep started."""
         return time.monotonic() - self.begun
 
+    @property
+    def asking_seconds(self) -> float:
+        """From the first request to the last sign of one, to about half a second."""
+        return self._asked_to - self._asked_from if self._asked_from else 0.0
+
     def traffic(self) -> Traffic:
         """Totals over all workers, those that died included."""
         with self._lock:
@@ -134,7 +172,12 @@ class Tracker:
         retries: Counter[str] = Counter()
         failures: Counter[str] = Counter()
         usage: dict[str, FloatArray] = {}
+        models: dict[str, dict[str, float]] = {}
         for report in reports:
+            for model, counts in report.models.items():
+                total = models.setdefault(model, {})
+                for name, count in counts.items():
+                    total[name] = total.get(name, 0) + count
             for model, tokens in report.usage.items():
                 usage[model] = usage.get(model, 0.0) + np.array(tokens, dtype=np.float64)
             retries.update(report.retries)
@@ -148,6 +191,7 @@ class Tracker:
             usage={model: tuple(tokens.tolist()) for model, tokens in usage.items()},
             retries=dict(retries),
             failures=dict(failures),
+            models=models,
         )
 
     def done(self) -> dict[int, int]:

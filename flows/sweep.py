@@ -21,6 +21,7 @@ from deploy.clusters import Cluster, ExistingScheduler, LocalProcesses
 from flows.config import as_config
 from flows.config.models import ModelConfig, SweepConfig
 from flows.driver import FLUSH_SECONDS, Driver
+from flows.efficiency import limit_use
 from flows.errors import SweepError
 from flows.events import (
     Event,
@@ -34,9 +35,10 @@ from flows.events import (
     from_message,
     topic,
 )
-from flows.home import SPENT, Home, open_home
+from flows.home import LIVE, SPENT, Home, open_home
 from flows.inflight import JudgeBudget, make_budgets, shared_connections
 from flows.interrupts import stop_on_interrupt
+from flows.live import LiveFile
 from flows.plan import Plan, build_plan
 from flows.reach import check_workers
 from flows.sampling import Sampling, as_configured
@@ -44,7 +46,8 @@ from flows.serving import serve_models
 from flows.spending import Spending
 from flows.summary import ModelSummary, RunSummary, Tracker
 from flows.worker import Route, RunContext, SweepPlugin, plugin_name
-from stages.infer.endpoint import missing_key_message
+from flows.workers import present
+from stages.infer.endpoint import Endpoint, missing_key_message
 from storage.cache import open_cache
 from storage.lease import Lease
 from storage.urls import directory_of
@@ -170,7 +173,13 @@ class _Run:
         self._tracker = Tracker()
         prices = {model.name: (model.prices.prompt, model.prices.completion) for model in settings.models}
         self._spending = Spending(home.cube.side / SPENT, home.counters(), prices, settings.spend)
-        self._subscribers: tuple[Subscriber, ...] = (self._tracker, self._spending, *subscribers)
+        self._subscribers: tuple[Subscriber, ...] = (
+            self._tracker,
+            self._spending,
+            LiveFile(home.cube.side / LIVE, self._tracker),
+            *subscribers,
+        )
+        self._endpoints: dict[str, Endpoint] = {}
         self._slowed: queue.SimpleQueue[Slowed] = queue.SimpleQueue()
         self._emitting = threading.Lock()
 
@@ -182,7 +191,7 @@ class _Run:
         if work.needed:
             reason = "stopped" if any(work.left) and self._spending.reached else self._work(work)
         summary = self._summary(reason)
-        self._emit(Finished(summary.reason))
+        self._emit(Finished(summary.reason, summary.to_dict()))
         return summary
 
     def _next_round(self) -> _Work:
@@ -206,7 +215,7 @@ class _Run:
             routes = stack.enter_context(serve_models(asked, self._note))
             with interrupt.held():
                 client = stack.enter_context(self._cluster.connect())
-            addresses = list(client.scheduler_info(n_workers=-1)["workers"])
+            addresses = present(client)
             check_workers(client, asked, addresses, unset_keys=not self._cluster.inherits_environment)
             context = self._context(routes)
             client.subscribe_topic(topic(self._id), self._receive)
@@ -215,7 +224,7 @@ class _Run:
             self._note(f"{len(addresses)} workers, dashboard {client.dashboard_link}")
             blocks, serials = 0, itertools.count()
             while True:
-                driver = self._driver(client, context, work, len(addresses), serials)
+                driver = self._driver(client, context, work, max(len(addresses), 1), serials)
                 interrupt.stop = self._spending.stop = driver.stop
                 driver.run()
                 blocks += driver.blocks
@@ -262,6 +271,7 @@ class _Run:
 
     def _context(self, routes: Mapping[str, Route]) -> RunContext:
         plan = self._home.plan
+        self._endpoints = {name: route.endpoint for name, route in routes.items()}
         return RunContext(
             run=self._id,
             spec=plan.spec(),
@@ -329,8 +339,12 @@ class _Run:
             retries=dict(traffic.retries),
             causes=dict(tracker.causes),
             details=dict(tracker.details),
+            usd=self._spending.of_run.usd,
             spent=asdict(self._spending.spent),
             bound=bound,
+            graded=sum(tracker.done().values()),
+            asking_seconds=tracker.asking_seconds,
+            limits=limit_use(self._endpoints, traffic, tracker.asking_seconds),
             models=tuple(models),
         )
 

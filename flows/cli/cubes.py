@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -32,40 +32,26 @@ if TYPE_CHECKING:
     from flows.reading import TrialView
 
 
-def status(cube: CubeArgument, as_json: Json = False) -> None:
+def status(
+    cube: CubeArgument,
+    watch: Annotated[
+        bool, typer.Option("--watch", "-w", help="Go on showing it until the sweep is complete, or Ctrl-C.")
+    ] = False,
+    interval: Annotated[float, typer.Option(min=0.1, max=3600, help="Seconds between two looks.")] = 2.0,
+    as_json: Json = False,
+) -> None:
     """Show how far a sweep is, also while it runs elsewhere."""
+    from flows.cli import watching
     from flows.reading import cube_status
 
+    if watch:
+        watching.watch(cube, interval, as_json=as_json)
+        return
     document = cube_status(cube)
     if as_json:
         show_json(document)
     else:
-        _print_status(document)
-
-
-def _print_status(document: dict[str, Any]) -> None:
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
-
-    table = Table()
-    table.add_column("evaluation")
-    for name in ("trials", "done", "transport errors", "missing", "regions"):
-        table.add_column(name, justify="right")
-    for row in document["models"]:
-        regions = f"{row['regions_complete']}/{row['regions']}"
-        numbers = (row["trials"], row["done"], row["transport"], row["missing"], regions)
-        table.add_row(escape(safe(row["model"])), *map(str, numbers))
-    console = Console()
-    console.print(table)
-    for row in document["models"]:
-        for cause, count in row["causes"].items():
-            console.print(f"{escape(safe(row['model']))}: {count} trials failed with {escape(safe(cause))}")
-    holder = document["running"]
-    console.print(
-        f"{document['done']} of {document['trials']} trials done"
-        + (f"; {escape(safe(holder))}" if holder else "")
-    )
+        watching.print_status(document)
 
 
 def leaderboard(
@@ -197,9 +183,9 @@ def _print_trial(view: TrialView) -> None:
         console.print(
             Text(f"judge {safe(said.judge)}, repeat {said.repeat}: {score_text}  {safe(said.reason)}")
         )
-    console.print(
-        Text(f"tokens {view.tokens}   latency {view.latency:.3f} s   key {view.digest}", style="dim")
-    )
+    first = "" if math.isnan(view.first_token) else f"   first token {view.first_token:.3f} s"
+    text = f"tokens {view.tokens}   latency {view.latency:.3f} s{first}   key {view.digest}"
+    console.print(Text(text, style="dim"))
 
 
 show_trial.__name__ = "show"

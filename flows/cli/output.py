@@ -68,16 +68,17 @@ def show(text: str) -> None:
 
 def show_json(document: Any) -> None:  # noqa: ANN401 - any JSON value
     """Write a JSON document to standard output, in ASCII; NaN becomes null."""
-    show(json.dumps(_plain(document), indent=2, allow_nan=False))
+    show(json.dumps(plain(document), indent=2, allow_nan=False))
 
 
-def _plain(value: Any) -> Any:  # noqa: ANN401 - any JSON value
+def plain(value: Any) -> Any:  # noqa: ANN401 - any JSON value
+    """A document that JSON can hold: NaN and infinities become null."""
     if isinstance(value, float) and not math.isfinite(value):
         return None
     if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
+        return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
+        return [plain(item) for item in value]
     return value
 
 

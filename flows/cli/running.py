@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from flows.cli.output import Code, complain, show, show_json
+from flows.cli.output import Code, complain, safe, show, show_json
 
 if TYPE_CHECKING:
     from flows.events import Subscriber
     from flows.summary import RunSummary
+
+_SHOWN_LIMITS, _SHOWN_MODELS = 8, 4
 
 Config = Annotated[
     str,
@@ -54,19 +56,29 @@ Workers = Annotated[
     int | None, typer.Option(min=1, max=256, help="Local worker processes; default: one per core.")
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress display.")]
+LogOption = Annotated[
+    str | None,
+    typer.Option("--log", metavar="FILE", help="Append what happens to FILE, one JSON object per line."),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 @contextmanager
-def display(quiet: bool) -> Iterator[list[Subscriber]]:
-    """Subscribers that show a run while it goes on; none if `quiet`."""
-    if quiet:
-        yield []
-        return
-    from flows.progress import Display
+def subscribers(log: str | None, *, quiet: bool) -> Iterator[list[Subscriber]]:
+    """Whoever follows a run: a live display unless `quiet`, and a log if one is wanted."""
+    with ExitStack() as stack:
+        found: list[Subscriber] = []
+        if log is not None:
+            from flows.eventlog import EventLog
 
-    with Display() as live:
-        yield [live]
+            written = stack.enter_context(EventLog(log))
+            stack.callback(lambda: complain(written.problem) if written.problem else None)
+            found.append(written)
+        if not quiet:
+            from flows.progress import Display
+
+            found.append(stack.enter_context(Display()))
+        yield found
 
 
 def tell(summary: RunSummary, *, as_json: bool) -> None:
@@ -94,12 +106,34 @@ def _print_standing(cube: str) -> None:
 
 
 def _print_summary(summary: RunSummary) -> None:
-    show(f"{summary.done} of {summary.trials} trials done in {summary.seconds:.1f} s")
-    show(f"{summary.sent} requests sent, {summary.cached} answered by the cache")
-    show(f"{summary.prompt_tokens} prompt tokens, {summary.completion_tokens} completion tokens")
-    if summary.retries:
-        show("retried: " + ", ".join(f"{cause} ×{count}" for cause, count in sorted(summary.retries.items())))
+    seconds, rate = summary.seconds, summary.trials_per_second
+    show(
+        f"{summary.done} of {summary.trials} trials done; this run: {summary.graded} in {seconds:.1f} s, {rate:.1f}/s"
+    )
+    show(f"{summary.sent} requests sent, {summary.cached} trials answered by the cache")
+    show(
+        f"{summary.prompt_tokens} prompt tokens, {summary.completion_tokens} completion tokens, "
+        f"{usd(summary.usd)}"
+    )
+    for what, causes in (("retried", summary.retries), ("failed", summary.causes)):
+        if causes:
+            show(
+                safe(f"{what}: " + ", ".join(f"{cause} ×{count}" for cause, count in sorted(causes.items())))
+            )
+    for use in summary.limits[:_SHOWN_LIMITS]:
+        limit = f"{use.value:g} {use.limit.replace('_', ' ')}"
+        show(safe(f"efficiency: {use.used:.0%} of {limit} ({_listed(use.models)})"))
     show(f"cube: {summary.cube}")
+
+
+def usd(amount: float) -> str:
+    """An amount of money, with as many digits as it needs: 12.30 USD, 0.0021 USD."""
+    return f"{amount:.2f} USD" if amount >= 1 or not amount else f"{amount:.2g} USD"
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:_SHOWN_MODELS])
+    return shown if len(names) <= _SHOWN_MODELS else f"{shown} and {len(names) - _SHOWN_MODELS} more"
 
 
 def _tell_what_is_left(summary: RunSummary) -> None:

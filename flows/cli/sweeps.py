@@ -13,11 +13,12 @@ from flows.cli.running import (
     CubeOption,
     Json,
     KeyOption,
+    LogOption,
     ModelOption,
     Quiet,
     Scheduler,
     Workers,
-    display,
+    subscribers,
     tell,
 )
 
@@ -35,6 +36,7 @@ def run(
     cube: CubeOption = None,
     cache: CacheOption = None,
     workers: Workers = None,
+    log: LogOption = None,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
@@ -43,9 +45,9 @@ def run(
     from flows.sweep import run as run_sweep
 
     sweep = load_sweep(config, model or (), key_env or ())
-    with display(quiet) as subscribers:
+    with subscribers(log, quiet=quiet) as followers:
         summary = run_sweep(
-            sweep, cube=cube, cache=cache, scheduler=scheduler, workers=workers, subscribers=subscribers
+            sweep, cube=cube, cache=cache, scheduler=scheduler, workers=workers, subscribers=followers
         )
     tell(summary, as_json=as_json)
 

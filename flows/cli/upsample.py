@@ -6,7 +6,17 @@ from typing import Annotated
 
 import typer
 
-from flows.cli.running import CacheOption, CubeOption, Json, Quiet, Scheduler, Workers, display, tell
+from flows.cli.running import (
+    CacheOption,
+    CubeOption,
+    Json,
+    LogOption,
+    Quiet,
+    Scheduler,
+    Workers,
+    subscribers,
+    tell,
+)
 
 
 def upsample(
@@ -37,13 +47,14 @@ def upsample(
     cube: CubeOption = None,
     cache: CacheOption = None,
     workers: Workers = None,
+    log: LogOption = None,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
     """Add trials or repeats to a sweep, everywhere or where you say; only what is new is asked."""
     from flows.upsample import upsample as add_trials
 
-    with display(quiet) as subscribers:
+    with subscribers(log, quiet=quiet) as followers:
         summary = add_trials(
             source,
             trials=trials,
@@ -58,7 +69,7 @@ def upsample(
             cache=cache,
             scheduler=scheduler,
             workers=workers,
-            subscribers=subscribers,
+            subscribers=followers,
         )
     tell(summary, as_json=as_json)
 

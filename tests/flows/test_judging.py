@@ -15,6 +15,7 @@ from flows.estimate import estimate
 from flows.reading import Reader
 from flows.statistics import leaderboard
 from flows.sweep import run
+from storage.cache import open_cache
 from storage.cube import Cube
 from tests.flows.judging import LANDS, judged_config
 from tests.flows.support import (
@@ -78,8 +79,8 @@ def test_run__scores_layers_asks_each_judge_once_and_keeps_to_its_connections(tm
     assert dataset["judge"].sel(model=1).mean() > dataset["judge"].sel(model=0).mean() + 1
     asked = list(request_keys(Reader(config["cube"])))
     assert len(asked) == units * 4
-    held = {path.parent.name + path.name for path in (tmp_path / "cache").glob("??/*")}
-    assert set(asked) == held
+    held = open_cache(tmp_path / "cache", writable=False)
+    assert set(asked) == {info.key for info in held.entries()}
     planned = estimate({**config, "cube": str(tmp_path / "new.zarr")})
     assert (planned.requests, planned.to_send) == (units * 4, 0)
     assert [(row.evaluation, row.requests, row.cached) for row in planned.judges] == [

@@ -10,6 +10,7 @@ import pytest
 from deploy.clusters import LocalProcesses
 from flows.errors import SweepError
 from flows.sweep import run
+from storage.cache import open_cache
 from storage.cube import Cube, Region
 from storage.errors import LeaseHeldError
 from storage.ledger import Ledger
@@ -24,6 +25,7 @@ from tests.flows.support import (
     sweep_config,
     write_config,
 )
+from tests.storage.support.cache_stores import DirectoryPlace
 
 TWO = LocalProcesses(workers=2, dashboard=False)
 
@@ -149,8 +151,9 @@ def test_run__a_lost_ledger_costs_no_request(tmp_path, simulator):
 def test_run__a_damaged_cache_entry_is_asked_again(tmp_path, simulator):
     config = sweep_config(tmp_path, simulator.base_url)
     run(config, cluster=TWO)
-    entry = next(p for p in (tmp_path / "cache").glob("??/*") if p.is_file())
-    entry.write_bytes(entry.read_bytes()[:-3])
+    key = next(info.key for info in open_cache(tmp_path / "cache", writable=False).entries())
+    place = DirectoryPlace(tmp_path / "cache")
+    place.overwrite(key, place.raw(key)[:-3])
     (Cube.open(config["cube"]).side / "ledger.jsonl").unlink()
 
     summary = run(config, cluster=TWO)

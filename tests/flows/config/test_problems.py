@@ -183,7 +183,7 @@ BAD = {
         text(samplers="greedy: {stream: true}"),
         (
             "c.yaml:4: samplers.greedy.stream: 'stream' cannot be a sampler's parameter: "
-            "answers are read whole. Remove it"
+            "it is a setting of the model. Remove it"
         ),
     ),
     "no tokens": (

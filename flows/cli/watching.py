@@ -1,0 +1,151 @@
+"""A cube's address in; how far its sweep is, once or again and again, for a terminal, a pipe or a program, out."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections import deque
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from flows.cli.output import Code, plain, safe, show
+from flows.progress import duration
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+_RATE_SECONDS = 30.0
+_SHOWN_CAUSES = 5
+_PATIENCE = 5
+
+
+def print_status(document: dict[str, Any]) -> None:
+    """Print a status (see `flows.reading.cube_status`) for people."""
+    from rich.console import Console
+
+    Console().print(_render(document))
+
+
+def watch(cube: str, interval: float, *, as_json: bool) -> None:
+    """Show a cube's status every `interval` seconds until the sweep is complete.
+
+    A terminal is redrawn, a pipe gets a line each time, a program that wants JSON an object on a line.
+    """
+    from rich.console import Console
+    from rich.live import Live
+
+    console = Console()
+    # Outside of the handler: an exit with an interrupt behind it would be taken for a run that was stopped.
+    with suppress(KeyboardInterrupt):
+        if as_json or not console.is_terminal:
+            _print_lines(cube, interval, as_json=as_json)
+            return
+        with Live(console=console, auto_refresh=False) as live:
+            for document, pace in _looks(cube, interval):
+                live.update(_render(document, pace), refresh=True)
+        return
+    raise typer.Exit(Code.STOPPED)
+
+
+def _print_lines(cube: str, interval: float, *, as_json: bool) -> None:
+    for document, pace in _looks(cube, interval):
+        if as_json:
+            show(json.dumps(plain({"time": time.time(), **document}), allow_nan=False))
+        else:
+            show(f"{time.strftime('%H:%M:%S')}  {_line(document, pace)}")
+        sys.stdout.flush()
+
+
+class _Pace:
+    """Trials per second over the last looks."""
+
+    def __init__(self) -> None:
+        self._looks: deque[tuple[float, int]] = deque()
+
+    def add(self, now: float, done: int) -> None:
+        self._looks.append((now, done))
+        while now - self._looks[0][0] > _RATE_SECONDS and len(self._looks) > 2:
+            self._looks.popleft()
+
+    @property
+    def rate(self) -> float:
+        (first, before), (last, after) = self._looks[0], self._looks[-1]
+        return (after - before) / (last - first) if last > first else 0.0
+
+
+def _looks(cube: str, interval: float) -> Iterator[tuple[dict[str, Any], _Pace]]:
+    from flows.reading import cube_status
+    from storage.errors import StorageError
+
+    pace, failures = _Pace(), 0
+    document = cube_status(cube)
+    while True:
+        pace.add(time.monotonic(), _graded(document)[0])
+        yield document, pace
+        if document["complete"] and not document["running"]:
+            return
+        time.sleep(interval)
+        try:
+            document, failures = cube_status(cube), 0
+        except StorageError:  # a network file system that is away for a moment
+            failures += 1
+            if failures > _PATIENCE:
+                raise
+
+
+def _graded(document: dict[str, Any]) -> tuple[int, int]:
+    """Trials done and in all: as a run that goes on says, else as recorded."""
+    live = document["live"]
+    if live is None:
+        return document["done"], document["trials"]
+    return max(int(live["done"]), document["done"]), max(int(live["trials"]), document["trials"])
+
+
+def _line(document: dict[str, Any], pace: _Pace | None = None) -> str:
+    done, trials = _graded(document)
+    parts = [f"{done} of {trials} trials done"]
+    live = document["live"]
+    if live is not None and done > document["done"]:
+        parts.append(f"{document['done']} recorded")
+    if live is not None:
+        parts.append(f"{live['in_flight']} in flight, {live['sent']} sent, {live['cached']} cached")
+        retried = sum(count for count in live["retries"].values() if isinstance(count, int))
+        if retried or live["transport"]:
+            parts.append(f"{live['transport']} failed, {retried} retried")
+    if pace is not None and pace.rate > 0 and done < trials:
+        parts.append(f"{pace.rate:.1f}/s, {duration((trials - done) / pace.rate)} left")
+    spent = document["spent"]
+    if spent is not None and spent["usd"]:
+        parts.append(f"{spent['usd']:.2f} USD spent")
+    if document["running"]:
+        parts.append(safe(document["running"]))
+    elif pace is not None and not document["complete"]:
+        parts.append("nobody works on it now")
+    return "; ".join(parts)
+
+
+def _render(document: dict[str, Any], pace: _Pace | None = None) -> RenderableType:
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table()
+    table.add_column("evaluation", overflow="fold")
+    for name in ("trials", "done", "transport errors", "missing", "regions"):
+        table.add_column(name, justify="right")
+    causes = []
+    for row in document["models"]:
+        name = safe(row["model"])
+        regions = f"{row['regions_complete']}/{row['regions']}"
+        numbers = (row["trials"], row["done"], row["transport"], row["missing"], regions)
+        table.add_row(Text(name), *map(str, numbers))
+        causes += [
+            f"{name}: {count} trials failed with {safe(cause)}" for cause, count in row["causes"].items()
+        ]
+    if pace is not None and len(causes) > _SHOWN_CAUSES:
+        causes[_SHOWN_CAUSES:] = [f"... and {len(causes) - _SHOWN_CAUSES} causes more"]
+    return Group(table, *map(Text, causes), Text(_line(document, pace)))
