@@ -15,6 +15,7 @@ from stages.process.judging import read_judge
 from stages.process.reading import read_reply
 from stages.process.rubric import judge_messages, judge_prompt_digest
 from stages.record import Record
+from stages.replyforms import CHAT
 from storage.cache import Cache
 
 
@@ -30,17 +31,19 @@ class Judge:
     """Name that is sent."""
     sampler: Mapping[str, Any]
     repeats: int
+    api: str = CHAT
+    """Which API its endpoint speaks."""
 
     @cached_property
     def identity(self) -> str:
         """What is sent besides the texts; two judges with the same would share every reply."""
-        return json.dumps([self.request_model, self.sampler], sort_keys=True)
+        return json.dumps([self.request_model, self.sampler, self.api], sort_keys=True)
 
     def requests(self, rubric: str, prompt: str, output: str) -> list[Request]:
         """What is sent to have an output graded, a request for each repeat."""
         messages = judge_messages(rubric, prompt, output)
         return [
-            build_request(self.request_model, messages, self.sampler, repeat)
+            build_request(self.request_model, messages, self.sampler, repeat, self.api)
             for repeat in range(self.repeats)
         ]
 
@@ -58,12 +61,13 @@ class Judge:
             "sampler": dict(self.sampler),
             "repeats": self.repeats,
             "prompt": judge_prompt_digest(),
+            **({} if self.api == CHAT else {"api": self.api}),
         }
 
     @classmethod
     def from_spec(cls, spec: JudgeSpec) -> Judge:
         """Read what `spec` wrote."""
-        return cls(spec.name, spec.model, spec.request_model, spec.sampler, spec.repeats)
+        return cls(spec.name, spec.model, spec.request_model, spec.sampler, spec.repeats, spec.api)
 
 
 def judge_keys(judges: Sequence[Judge], rubric: str, prompt: str, data: bytes | None) -> Iterator[str]:

@@ -6,8 +6,6 @@ alone, so that whoever opens a cube can regenerate every prompt and every cache 
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -17,12 +15,12 @@ import numpy as np
 from pydantic import ValidationError
 
 from flows.config.models import ModelConfig, SweepConfig
-from flows.config.templates import Template
 from flows.coordinates import coordinates
 from flows.criteria import carries, check_criteria
 from flows.errors import SweepError
+from flows.evaluations import Evaluation
 from flows.judges import Judge
-from flows.spec import SPEC_FORMAT, EvaluationSpec, TaskSpec, damaged, parse_spec
+from flows.spec import SPEC_FORMAT, TaskSpec, damaged, parse_spec
 from stages.generate import Cell, Task, all_tasks, expand
 from stages.generate.stream import canonical_params
 from storage.cube import Coordinate
@@ -31,54 +29,6 @@ _TRIAL_CHUNK = 32
 _REPEAT_CHUNK = 8
 _REGION_CELLS = 4096
 _UNLIMITED = 2**31 - 1
-
-
-@dataclass(frozen=True)
-class Evaluation:
-    """One place on the model axis: a model asked through a template with a sampler."""
-
-    model: str
-    """Label of the model."""
-    request_model: str
-    """Name that is sent."""
-    template_name: str
-    template_source: str | Sequence[Mapping[str, str]]
-    sampler_name: str
-    sampler: Mapping[str, Any]
-
-    @cached_property
-    def eval_id(self) -> str:
-        """Digest of what is sent besides the prompt; equal ids give equal requests."""
-        text = json.dumps([self.request_model, self.template_source, self.sampler], sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()[:32]
-
-    @cached_property
-    def template(self) -> Template:
-        """The compiled template."""
-        return Template(self.template_source)
-
-    @property
-    def label(self) -> str:
-        """A short name for people."""
-        return f"{self.model} / {self.template_name} / {self.sampler_name}"
-
-    def spec(self) -> dict[str, object]:
-        """The evaluation as JSON."""
-        return {
-            "eval_id": self.eval_id,
-            "model": self.model,
-            "request_model": self.request_model,
-            "template": {"name": self.template_name, "source": self.template_source},
-            "sampler": {"name": self.sampler_name, "params": self.sampler},
-        }
-
-    @classmethod
-    def from_spec(cls, spec: EvaluationSpec) -> Evaluation:
-        """Read what `spec` wrote."""
-        template, sampler = spec.template, spec.sampler
-        return cls(
-            spec.model, spec.request_model, template.name, template.source, sampler.name, sampler.params
-        )
 
 
 @dataclass(frozen=True)
@@ -314,6 +264,7 @@ def build_plan(config: SweepConfig) -> Plan:
                 sampler,
                 # 0 and 0.0 are one request.
                 canonical_params(config.samplers[sampler]),
+                model.api,
             )
         )
         prices.append((model.prices.prompt, model.prices.completion))
@@ -341,8 +292,9 @@ def _judges(config: SweepConfig) -> tuple[Judge, ...]:
     judges, seen = [], dict[str, Judge]()
     for row in config.judges:
         sampler = config.samplers[row.sampler] if isinstance(row.sampler, str) else row.sampler
+        model = models[row.model]
         judge = Judge(
-            row.name, row.model, request_model(models[row.model]), canonical_params(sampler), row.repeats
+            row.name, row.model, request_model(model), canonical_params(sampler), row.repeats, model.api
         )
         twin = seen.setdefault(judge.identity, judge)
         if twin is not judge:

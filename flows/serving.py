@@ -74,5 +74,7 @@ def _route(model: ModelConfig, base_url: str) -> Route:
         retries=limits.retries,
         response_bytes=limits.response_bytes,
         headers=dict(model.headers),
+        api=model.api,
+        stream=model.stream,
     )
     return Route(endpoint, simulated=model.endpoint.startswith(SIMULATED))

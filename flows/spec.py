@@ -26,6 +26,7 @@ def _json(value: dict[str, Any]) -> dict[str, Any]:
 
 
 Values = Annotated[dict[str, Any], AfterValidator(_json)]
+ApiName = Literal["chat", "completions", "messages"]
 
 
 class _Part(BaseModel):
@@ -54,6 +55,7 @@ class EvaluationSpec(_Part):
     request_model: str
     template: TemplateSpec
     sampler: SamplerSpec
+    api: ApiName = "chat"
 
 
 class PointSpec(_Part):
@@ -90,6 +92,7 @@ class JudgeSpec(_Part):
     repeats: int = Field(ge=1)
     prompt: str
     """Digest of the prompt that is put to judges."""
+    api: ApiName = "chat"
 
 
 class Spec(_Part):

@@ -1,16 +1,22 @@
 """The cached form of a reply: what `infer` stores under a request's digest and `process` reads.
 
 A record is one JSON header line (format, HTTP status, seconds) followed by the body exactly as the endpoint sent
-it, so that nothing an endpoint said is lost to a later, better reader.
+it, so that nothing an endpoint said is lost to a later, better reader. The body of a streamed reply is put together
+as the endpoint would have sent it whole. What is not said in the header has its default, so that most records are
+as they always were.
 """
 
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass
+
+from stages.replyforms import CHAT, FORMS
 
 _FORMAT = 1
 _HEADER_LIMIT = 1024
+_FEWEST_FIELDS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +29,10 @@ class Record:
     """Seconds from sending the request to the last byte of the reply, for the attempt that counted."""
     body: bytes
     """The response body, decompressed."""
+    first_token: float = math.nan
+    """Seconds from sending the request to the first text or reasoning; NaN where the reply was not streamed."""
+    api: str = CHAT
+    """Which of `stages.replyforms.FORMS` the body has."""
 
     def encode(self) -> bytes:
         """Write the record as bytes.
@@ -30,9 +40,11 @@ class Record:
         Examples
         --------
         >>> Record.decode(Record(200, 0.25, b"{}").encode())
-        Record(status=200, latency=0.25, body=b'{}')
+        Record(status=200, latency=0.25, body=b'{}', first_token=nan, api='chat')
         """
-        header = f'{{"format":{_FORMAT},"status":{self.status},"latency":{self.latency:.6f}}}\n'
+        first = "" if math.isnan(self.first_token) else f',"first_token":{self.first_token:.6f}'
+        kind = "" if self.api == CHAT else f',"api":"{self.api}"'
+        header = f'{{"format":{_FORMAT},"status":{self.status},"latency":{self.latency:.6f}{first}{kind}}}\n'
         return header.encode() + self.body
 
     @classmethod
@@ -48,7 +60,12 @@ class Record:
         try:
             fields = json.loads(data[: max(end, 0)])
             if fields["format"] == _FORMAT:
-                return cls(int(fields["status"]), float(fields["latency"]), data[end + 1 :])
-        except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
+                status, latency, body = int(fields["status"]), float(fields["latency"]), data[end + 1 :]
+                if len(fields) == _FEWEST_FIELDS:
+                    return cls(status, latency, body)
+                api = fields.get("api", CHAT)
+                if api in FORMS:
+                    return cls(status, latency, body, float(fields.get("first_token", math.nan)), api)
+        except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
             pass
         raise ValueError("not a record of a reply, or one of a newer format")

@@ -116,8 +116,10 @@ def _scalar(value: object) -> str:
 
 def token_count(value: object) -> int | None:
     """A token count as an endpoint gave it; None for anything that is no count (NaN, text, negative, huge)."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
+    if type(value) is int:
+        return value if 0 <= value < 2**31 else None
+    if not isinstance(value, float):
         return None
-    if isinstance(value, float) and not math.isfinite(value):
+    if not math.isfinite(value):
         return None
     return int(value) if 0 <= value < 2**31 else None

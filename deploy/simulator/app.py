@@ -1,25 +1,25 @@
-"""A complete HTTP request in, the response out: routes, checks and the simulated chat completion."""
+"""A complete HTTP request in, the response out: routes, keys, faults, limits and the simulated reply."""
 
 from __future__ import annotations
 
 import hmac
-import json
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
-from functools import lru_cache
-from typing import Any, NamedTuple
+from functools import partial
+from types import MappingProxyType
+from typing import NamedTuple
 
 from deploy.errors import SimulatorError
 from deploy.simulator import ability, reply
 from deploy.simulator.counts import Counts, Log, Ticket
-from deploy.simulator.faults import Injector, apply, parse_rules
-from deploy.simulator.profile import Profile, parse
+from deploy.simulator.faults import STREAM_KINDS, Injector, apply, parse_rules
+from deploy.simulator.forms import CHAT, MESSAGES, PATHS, Form, as_error, deliver
+from deploy.simulator.profile import Profile
 from deploy.simulator.quota import Enforcer, Limits, parse_limits
+from deploy.simulator.requests import RefusedError, checked
 from deploy.simulator.truth import decode
 from deploy.simulator.wire import Response, error_response, json_response
-
-CHAT = "/v1/chat/completions"
 
 
 class Request(NamedTuple):
@@ -29,31 +29,11 @@ class Request(NamedTuple):
     path: str
     body: bytes = b""
     truth: bytes = b""
-    authorization: bytes = b""
-
-
-class Chat(NamedTuple):
-    """A chat request that passed all checks."""
-
-    model: str
-    name: str
-    profile: Profile
-    messages: list[Mapping[str, object]]
-    limit: int | None
-    """Most tokens of the completion; None leaves it to the model."""
-
-
-class RefusedError(Exception):
-    """A request that gets an error response instead of a completion."""
-
-    def __init__(self, response: Response) -> None:
-        self.response = response
-        super().__init__(response.status)
+    keys: Mapping[bytes, bytes] = MappingProxyType({})
+    """Headers that say who asks."""
 
 
 Reply = tuple[Response, Ticket | None]
-
-_parse = lru_cache(maxsize=1024)(parse)
 
 
 class Application:
@@ -80,11 +60,11 @@ class Application:
     ) -> None:
         self.counts = Counts()
         self._enforcer = Enforcer(limits)
-        self._bearer = None if key is None else f"Bearer {key}".encode()
+        self._key = None if key is None else key.encode()
         self._injector = injector or Injector()
         self._log = log
         self._routes: dict[str, dict[str, Callable[[Request], Reply]]] = {
-            CHAT: {"POST": self._chat},
+            **{path: {"POST": partial(self._answer, form)} for path, form in PATHS.items()},
             "/v1/models": {"GET": self._models},
             "/health": {"GET": lambda _: (json_response({"status": "ok"}), None)},
             "/control/stats": {"GET": lambda _: (json_response(self.stats()), None)},
@@ -107,15 +87,20 @@ class Application:
             allowed = ", ".join([*methods, "HEAD"] if "GET" in methods else methods)
             message = f"{path} knows {allowed} only"
             return error_response(405, message, "method_not_allowed", (("allow", allowed),)), None
-        if path.startswith("/v1/") and not self._let_in(request):
-            return error_response(401, "wrong or missing API key", "invalid_api_key"), None
+        if path.startswith("/v1/") and not self._let_in(path, request):
+            refusal = error_response(401, "wrong or missing API key", "invalid_api_key")
+            return as_error(refusal, PATHS.get(path, CHAT)), None
         try:
             return action(request)
         except RefusedError as refused:
-            return refused.response, None
+            return as_error(refused.response, PATHS.get(path, CHAT)), None
 
-    def _let_in(self, request: Request) -> bool:
-        return self._bearer is None or hmac.compare_digest(request.authorization, self._bearer)
+    def _let_in(self, path: str, request: Request) -> bool:
+        if self._key is None:
+            return True
+        if PATHS.get(path) is MESSAGES:
+            return hmac.compare_digest(request.keys.get(b"x-api-key", b""), self._key)
+        return hmac.compare_digest(request.keys.get(b"authorization", b""), b"Bearer " + self._key)
 
     def left(self, ticket: Ticket, *, delivered: bool) -> None:
         """Count a request out, and log it if it is finished."""
@@ -131,24 +116,26 @@ class Application:
             "limits": self._enforcer.summary(),
         }
 
-    def _chat(self, request: Request) -> Reply:
-        chat = _checked(request.body)
+    def _answer(self, form: Form, request: Request) -> Reply:
+        asked = checked(form, request.body, request.keys)
         truth = decode(request.truth)
-        digest = ability.request_digest(request.body, 0 if truth is None else truth.repeat)
-        attempt = self.counts.arrive(digest, chat.name)
-        rule = self._injector.pick(digest, attempt, chat.name)
-        text = reply.speak(chat.profile, truth, ability.draws(digest), chat.limit)
-        asked, now = reply.prompt_tokens(chat.messages), time.monotonic()
-        refused = self._enforcer.arrive(asked + text.tokens, self.counts.in_flight, now)
+        digest = ability.request_digest(asked.identity, 0 if truth is None else truth.repeat)
+        attempt = self.counts.arrive(digest, asked.name)
+        rule = self._injector.pick(digest, attempt, asked.name)
+        text = reply.speak(asked.profile, truth, ability.draws(digest), asked.limit)
+        prompt, now = reply.prompt_tokens(asked.messages), time.monotonic()
+        refused = self._enforcer.arrive(prompt + text.tokens, self.counts.in_flight, now)
         if refused is not None:
-            return refused, Ticket(digest, chat.name, good=False)
-        body = reply.completion(chat.model, digest, text, asked)
-        response = json_response(body) if rule is None else apply(rule, body)
+            return as_error(refused, form), Ticket(digest, asked.name, good=False)
+        body = reply.completion(asked.model, digest, text, prompt)
+        later = rule is not None and asked.stream and rule.kind in STREAM_KINDS
+        response = json_response(body) if rule is None or later else apply(rule, body)
         told = self._enforcer.headers(now)
         if told:
             response = response._replace(headers=response.headers + told)
-        delay = ability.delay(chat.profile, text.tokens)
-        return response._replace(delay=delay) if delay else response, Ticket(digest, chat.name, rule is None)
+        if asked.stream or form is not CHAT:
+            response = deliver(response, form, stream=asked.stream, rule=rule)
+        return _timed(response, asked.profile, text.tokens), Ticket(digest, asked.name, rule is None)
 
     def _models(self, _: Request) -> Reply:
         entry = {"id": Profile().model_name("default"), "object": "model", "owned_by": "evalcube"}
@@ -175,47 +162,12 @@ class Application:
         return json_response({"limits": asdict(self._enforcer.limits)}), None
 
 
-def _checked(body: bytes) -> Chat:
-    try:
-        fields = json.loads(body)
-    except (ValueError, RecursionError):
-        raise RefusedError(error_response(400, "the body is no JSON", "invalid_json")) from None
-    if not isinstance(fields, dict):
-        raise _bad("body", "must be an object")
-    name, profile = _model(fields.get("model"))
-    if fields.get("stream"):
-        raise _bad("stream", "is not simulated")
-    if fields.get("n") not in (None, 1):
-        raise _bad("n", "must be 1")
-    return Chat(fields["model"], name, profile, _messages(fields.get("messages")), _limit(fields))
-
-
-def _bad(field: str, rule: str) -> RefusedError:
-    return RefusedError(error_response(400, f"{field} {rule}", "invalid_value"))
-
-
-def _model(model: object) -> tuple[str, Profile]:
-    if not isinstance(model, str):
-        raise _bad("model", "must be text")
-    try:
-        return _parse(model)
-    except SimulatorError as error:
-        raise RefusedError(error_response(404, f"no such model: {error}", "model_not_found")) from None
-
-
-def _messages(messages: object) -> list[Mapping[str, object]]:
-    if not isinstance(messages, list) or not messages:
-        raise _bad("messages", "must be a list of at least one message")
-    if not all(isinstance(message, dict) and isinstance(message.get("role"), str) for message in messages):
-        raise _bad("messages", "must be objects with a role")
-    return messages
-
-
-def _limit(fields: Mapping[str, Any]) -> int | None:
-    for name in ("max_completion_tokens", "max_tokens"):
-        value = fields.get(name)
-        if value is not None:
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise _bad(name, "must be a whole number, 1 or more")
-            return value
-    return None
+def _timed(response: Response, profile: Profile, tokens: int) -> Response:
+    """Have a response come as late as the model is slow; a stream begins with the first token."""
+    delay = ability.delay(profile, tokens)
+    if not delay:
+        return response
+    if not response.events:
+        return response._replace(delay=delay)
+    pace = (delay - profile.latency) / len(response.events)
+    return response._replace(delay=profile.latency, pace=pace)

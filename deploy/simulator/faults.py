@@ -44,7 +44,7 @@ class Rule:
     model: str | None = None
     """Only requests to the simulated model of this name."""
     status: int = 500
-    """Status code of kind ``status``."""
+    """Status code of kinds ``status`` and ``stream_error``."""
     retry_after: str | None = None
     """``Retry-After`` of kind ``status``; ``date+5`` becomes the HTTP date five seconds from now."""
     body: str | None = None
@@ -270,7 +270,13 @@ KINDS: Mapping[str, Callable[[Rule, Body], Response]] = MappingProxyType(
         "gzip_bomb": _gzip_bomb,
         "duplicate": _choices(lambda choices: choices * 2),
         "tool_calls": _choices(_message({"content": None, "tool_calls": [_TOOL_CALL]})),
+        "stream_error": _status,
+        "stream_end": _bad_json,
+        "stream_stall": lambda _, body: _good(body)._replace(body_share=0.5, ending=Ending.HANG),
+        "no_done": lambda _, body: _good(body),
         "wrong_model": lambda _, body: json_response({**body, "model": "another-model"}),
     }
 )
-"""Every kind of fault, and what it makes of a good reply."""
+"""Every kind of fault, and what it makes of a good reply that is not streamed."""
+STREAM_KINDS = frozenset({"stream_error", "stream_end", "stream_stall", "no_done"})
+"""Those that strike a stream between its events; any other first strikes the reply that is then streamed."""

@@ -6,6 +6,7 @@ import asyncio
 import socket
 import struct
 from collections import deque
+from collections.abc import Sequence
 from typing import cast
 
 import httptools
@@ -13,7 +14,7 @@ import httptools
 from deploy.simulator.app import Application, Request
 from deploy.simulator.counts import Ticket
 from deploy.simulator.truth import HEADER
-from deploy.simulator.wire import Ending, Response, encode, error_response
+from deploy.simulator.wire import Ending, Response, encode, error_response, steps
 
 MAX_BODY = 16 << 20
 MAX_HEAD = 64 << 10
@@ -28,7 +29,7 @@ _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 class Slot:
     """One response in the order of its connection; `ready` once its delay is over."""
 
-    __slots__ = ("body", "ending", "head", "ready", "response", "ticket", "timer")
+    __slots__ = ("body", "ending", "head", "ready", "response", "steps", "ticket", "timer")
 
     def __init__(self, head: bytes, body: bytes, ending: Ending) -> None:
         self.head = head
@@ -38,6 +39,8 @@ class Slot:
         self.ticket: Ticket | None = None
         self.timer: asyncio.TimerHandle | None = None
         self.response: Response | None = None
+        self.steps: Sequence[int] = ()
+        """Where the body is paused at."""
 
 
 class Connection(asyncio.Protocol):
@@ -67,7 +70,7 @@ class Connection(asyncio.Protocol):
     def _clear(self) -> None:
         self._url = b""
         self._truth = b""
-        self._authorization = b""
+        self._keys: dict[bytes, bytes] = {}
         self._expect = False
         self._size = 0
         self._pieces: list[bytes] = []
@@ -130,8 +133,8 @@ class Connection(asyncio.Protocol):
         name = name.lower()
         if name == _TRUTH:
             self._truth = value
-        elif name == b"authorization":
-            self._authorization = value
+        elif name in (b"authorization", b"x-api-key", b"anthropic-version"):
+            self._keys[name] = value
         elif name == b"expect":
             self._expect = value.lower() == b"100-continue"
         elif name == b"content-length" and value.isdigit() and (len(value) > 18 or int(value) > MAX_BODY):
@@ -163,7 +166,7 @@ class Connection(asyncio.Protocol):
             return
         body = self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
         method = self._parser.get_method().decode("latin-1")
-        request = Request(method, self._url.decode("latin-1"), body, self._truth, self._authorization)
+        request = Request(method, self._url.decode("latin-1"), body, self._truth, self._keys)
         response, ticket = self._application.handle(request)
         keep = self._parser.should_keep_alive()
         self._enqueue(response, ticket, keep_alive=keep, head_only=method == "HEAD")
@@ -196,8 +199,9 @@ class Connection(asyncio.Protocol):
         while self._slots and self._slots[0].ready and not self._busy and not self._full:
             slot = self._slots.popleft()
             out.append(slot.head)
-            if slot.response is not None and slot.response.drip > 0.0:
+            if slot.response is not None and (slot.response.drip > 0.0 or slot.response.pace > 0.0):
                 self._busy = True
+                slot.steps = steps(slot.response, len(slot.body))
                 self._loop.call_soon(self._drip, slot, 0)
             else:
                 out.append(slot.body)
@@ -221,18 +225,19 @@ class Connection(asyncio.Protocol):
         else:
             self._transport.resume_reading()
 
-    def _drip(self, slot: Slot, sent: int) -> None:
-        whole = len(slot.body)
-        if not self._transport.is_closing() and sent < whole:
-            self._transport.write(slot.body[sent : sent + 1])
-            sent += 1
-            if sent < whole:
-                seconds = 0.0 if slot.response is None else slot.response.drip
-                self._loop.call_later(seconds, self._drip, slot, sent)
+    def _drip(self, slot: Slot, done: int) -> None:
+        """Send the next part of a body that comes bit by bit."""
+        whole = len(slot.steps)
+        if not self._transport.is_closing() and done < whole:
+            self._transport.write(slot.body[slot.steps[done - 1] if done else 0 : slot.steps[done]])
+            done += 1
+            if done < whole:
+                seconds = 0.0 if slot.response is None else slot.response.drip or slot.response.pace
+                self._loop.call_later(seconds, self._drip, slot, done)
                 return
         self._busy = False
         if slot.ticket is not None:
-            self._application.left(slot.ticket, delivered=sent >= whole)
+            self._application.left(slot.ticket, delivered=done >= whole)
         if slot.ending is not Ending.KEEP:
             self._transport.close()
         self._flush()

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import Enum
 from http import HTTPStatus
+from itertools import accumulate, takewhile
 from typing import NamedTuple
 
 JSON = "application/json"
@@ -40,6 +41,10 @@ class Response(NamedTuple):
     """Share of the body that is sent, while content-length tells the whole."""
     drip: float = 0.0
     """Seconds between single bytes of the body; 0 sends it at once."""
+    events: tuple[bytes, ...] = ()
+    """The body in the chunks of a stream; `body` is empty then."""
+    pace: float = 0.0
+    """Seconds between the chunks; 0 sends all at once."""
 
 
 def json_response(value: object, status: int = 200, headers: tuple[tuple[str, str], ...] = ()) -> Response:
@@ -73,6 +78,8 @@ def encode(
         Whether the client speaks HTTP/1.0, which must be told that the connection stays open.
     """
     body = response.body
+    if response.events:
+        body = b"".join(response.events if old else _framed(response))
     lines = (
         f"HTTP/1.1 {response.status} {_reason(response.status)}\r\ncontent-type: {response.content_type}\r\n"
     )
@@ -82,12 +89,30 @@ def encode(
         lines += "connection: close\r\n"
     elif old:
         lines += "connection: keep-alive\r\n"
-    head = f"{lines}content-length: {len(body)}\r\n\r\n".encode("latin-1", errors="replace")
+    size = "transfer-encoding: chunked" if response.events and not old else f"content-length: {len(body)}"
+    head = f"{lines}{size}\r\n\r\n".encode("latin-1", errors="replace")
     if response.head_share < 1.0:
         return head[: int(len(head) * response.head_share)], b""
     if response.body_share < 1.0:
         body = body[: int(len(body) * response.body_share)]
     return head, b"" if head_only else body
+
+
+def _framed(response: Response) -> list[bytes]:
+    """The chunks of a stream as HTTP/1.1 has them; the empty one that ends it belongs to the last."""
+    chunks = [b"%x\r\n%b\r\n" % (len(event), event) for event in response.events]
+    chunks[-1] += b"0\r\n\r\n"
+    return chunks
+
+
+def steps(response: Response, size: int) -> Sequence[int]:
+    """Where a body of `size` bytes, perhaps cut, is paused at, its end included; empty if it is sent at once."""
+    if response.drip > 0.0:
+        return range(1, size + 1)
+    if not response.pace > 0.0:
+        return ()
+    ends = accumulate(map(len, _framed(response)))
+    return [*takewhile(lambda end: end < size, ends), size]
 
 
 _REASONS = {int(status): status.phrase for status in HTTPStatus}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
+from flows.config.apichecks import check_apis
 from flows.config.findings import Finding, Path, did_you_mean
 from flows.config.judgechecks import check_judging
 from flows.config.precision import LEVELS
@@ -34,6 +35,7 @@ def check(raw: Mapping[str, object]) -> list[Finding]:
         check_judging,
     )
     found = [finding for rule in checks for finding in rule(raw)]
+    found += check_apis(raw, tasks.samples)
     return found + tasks.findings + _probe(raw, tasks.samples) + check_views(raw, tasks.tasks)
 
 

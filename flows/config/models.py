@@ -103,6 +103,13 @@ class ModelConfig(Section):
         default_factory=lambda data: str(data.get("name", "")),
         description='Sent as "model" in each request; default: the name.',
     )
+    api: Literal["chat", "completions", "messages"] = Field(
+        "chat",
+        description="What the endpoint speaks: chat (completions), (text) completions, or (Anthropic's) messages.",
+    )
+    stream: Flag = Field(
+        False, description="Whether replies come in a stream, so that the time to the first token is known."
+    )
     key_env: Annotated[str, BeforeValidator(rules.key_env)] | None = Field(
         None, description="NAME of the environment variable that holds the API key; never the key itself."
     )

@@ -23,7 +23,7 @@ KEY_REMEDY = (
 _RESERVED_PARAMS = {
     "model": "it comes from the model's own entry",
     "messages": "they come from the template",
-    "stream": "answers are read whole",
+    "stream": "it is a setting of the model",
     "n": "repeats are requests of their own, so that each is cached",
     "repeat": "evalcube counts repeats itself",
 }
@@ -159,7 +159,7 @@ def _url(value: str) -> str:
     if any(c.isspace() or ord(c) < 32 for c in value) or len(value) > LONGEST_PATH:
         raise refusal("a URL must have no spaces and at most 1024 characters", "Encode a space as %20")
     trimmed = value.rstrip("/")
-    for suffix in ("/chat/completions", "/completions", "/chat"):
+    for suffix in ("/chat/completions", "/completions", "/chat", "/messages"):
         if parts.path.rstrip("/").endswith(suffix):
             base = trimmed.removesuffix(suffix)
             raise refusal(f"must be the base URL, without {suffix}", f"Write {base}")

@@ -10,7 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
+from stages.infer.apis import APIS
 from stages.infer.limits import Quota
+from stages.replyforms import CHAT
 
 
 class InferenceError(Exception):
@@ -24,7 +26,7 @@ class Endpoint:
     name: str
     """Label of the model in the config."""
     base_url: str
-    """Base URL that ends before ``/chat/completions``."""
+    """Base URL that ends before ``/chat/completions``, or what another API has in its place."""
     key_env: str | None = None
     """Environment variable that holds the key; read on the worker, when the first request is made."""
     connections: int = 64
@@ -43,11 +45,15 @@ class Endpoint:
     """Bound on one response body, decompressed."""
     headers: Mapping[str, str] = field(default_factory=dict)
     """Further plain headers."""
+    api: str = CHAT
+    """One of `stages.infer.apis.APIS`."""
+    stream: bool = False
+    """Whether replies come in a stream of events; the record is the same but for the time to the first token."""
 
     @property
     def url(self) -> str:
-        """The address of chat completions."""
-        return self.base_url.rstrip("/") + "/chat/completions"
+        """The address of the API."""
+        return self.base_url.rstrip("/") + APIS[self.api].path
 
     def key(self) -> str | None:
         """Read the key from this process's environment.

@@ -10,7 +10,8 @@ from enum import Enum
 from typing import NamedTuple
 
 from stages.infer.hints import exhausted, retry_after
-from stages.replybody import parse_body, read_error, token_count
+from stages.replybody import ErrorBody, parse_body, read_error
+from stages.replyforms import CHAT, FORMS, ReplyForm, counted
 
 
 class Verdict(Enum):
@@ -57,12 +58,14 @@ _FATAL_STATUS = {401, 402, 403, 404, 405}
 _REFUSING_STATUS = {400, 413, 422}
 _UNPAID_CODES = {"insufficient_quota", "billing_hard_limit_reached"}
 """What some endpoints say with status 429, though no waiting helps."""
+_UNPAID_TEXT = "credit balance is too low"
+"""What some say with status 400, as of a wrong request."""
 _BROKEN_OFF = {"error", "abort"}
 _SHOWN_BYTES = 4096
 _DETAIL_LIMIT = 300
 
 
-def classify(status: int, headers: Mapping[str, str], body: bytes, now: float) -> Reply:
+def classify(status: int, headers: Mapping[str, str], body: bytes, now: float, api: str = CHAT) -> Reply:
     """Tell what an HTTP reply means.
 
     Parameters
@@ -71,8 +74,12 @@ def classify(status: int, headers: Mapping[str, str], body: bytes, now: float) -
         The reply; `headers` is a case-insensitive mapping or has lower-case keys.
     now
         Unix time in seconds, for a ``Retry-After`` that is a date.
+    api
+        One of `stages.replyforms.FORMS`.
     """
-    reply = _classify_ok(body) if 200 <= status < 300 else _classify_error(status, headers, body, now)
+    reply = (
+        _classify_ok(body, FORMS[api]) if 200 <= status < 300 else _classify_error(status, headers, body, now)
+    )
     wait = exhausted(headers, now)
     return reply if wait is None else reply._replace(exhausted=wait)
 
@@ -86,7 +93,7 @@ def _classify_error(status: int, headers: Mapping[str, str], body: bytes, now: f
         if error.is_context:
             return Reply(Verdict.FINAL, "context")
     cause, detail = f"http {status}", _one_line(error.message) or _shown(body)
-    if status in _FATAL_STATUS or {error.code, error.kind} & _UNPAID_CODES:
+    if status in _FATAL_STATUS or _is_unpaid(error):
         return Reply(Verdict.FATAL, cause, detail)
     if status in _RETRY_STATUS:
         return Reply(Verdict.RETRY, cause, detail, retry_after=retry_after(headers, now))
@@ -95,28 +102,36 @@ def _classify_error(status: int, headers: Mapping[str, str], body: bytes, now: f
     return Reply(Verdict.FAILED, cause, detail)
 
 
-def _classify_ok(body: bytes) -> Reply:
+def _is_unpaid(error: ErrorBody) -> bool:
+    """Whether the account has no money left, which no request can get around."""
+    return bool({error.code, error.kind} & _UNPAID_CODES) or _UNPAID_TEXT in error.message.lower()
+
+
+def _classify_ok(body: bytes, form: ReplyForm) -> Reply:
     document = parse_body(body)
     if document is None:
         return Reply(Verdict.RETRY, "invalid json", _shown(body))
     if not isinstance(document, dict):
         return Reply(Verdict.RETRY, "wrong shape", "the reply is no JSON object")
-    choices = document.get("choices")
-    if not isinstance(choices, list) or not choices:
-        return Reply(Verdict.RETRY, "no choices", _one_line(read_error(document).message) or _shown(body))
-    first = choices[0]
-    if not isinstance(first, dict) or not isinstance(first.get("message"), dict):
-        return Reply(Verdict.RETRY, "wrong shape", "choices[0] has no message")
-    reason = first.get("finish_reason")
+    first: object = document
+    if form.listed:
+        choices = document.get("choices")
+        if not isinstance(choices, list) or not choices:
+            return Reply(Verdict.RETRY, "no choices", _one_line(read_error(document).message) or _shown(body))
+        first = choices[0]
+    if not isinstance(first, dict) or not _has_message(first, form):
+        told = _one_line(read_error(document).message)
+        return Reply(Verdict.RETRY, "wrong shape", told or "the reply has no message in it")
+    reason = first.get(form.finish)
     if first.get("error") or (isinstance(reason, str) and reason.lower() in _BROKEN_OFF):
         return Reply(Verdict.RETRY, "broken off", _one_line(read_error(first).message))
-    usage = document.get("usage")
-    usage = usage if isinstance(usage, dict) else {}
-    return Reply(
-        Verdict.FINAL,
-        prompt_tokens=token_count(usage.get("prompt_tokens")) or 0,
-        completion_tokens=token_count(usage.get("completion_tokens")) or 0,
-    )
+    prompt, completion = counted(document.get("usage"), form)
+    return Reply(Verdict.FINAL, prompt_tokens=max(prompt, 0), completion_tokens=max(completion, 0))
+
+
+def _has_message(answer: dict[str, object], form: ReplyForm) -> bool:
+    """Whether there is something to read; what it holds may be null, as some say so that there is no text."""
+    return form.content in answer if form.message is None else isinstance(answer.get(form.message), dict)
 
 
 def _shown(body: bytes) -> str:

@@ -7,6 +7,9 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from stages.infer.apis import APIS
+from stages.replyforms import CHAT
+
 
 @dataclass(frozen=True, slots=True)
 class Request:
@@ -17,12 +20,17 @@ class Request:
     digest: str
     """SHA-256 over the body and the repeat index, 64 hex digits.
 
-    Neither the endpoint's address nor any secret enters, so that a moved server or a new key keeps its cache.
+    Where the API is not chat, its name enters, too. Neither the endpoint's address nor any secret does, so that a
+    moved server or a new key keeps its cache; nor whether the reply is streamed, as the answer is the same.
     """
 
 
 def build_request(
-    model: str, messages: Sequence[Mapping[str, object]], sampler: Mapping[str, object], repeat: int = 0
+    model: str,
+    messages: Sequence[Mapping[str, object]],
+    sampler: Mapping[str, object],
+    repeat: int = 0,
+    api: str = CHAT,
 ) -> Request:
     """The request for one trial's repeat.
 
@@ -37,24 +45,33 @@ def build_request(
         one of its own derived from it, since equal seeds would give equal answers.
     repeat
         Index of the repeat; part of the digest, not of the body.
+    api
+        One of `stages.infer.apis.APIS`.
 
     Raises
     ------
     ValueError
-        If a parameter is NaN or infinite, which JSON cannot carry.
+        If a parameter is NaN or infinite, which JSON cannot carry, or if the API cannot carry the messages or the
+        sampler (`stages.infer.apis.ApiError`).
 
     Examples
     --------
     >>> build_request("m", [{"role": "user", "content": "hi"}], {"temperature": 0}).body
     b'{"messages":[{"content":"hi","role":"user"}],"model":"m","temperature":0}'
     """
-    fields: dict[str, object] = {**sampler, "messages": messages, "model": model}
-    seed = sampler.get("seed")
+    if api == CHAT:
+        fields: dict[str, object] = {**sampler, "messages": messages, "model": model}
+        head = b'{"repeat":%d,"request":' % repeat
+    else:
+        kind = APIS[api]
+        fields = {**kind.params(sampler), **kind.write(messages), "model": model}
+        head = b'{"api":"%s","repeat":%d,"request":' % (api.encode(), repeat)
+    seed = fields.get("seed")
     if isinstance(seed, int) and not isinstance(seed, bool):
         fields["seed"] = repeat_seed(seed, repeat)
     body = json.dumps(fields, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
     # Canonical JSON of {"repeat": ..., "request": ...}, without encoding the request twice.
-    digest = hashlib.sha256(b'{"repeat":%d,"request":' % repeat + body + b"}").hexdigest()
+    digest = hashlib.sha256(head + body + b"}").hexdigest()
     return Request(body, digest)
 
 

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+import math
 import time
+from contextlib import suppress
 
 import aiohttp
 from yarl import URL
 
+from stages.infer.apis import APIS
 from stages.infer.endpoint import Endpoint
 from stages.infer.jobs import Job
 from stages.infer.reply import Reply, Verdict, classify
+from stages.infer.sse import TooLargeError
+from stages.infer.streams import BadEventError, CutError, Stream
 from stages.record import Record
 
 _SHORTEST_SECRET = 8
@@ -17,6 +23,8 @@ _SHORTEST_SECRET = 8
 _HEADER_BYTES = 8190
 """Bound on one header and on the status line; there are 128 headers at most."""
 _CONNECT_SECONDS = 30.0
+_TRAILING_SECONDS = 1.0
+"""How long a stream may go on after its reply is over; then its connection is not used again."""
 
 Connector = aiohttp.TCPConnector
 
@@ -42,6 +50,9 @@ class Sender:
         self._secret = key.encode() if key is not None and len(key) >= _SHORTEST_SECRET else None
         self._session = _session(endpoint, key, connections)
         self._url = URL(endpoint.url)
+        self._api = endpoint.api
+        self._ending = APIS[endpoint.api].stream if endpoint.stream else None
+        """What the request ends with in place of its brace, if it asks for a stream."""
 
     async def close(self) -> None:
         """Close the session, but no connection."""
@@ -50,31 +61,43 @@ class Sender:
     async def send(self, job: Job) -> tuple[Reply, bytes | None]:
         """Send once; the record is there only if the reply is final."""
         start = time.perf_counter()
+        stream: Stream | None = None
+        data = job.body if self._ending is None else job.body[:-1] + self._ending
         try:
             async with self._session.post(
-                self._url, data=job.body, headers=job.headers, proxy=self._proxy, allow_redirects=False
+                self._url, data=data, headers=job.headers, proxy=self._proxy, allow_redirects=False
             ) as response:
-                body = await _read(response, self._limit)
                 status, headers = response.status, response.headers
+                if self._ending is not None and _is_stream(response):
+                    stream = Stream(self._api, self._limit)
+                    status, body = await _read_stream(response, stream, start)
+                else:
+                    body = await _read(response, self._limit)
         except Exception as error:  # noqa: BLE001 - whatever fails on the way is a transport error with a name
-            return _transport_reply(error), None
-        latency = time.perf_counter() - start
-        if body is None:
-            detail = f"the response is larger than {self._limit} bytes"
-            return Reply(Verdict.FAILED, "too large", detail), None
+            return self._transport_reply(error), None
+        first, latency = math.nan, time.perf_counter() - start
+        if stream is not None:
+            first, latency = stream.first_token, stream.latency
         if self._secret is not None and self._secret in body:
             body = body.replace(self._secret, b"[key]")  # some servers repeat the key that they refuse
-        reply = classify(status, headers, body, time.time())
+        reply = classify(status, headers, body, time.time(), self._api)
         if reply.verdict is not Verdict.FINAL:
             return reply, None
-        return reply, Record(status, latency, body).encode()
+        return reply, Record(status, latency, body, first, self._api).encode()
+
+    def _transport_reply(self, error: BaseException) -> Reply:
+        if isinstance(error, TooLargeError):
+            return Reply(Verdict.FAILED, "too large", f"the response is larger than {self._limit} bytes")
+        return _transport_reply(error)
 
 
 def _session(endpoint: Endpoint, key: str | None, connections: Connector) -> aiohttp.ClientSession:
     headers = {"content-type": "application/json", "user-agent": "evalcube"}
+    api = APIS[endpoint.api]
+    headers |= api.headers
     headers |= {name.lower(): value for name, value in endpoint.headers.items()}
     if key is not None:
-        headers["authorization"] = f"Bearer {key}"
+        headers[api.key_header] = f"{api.key_prefix}{key}"
     timeout = aiohttp.ClientTimeout(
         total=endpoint.timeout, sock_connect=min(_CONNECT_SECONDS, endpoint.timeout)
     )
@@ -89,8 +112,42 @@ def _session(endpoint: Endpoint, key: str | None, connections: Connector) -> aio
     )
 
 
-async def _read(response: aiohttp.ClientResponse, limit: int) -> bytes | None:
-    """The whole body, or None if it is larger than `limit` bytes, decompressed."""
+def _is_stream(response: aiohttp.ClientResponse) -> bool:
+    """Whether it is what was asked for; errors are not streamed, and some servers do not stream at all."""
+    return 200 <= response.status < 300 and response.content_type == "text/event-stream"
+
+
+async def _read_stream(response: aiohttp.ClientResponse, stream: Stream, start: float) -> tuple[int, bytes]:
+    """Status and body of a streamed reply, as it would have been whole."""
+    try:
+        async for part in response.content.iter_any():
+            if stream.feed(part, time.perf_counter() - start):
+                await _drain(response)
+                break
+    except (TooLargeError, BadEventError):
+        response.close()
+        raise
+    return stream.result()
+
+
+async def _drain(response: aiohttp.ClientResponse) -> None:
+    """Read what is left, so that the connection can be used again; give it up if that takes long."""
+    with suppress(TimeoutError, aiohttp.ClientError):
+        async with asyncio.timeout(_TRAILING_SECONDS):
+            async for _ in response.content.iter_any():
+                pass
+            return
+    response.close()
+
+
+async def _read(response: aiohttp.ClientResponse, limit: int) -> bytes:
+    """The whole body.
+
+    Raises
+    ------
+    TooLargeError
+        If it is larger than `limit` bytes, decompressed.
+    """
     length = response.content_length
     if length is not None and length <= limit and "Content-Encoding" not in response.headers:
         return await response.read()
@@ -99,7 +156,7 @@ async def _read(response: aiohttp.ClientResponse, limit: int) -> bytes | None:
         size += len(part)
         if size > limit:
             response.close()
-            return None
+            raise TooLargeError
         parts.append(part)
     return b"".join(parts)
 
@@ -116,7 +173,9 @@ def _transport_reply(error: BaseException) -> Reply:
         return Reply(Verdict.RETRY, "connect", "no connection to the endpoint")
     if isinstance(error, TimeoutError):
         return Reply(Verdict.RETRY, "timeout", "no whole reply within the timeout")
-    if isinstance(error, (aiohttp.ClientPayloadError, aiohttp.ClientResponseError)):
+    if isinstance(error, BadEventError):
+        return Reply(Verdict.RETRY, "invalid json", "an event of the stream is no JSON object")
+    if isinstance(error, (aiohttp.ClientPayloadError, aiohttp.ClientResponseError, CutError)):
         return Reply(Verdict.RETRY, "cut reply", "the reply ended early or was no valid HTTP")
     if isinstance(error, (aiohttp.InvalidURL, aiohttp.NonHttpUrlClientError)):
         return Reply(Verdict.FATAL, "address", "the endpoint's address is no valid URL")

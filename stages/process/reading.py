@@ -6,7 +6,8 @@ import re
 from dataclasses import dataclass
 
 from stages.record import Record
-from stages.replybody import parse_body, read_error, token_count
+from stages.replybody import parse_body, read_error
+from stages.replyforms import FORMS, counted
 
 TEXT_LIMIT = 4_000_000
 """Characters of answer and of reasoning that are read; an endpoint that sends more is cut."""
@@ -49,19 +50,19 @@ def read_reply(record: Record) -> Reading:
     if record.status >= 300:
         finish = "refused" if read_error(document).is_filter else "context"
         return Reading("", "", finish, -1, 0, record.latency)
-    document = _mapping(document)
-    choices = document.get("choices")
-    choice = _mapping(choices[0]) if isinstance(choices, list) and choices else {}
-    message = _mapping(choice.get("message"))
-    usage = _mapping(document.get("usage"))
-    content, thoughts = _content(message.get("content"))
+    form, document = FORMS[record.api], _mapping(document)
+    choice = document
+    if form.listed:
+        choices = document.get("choices")
+        choice = _mapping(choices[0]) if isinstance(choices, list) and choices else {}
+    message = choice if form.message is None else _mapping(choice.get(form.message))
+    content, thoughts = _content(message.get(form.content))
     answer, reasoning = split_reasoning(content, _reasoning_field(message) or thoughts)
     return Reading(
         answer,
         reasoning,
-        _finish(choice.get("finish_reason"), message),
-        _count(usage.get("prompt_tokens")),
-        _count(usage.get("completion_tokens")),
+        _finish(choice.get(form.finish), message),
+        *counted(document.get("usage"), form),
         record.latency,
     )
 
@@ -169,8 +170,3 @@ def _finish(reason: object, message: dict[str, object]) -> str:
     if name in _FILTER_REASONS or message.get("refusal"):
         return "refused"
     return "stop"
-
-
-def _count(value: object) -> int:
-    count = token_count(value)
-    return -1 if count is None else count

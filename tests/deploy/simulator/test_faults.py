@@ -141,6 +141,10 @@ EXPECTED = {
     "duplicate": lambda r, b, __: load(r)["choices"] == b["choices"] * 2,
     "tool_calls": lambda r, _, __: load(r)["choices"][0]["finish_reason"] == "tool_calls",
     "wrong_model": lambda r, b, __: load(r)["model"] != b["model"],
+    "stream_error": lambda r, _, __: r.status == 503 and "error" in load(r),
+    "stream_end": lambda r, _, __: broken(r.body) and r.body.startswith(b"{"),
+    "stream_stall": lambda r, _, __: 0 < r.body_share < 1 and r.ending.value == "hang",
+    "no_done": lambda r, b, __: load(r) == b,
 }
 
 

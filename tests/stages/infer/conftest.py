@@ -88,10 +88,12 @@ def wait_until(condition: Callable[[], bool], seconds: float = 10.0) -> None:
         time.sleep(0.01)
 
 
-def make_jobs(count: int, label: str = "", name: str = "m", limit: int = 64, **profile: Any) -> list[Job]:
+def make_jobs(
+    count: int, label: str = "", name: str = "m", limit: int = 64, api: str = "chat", **profile: Any
+) -> list[Job]:
     model = Profile(**profile).model_name(name)
     requests = (
-        build_request(model, [{"role": "user", "content": f"{label} {i}"}], {"max_tokens": limit})
+        build_request(model, [{"role": "user", "content": f"{label} {i}"}], {"max_tokens": limit}, api=api)
         for i in range(count)
     )
     return [Job(request.digest, request.body) for request in requests]

@@ -1,0 +1,151 @@
+"""A request's body in; what it asks for, or the refusal that its API has for it, out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from deploy.errors import SimulatorError
+from deploy.simulator.forms import CHAT, COMPLETIONS, Form
+from deploy.simulator.profile import Profile, parse
+from deploy.simulator.wire import Response, error_response
+
+
+class Asked(NamedTuple):
+    """A request that passed all checks."""
+
+    model: str
+    name: str
+    profile: Profile
+    messages: list[Mapping[str, object]]
+    limit: int | None
+    """Most tokens of the completion; None leaves it to the model."""
+    stream: bool
+    identity: bytes
+    """What the reply follows from."""
+
+
+class RefusedError(Exception):
+    """A request that gets an error response instead of a completion."""
+
+    def __init__(self, response: Response) -> None:
+        self.response = response
+        super().__init__(response.status)
+
+
+_parse = lru_cache(maxsize=1024)(parse)
+
+
+def checked(form: Form, body: bytes, headers: Mapping[bytes, bytes]) -> Asked:
+    """Read a request.
+
+    Raises
+    ------
+    RefusedError
+        If the API that it speaks would refuse it.
+    """
+    try:
+        fields = json.loads(body)
+    except (ValueError, RecursionError):
+        raise RefusedError(error_response(400, "the body is no JSON", "invalid_json")) from None
+    if not isinstance(fields, dict):
+        raise _bad("body", "must be an object")
+    name, profile = _model(fields.get("model"))
+    if fields.get("n") not in (None, 1):
+        raise _bad("n", "must be 1")
+    stream = fields.get("stream") is True
+    return Asked(
+        fields["model"],
+        name,
+        profile,
+        _spoken(form, fields, headers),
+        _limit(fields),
+        stream,
+        _identity(fields, body),
+    )
+
+
+def _identity(fields: dict[str, object], body: bytes) -> bytes:
+    """What the reply follows from: a streamed one is the same as a whole one."""
+    if "stream" not in fields:
+        return body
+    rest = {name: value for name, value in fields.items() if name not in ("stream", "stream_options")}
+    return json.dumps(rest, sort_keys=True, separators=(",", ":")).encode()
+
+
+def _spoken(
+    form: Form, fields: Mapping[str, object], headers: Mapping[bytes, bytes]
+) -> list[Mapping[str, object]]:
+    if form is COMPLETIONS:
+        prompt = fields.get("prompt")
+        if not isinstance(prompt, str) or not prompt:
+            raise _bad("prompt", "must be text")
+        return [{"role": "user", "content": prompt}]
+    messages = _messages(fields.get("messages"))
+    if form is CHAT:
+        return messages
+    if not headers.get(b"anthropic-version"):
+        raise _bad("anthropic-version", "header is required")
+    for name in fields:
+        if name not in _MESSAGES_FIELDS:
+            raise _bad(name, "is an extra input that is not permitted")
+    if fields.get("max_tokens") is None:
+        raise _bad("max_tokens", "is required")
+    if not {message["role"] for message in messages} <= {"user", "assistant"}:
+        raise _bad("messages", "must have the roles user and assistant; system is a field of its own")
+    system = fields.get("system", "")
+    if not isinstance(system, str):
+        raise _bad("system", "must be text")
+    return [{"role": "system", "content": system}, *messages] if system else messages
+
+
+_MESSAGES_FIELDS = frozenset(
+    {
+        "max_tokens",
+        "messages",
+        "metadata",
+        "model",
+        "output_config",
+        "service_tier",
+        "stop_sequences",
+        "stream",
+        "system",
+        "temperature",
+        "thinking",
+        "top_k",
+        "top_p",
+    }
+)
+
+
+def _bad(field: str, rule: str) -> RefusedError:
+    return RefusedError(error_response(400, f"{field} {rule}", "invalid_value"))
+
+
+def _model(model: object) -> tuple[str, Profile]:
+    if not isinstance(model, str):
+        raise _bad("model", "must be text")
+    try:
+        return _parse(model)
+    except SimulatorError as error:
+        raise RefusedError(error_response(404, f"no such model: {error}", "model_not_found")) from None
+
+
+def _messages(messages: object) -> list[Mapping[str, object]]:
+    if not isinstance(messages, list) or not messages:
+        raise _bad("messages", "must be a list of at least one message")
+    if not all(isinstance(message, dict) and isinstance(message.get("role"), str) for message in messages):
+        raise _bad("messages", "must be objects with a role")
+    return messages
+
+
+def _limit(fields: Mapping[str, Any]) -> int | None:
+    for name in ("max_completion_tokens", "max_tokens"):
+        value = fields.get(name)
+        if value is not None:
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise _bad(name, "must be a whole number, 1 or more")
+            return value
+    return None

@@ -1,0 +1,183 @@
+"""An API's name in; its address, its headers and how messages and sampler become a request's fields, out.
+
+One entry of `APIS` is one kind of endpoint. What its replies look like is in `stages.replyforms`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from stages.replyforms import CHAT, COMPLETIONS, MESSAGES
+
+Messages = Sequence[Mapping[str, object]]
+Fields = dict[str, object]
+
+
+class ApiError(ValueError):
+    """Messages or a sampler that an API cannot carry: the broken rule, and what to do."""
+
+    def __init__(self, rule: str, remedy: str, param: str | None = None) -> None:
+        super().__init__(f"{rule}. {remedy}.")
+        self.rule = rule
+        self.remedy = remedy
+        self.param = param
+        """The sampler's parameter that is wrong, if it is one."""
+
+
+def _as_they_are(messages: Messages) -> Fields:
+    return {"messages": messages}
+
+
+def _as_prompt(messages: Messages) -> Fields:
+    roles = [str(message.get("role")) for message in messages]
+    if roles != ["user"]:
+        raise ApiError(
+            f"api: completions takes one text, and the template has {' + '.join(roles) or 'no message'}",
+            "Write it as one user message, or use api: chat",
+        )
+    return {"prompt": messages[0]["content"]}
+
+
+def _as_turns(messages: Messages) -> Fields:
+    """System messages are a field of their own there, whichever place they had."""
+    system = [str(message["content"]) for message in messages if message.get("role") in _SYSTEM_ROLES]
+    turns = [message for message in messages if message.get("role") not in _SYSTEM_ROLES]
+    wrong = sorted({str(turn.get("role")) for turn in turns} - {"user", "assistant"})
+    if wrong:
+        raise ApiError(
+            f"api: messages knows no role {wrong[0]}", "Use system, user and assistant, or another api"
+        )
+    if not turns:
+        raise ApiError("api: messages needs a user message", "Make the question one")
+    return {"messages": turns, **({"system": "\n\n".join(system)} if system else {})}
+
+
+_SYSTEM_ROLES = ("system", "developer")
+
+
+@dataclass(frozen=True)
+class Api:
+    """How one kind of endpoint is asked."""
+
+    name: str
+    path: str
+    """After the base URL."""
+    write: Callable[[Messages], Fields] = _as_they_are
+    """Messages as fields of the request."""
+    key_header: str = "authorization"
+    key_prefix: str = "Bearer "
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """Sent with each request, unless the config has others of these names."""
+    renamed: Mapping[str, str] = field(default_factory=dict)
+    """The sampler's parameters that have another name there."""
+    listed: frozenset[str] = frozenset()
+    """Parameters that must be a list there; a text becomes a list of one."""
+    required: tuple[str, ...] = ()
+    known: frozenset[str] | None = None
+    """All parameters that there are; None if servers have further ones of their own."""
+    unknown: frozenset[str] = frozenset()
+    """Parameters of other APIs that servers would silently ignore."""
+    stream: bytes = b',"stream":true,"stream_options":{"include_usage":true}}'
+    """End of a request that is answered in a stream."""
+
+    def params(self, sampler: Mapping[str, object]) -> Fields:
+        """The sampler's parameters under the names that they have here; null ones are left out.
+
+        Raises
+        ------
+        ApiError
+            If one is unknown here, is given twice, or is lacking.
+        """
+        for problem in self.problems(sampler):
+            raise problem
+        named = (
+            (self.renamed.get(name, name), value) for name, value in sampler.items() if value is not None
+        )
+        return {
+            name: [value] if name in self.listed and isinstance(value, str) else value
+            for name, value in named
+        }
+
+    def problems(self, sampler: Mapping[str, object]) -> Iterator[ApiError]:
+        """What of a sampler the API cannot carry."""
+        given: dict[str, str] = {}
+        for name, value in sampler.items():
+            own = self.renamed.get(name, name)
+            if own in self.unknown or (self.known is not None and own not in self.known):
+                yield ApiError(f"{name!r} is no parameter of api: {self.name}", "Remove it", name)
+            elif own in given:
+                rule = f"{name!r} and {given[own]!r} are one parameter of api: {self.name}"
+                yield ApiError(rule, "Remove one", name)
+            elif value is not None:
+                given[own] = name
+        for name in self.required:
+            if name not in given:
+                yield ApiError(f"{name!r} is required by api: {self.name}", f"Add {name}: 1024")
+
+
+_CHAT_ONLY = frozenset(
+    {
+        "audio",
+        "chat_template_kwargs",
+        "functions",
+        "function_call",
+        "modalities",
+        "parallel_tool_calls",
+        "prediction",
+        "prompt",
+        "reasoning",
+        "reasoning_effort",
+        "response_format",
+        "thinking",
+        "tool_choice",
+        "tools",
+        "top_logprobs",
+        "verbosity",
+        # Known there, but more than one answer, or the prompt among them, could not be graded.
+        "best_of",
+        "echo",
+        "suffix",
+    }
+)
+_MESSAGES_PARAMS = frozenset(
+    {
+        "max_tokens",
+        "metadata",
+        "output_config",
+        "service_tier",
+        "stop_sequences",
+        "temperature",
+        "thinking",
+        "top_k",
+        "top_p",
+    }
+)
+
+APIS: Mapping[str, Api] = MappingProxyType(
+    {
+        CHAT: Api(CHAT, "/chat/completions"),
+        COMPLETIONS: Api(
+            COMPLETIONS,
+            "/completions",
+            _as_prompt,
+            renamed={"max_completion_tokens": "max_tokens"},
+            unknown=_CHAT_ONLY,
+        ),
+        MESSAGES: Api(
+            MESSAGES,
+            "/messages",
+            _as_turns,
+            key_header="x-api-key",
+            key_prefix="",
+            headers={"anthropic-version": "2023-06-01"},
+            renamed={"stop": "stop_sequences", "max_completion_tokens": "max_tokens"},
+            listed=frozenset({"stop_sequences"}),
+            required=("max_tokens",),
+            known=_MESSAGES_PARAMS,
+            stream=b',"stream":true}',
+        ),
+    }
+)
+"""By name."""

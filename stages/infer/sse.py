@@ -1,0 +1,90 @@
+"""Bytes of a stream of server-sent events in, in any pieces; the data of its events out. Pure.
+
+The format is that of the HTML standard, section 9.2. The names and ids of events are left out: the data says it all.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+_LINE_END = re.compile(rb"\r\n|\r|\n")
+_MARK = b"\xef\xbb\xbf"
+_LINE_COST = 64
+"""Bytes that a line of data takes beside what it says."""
+
+
+class TooLargeError(Exception):
+    """One event is larger than allowed."""
+
+
+class Events:
+    """Takes a stream apart. How it was cut into pieces on its way makes no difference.
+
+    Parameters
+    ----------
+    limit
+        Most bytes of one event.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._line = bytearray()
+        """What came of the line that is not over yet."""
+        self._data: list[bytes] = []
+        self._size = 0
+        """Bytes of the event that is not over yet."""
+        self._after_return = False
+        self._first = True
+
+    def feed(self, piece: bytes) -> Iterator[bytes]:
+        """Take the next piece; yields the data of each event that it completes.
+
+        Raises
+        ------
+        TooLargeError
+            If an event has more bytes than allowed.
+        """
+        if not piece:
+            return
+        # A carriage return ends a line at once, and a line feed right after it is part of that end.
+        start = 1 if self._after_return and piece[0] == 10 else 0
+        self._after_return = piece[-1] == 13
+        for end in _LINE_END.finditer(piece, start):
+            self._keep(piece[start : end.start()])
+            start = end.end()
+            yield from self._end_line()
+        self._keep(piece[start:])
+
+    def finish(self) -> Iterator[bytes]:
+        """Take the stream's end; yields the last event if only the empty line after it is missing."""
+        if self._line:
+            yield from self._end_line()
+        yield from self._end_event()
+
+    def _keep(self, part: bytes) -> None:
+        self._size += len(part)
+        if self._size > self._limit:
+            raise TooLargeError
+        self._line += part
+
+    def _end_line(self) -> Iterator[bytes]:
+        line = bytes(self._line)
+        self._line.clear()
+        if self._first:
+            line = line.removeprefix(_MARK)
+            self._first = False
+        if not line:
+            yield from self._end_event()
+            return
+        name, _, value = line.partition(b":")
+        if name == b"data":
+            self._data.append(value.removeprefix(b" "))
+            self._size += _LINE_COST
+        else:
+            self._size -= len(line)
+
+    def _end_event(self) -> Iterator[bytes]:
+        data, self._data, self._size = self._data, [], 0
+        if data:
+            yield b"\n".join(data)
