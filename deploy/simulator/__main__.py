@@ -46,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m deploy.simulator",
-        description="A simulated model behind OpenAI's chat completions API, on the loopback address.",
+        description="A simulated model behind the APIs of chat, completions and messages, on the loopback address.",
     )
     parser.add_argument("--port", type=int, default=0, help="port to listen on; 0 (default) takes a free one")
     parser.add_argument("--key-env", metavar="NAME", help="require the API key in this environment variable")

@@ -16,7 +16,7 @@ cache: results/cache             # every response; several sweeps may share one
 
 models:
   # An endpoint is one of
-  #   https://host/v1         any OpenAI-compatible server: the base URL, without /chat/completions
+  #   https://host/v1         any OpenAI-compatible server, or another api: the base URL
   #   local:smollm2           a small real model on this machine (evalcube local setup)
   #   local:/path/model.gguf  your own weights, served by llama.cpp on this machine
   #   "sim:"                  a simulated model; the quotes are needed

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import re
 import time
 from contextlib import suppress
 
@@ -47,7 +48,7 @@ class Sender:
         key = endpoint.key()
         self._limit = endpoint.response_bytes
         self._proxy = endpoint.proxy()
-        self._secret = key.encode() if key is not None and len(key) >= _SHORTEST_SECRET else None
+        self._secret = _anyhow(key) if key is not None and len(key) >= _SHORTEST_SECRET else None
         self._session = _session(endpoint, key, connections)
         self._url = URL(endpoint.url)
         self._api = endpoint.api
@@ -78,8 +79,8 @@ class Sender:
         first, latency = math.nan, time.perf_counter() - start
         if stream is not None:
             first, latency = stream.first_token, stream.latency
-        if self._secret is not None and self._secret in body:
-            body = body.replace(self._secret, b"[key]")  # some servers repeat the key that they refuse
+        if self._secret is not None:
+            body = self._secret.sub(b"[key]", body)  # some servers repeat the key that they refuse
         reply = classify(status, headers, body, time.time(), self._api)
         if reply.verdict is not Verdict.FINAL:
             return reply, None
@@ -89,6 +90,12 @@ class Sender:
         if isinstance(error, TooLargeError):
             return Reply(Verdict.FAILED, "too large", f"the response is larger than {self._limit} bytes")
         return _transport_reply(error)
+
+
+def _anyhow(key: str) -> re.Pattern[bytes]:
+    r"""The key as it may stand in a body, with characters escaped by JSON (``\/``, ``\u002b``) or a URL (``%2B``)."""
+    parts = (c if c.isalnum() else rf"(?:\\?{re.escape(c)}|(?i:\\u{ord(c):04x}|%{ord(c):02x}))" for c in key)
+    return re.compile("".join(parts).encode())
 
 
 def _session(endpoint: Endpoint, key: str | None, connections: Connector) -> aiohttp.ClientSession:

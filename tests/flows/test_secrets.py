@@ -80,6 +80,11 @@ def forms(key):
     return {form.encode() for form in found}
 
 
+def _escaped(document):
+    """JSON as some servers write it."""
+    return json.dumps(document).encode().replace(b"/", b"\\/").replace(b"+", b"\\u002B")
+
+
 def answer(request):
     """What the endpoint says; it repeats the key wherever it can."""
     said = request.decode("latin-1")
@@ -88,13 +93,13 @@ def answer(request):
         return None
     if "/denied/" in said:
         error = {"message": f"Incorrect key {KEY}.", "type": KEY, "code": KEY, "request": said}
-        return http(json.dumps({"error": error}).encode(), 401, *leaking)
+        return http(_escaped({"error": error}), 401, *leaking)
     body = {
         "id": KEY,
         "choices": [{"message": {"content": f"Your key is {KEY}."}, "finish_reason": "stop"}],
         "usage": {"prompt_tokens": 3, "completion_tokens": 1},
     }
-    return http(json.dumps(body).encode(), 200, *leaking)
+    return http(_escaped(body), 200, *leaking)
 
 
 @contextmanager

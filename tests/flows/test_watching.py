@@ -30,7 +30,7 @@ def slow(tmp_path, simulator, trials):
 
 
 def test_watch__follows_a_run_to_its_end(tmp_path, simulator):
-    path = slow(tmp_path, simulator, 40)
+    path = slow(tmp_path, simulator, 20)
     run = command("run", path, "--workers", 1, "--quiet", "--json", "--log", "events.jsonl", cwd=tmp_path)
     while not (tmp_path / "cube.zarr" / "_evalcube" / "live.json").exists():
         assert run.poll() is None, run.communicate()
@@ -44,7 +44,7 @@ def test_watch__follows_a_run_to_its_end(tmp_path, simulator):
 
     assert (lines.returncode, objects.returncode, errors) == (0, 0, "")
     last = output.splitlines()[-1]
-    assert "200 of 200 trials done" in last
+    assert "100 of 100 trials done" in last
     assert "running" not in last
     assert "running as process" in output
     assert looks[-1]["complete"]
@@ -53,15 +53,15 @@ def test_watch__follows_a_run_to_its_end(tmp_path, simulator):
     assert max(look["live"]["sent"] for look in looks if look["live"]) > 0
     check_summary(summary)
     logged = json.loads((tmp_path / "events.jsonl").read_text().splitlines()[-1])
-    assert (logged["event"], logged["sent"]) == ("finished", 200)
+    assert (logged["event"], logged["sent"]) == ("finished", 100)
 
 
 def check_summary(summary):
     """What the run itself told at its end."""
-    assert (summary["sent"], summary["graded"], summary["causes"]) == (200, 200, {})
+    assert (summary["sent"], summary["graded"], summary["causes"]) == (100, 100, {})
     tokens = summary["prompt_tokens"] + 2 * summary["completion_tokens"]
     assert summary["usd"] == pytest.approx(tokens / 1e6)
-    assert summary["trials_per_second"] == pytest.approx(200 / summary["seconds"])
+    assert summary["trials_per_second"] == pytest.approx(100 / summary["seconds"])
     assert summary["asking_seconds"] < summary["seconds"]
     (limit,) = summary["limits"]
     assert (limit["limit"], limit["value"], limit["models"]) == ("connections", 8, ["alpha"])

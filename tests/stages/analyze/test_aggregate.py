@@ -164,7 +164,7 @@ def test_aggregate__padding_is_no_group(ds):
         ({"param_length": (5, 8)}, 6),
         ({"param_length": (None, 8)}, 12),
         ({"param_length": 8}, 6),
-        ({"param_length": lambda value: value > 4}, 12),
+        pytest.param({"param_length": lambda value: value > 4}, 12, id="function"),
         ({"tier": "hard"}, 12),
         ({"tier": ["easy", "hard"], "task": "boolean"}, 6),
         ({"params": [0, 1]}, 8),

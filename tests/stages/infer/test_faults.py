@@ -28,6 +28,7 @@ DOC = Path(__file__).parents[3] / "docs" / "endpoints.md"
 ERROR = "transport error"
 CONTEXT = '{"error": {"type": "exceed_context_size_error", "code": 400}}'
 FILTER = '{"error": {"code": "content_filter"}}'
+BROKE = '{"error": {"type": "invalid_request_error", "message": "Your credit balance is too low"}}'
 UNPAID = '{"error": {"code": "insufficient_quota"}}'
 
 
@@ -45,6 +46,12 @@ FAULTS = {
         "context",
     ),
     "HTTP 400, a content filter refuses the prompt": (status(400, body=FILTER), False, "refused", "filter"),
+    "HTTP 400, the account has no money left": (
+        status(400, body=BROKE),
+        False,
+        f"{ERROR}, the endpoint is given up",
+        "http 400",
+    ),
     "HTTP 401": (status(401), False, f"{ERROR}, the endpoint is given up", "http 401"),
     "HTTP 402": (status(402), False, f"{ERROR}, the endpoint is given up", "http 402"),
     "HTTP 403": (status(403), False, f"{ERROR}, the model is given up", "http 403"),
