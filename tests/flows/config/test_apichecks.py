@@ -44,6 +44,12 @@ BAD = {
         text(samplers="  bare: {temperature: 0}"),
         ["samplers.bare: 'max_tokens' is required by api: messages"],
     ),
+    "no limit for two models": (
+        text(
+            api="messages}\n  - {name: c, endpoint: sim, api: messages", samplers="  bare: {temperature: 0}"
+        ),
+        ["samplers.bare: 'max_tokens' is required by api: messages"],
+    ),
     "several parameters": (
         text(samplers="  odd: {seed: 1, max_tokens: 9, min_p: 0.1}"),
         [

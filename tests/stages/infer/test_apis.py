@@ -3,6 +3,7 @@
 import json
 import math
 import re
+import time
 
 import pytest
 from hypothesis import given
@@ -210,7 +211,9 @@ def test_send__a_stream_that_goes_on_after_its_end_costs_its_connection_only(eng
     body = b'data: {"choices":[{"delta":{"content":"2"},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n'
     answer = b"HTTP/1.1 200 X\r\ncontent-type: text/event-stream\r\ncontent-length: 9999\r\n\r\n" + body
     with Echo(lambda _: answer) as echo:
+        begin = time.monotonic()
         (result,) = engine_for(base_url=echo.base_url, stream=True).run("m", [Job("0" * 64, b"{}")])
+        assert time.monotonic() - begin < 3.0
 
     (record,) = map(Record.decode, store.records.values())
     assert (result.kind, result.attempts) == ("stored", 1)

@@ -76,12 +76,18 @@ def test_feed__bounds_an_event(piece):
         parse([piece] * 100, limit=300)
 
 
+def test_feed__lines_of_data_cost_something_though_they_are_empty():
+    with pytest.raises(TooLargeError):
+        parse([b"data\n" * 10], limit=300)
+
+
 def test_feed__comments_and_many_small_events_are_no_large_one():
     events = Events(300)
 
     found = [data for _ in range(1000) for data in events.feed(b": keep alive\n\ndata: 1\n\n")]
 
     assert found == [b"1"] * 1000
+    assert parse([b": keep alive\n" * 1000], limit=300) == []
 
 
 def test_feed__of_a_long_event_in_single_bytes_takes_linear_time():

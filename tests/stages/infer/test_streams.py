@@ -169,6 +169,16 @@ def test_result__of_a_stream_without_end_is_cut(end):
         streamed("chat", [sse(chunk(content="4")), end]).result()
 
 
+@pytest.mark.parametrize("end", [DONE, sse({"error": {"message": "no"}})])
+def test_result__leaves_out_what_comes_after_the_end(end):
+    first, late = (sse(chunk(content=text, finish="stop")) for text in ("4", "x" * 9_000))
+
+    status, body = streamed("chat", [first, end + late], limit=8_000 + len(late)).result()
+
+    assert (status == 200) == (end == DONE)
+    assert b"xxx" not in body
+
+
 def test_result__of_no_choice_at_all_is_none():
     _, body = streamed("chat", [DONE]).result()
 
@@ -215,6 +225,7 @@ def test_result__of_an_error_in_the_midst(api, error, cause, verdict):
         lambda n: {"type": "content_block_delta", "index": n, "delta": {"text": "x"}},
         lambda n: {"type": "message_delta", "delta": {f"field{n}": "x"}},
         lambda n: {"type": "message_delta", "usage": {f"field{n}": 1}},
+        lambda n: {"type": "content_block_delta", "index": n, "delta": {}},
         lambda _: {"type": "ping"},
     ],
 )
