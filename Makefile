@@ -11,7 +11,7 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 MODEL_FILES := $(wildcard deploy/servers/local-model.txt)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench lock clean
+.PHONY: help demo test check bench chaos lock clean
 .NOTPARALLEL:
 
 help: ## this list
@@ -33,6 +33,9 @@ check: $(VENV)/.installed ## lint, format, types, layers: what "clean" means
 
 bench: $(VENV)/.model ## measure speed and memory end to end
 	$(BIN)/python benchmarks/end_to_end.py
+
+chaos: $(VENV)/.installed ## kill a sweep of 20 000 trials 200 times and compare it with a calm one (SEED=1)
+	$(BIN)/python -m tests.chaos --kills 200 --trials 20000 --seed $(or $(SEED),1)
 
 # Kept versions stay as they are; LOCK_ARGS=--upgrade takes newer ones, LOCK_ARGS="--upgrade-package dask" one.
 # --fork-strategy fewest: one version of each package on every Python, so that all machines compute alike.
