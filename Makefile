@@ -4,6 +4,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 PYTEST_ARGS ?=
+JOBS ?= 2
 LOCK_ARGS ?=
 
 BIN := $(VENV)/bin
@@ -16,14 +17,14 @@ MODEL_FILES := $(wildcard deploy/servers/local-model.txt)
 
 help: ## this list
 	@sed -nE 's/^([a-z]+):.*## (.*)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | awk -F'|' '{ printf "%-14s%s\n", $$1, $$2 }'
-	@echo "Variables: PYTHON=$(PYTHON) VENV=$(VENV) PYTEST_ARGS LOCK_ARGS"
+	@echo "Variables: PYTHON=$(PYTHON) VENV=$(VENV) JOBS=$(JOBS) PYTEST_ARGS LOCK_ARGS"
 
 demo: $(VENV)/.model ## run a small sweep on a real local model, print its leaderboard, write an HTML report
 	$(BIN)/evalcube run examples/quickstart.yaml
 	$(BIN)/evalcube report results/quickstart.zarr -o results/quickstart.html
 
 test: $(VENV)/.model ## run every test, slow ones included (PYTEST_ARGS="-k name" for some)
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(PYTEST_ARGS)
 
 check: $(VENV)/.installed ## lint, format, types, layers: what "clean" means
 	$(BIN)/ruff check .
