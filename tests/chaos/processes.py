@@ -145,7 +145,8 @@ class Fleet:
         send(pids, signal.SIGKILL)
         for process in (self.driver, self._scheduler, self._simulator, *self._nannies):
             if process is not None:
-                process.wait()
+                process.kill()  # also one that was not found, as it had just begun
+                process.wait(60)
 
     def _start(self, log: str, *arguments: str, start_new_session: bool = False) -> subprocess.Popen[bytes]:
         with (self.folder / "log" / f"{log}.log").open("ab") as output:
