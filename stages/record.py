@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from dataclasses import dataclass
 
 from stages.replyforms import CHAT, FORMS
 
 _FORMAT = 1
 _HEADER_LIMIT = 1024
-_FEWEST_FIELDS = 3
+_PLAIN = re.compile(rb'\{"format":1,"status":(\d{1,4}),"latency":(\d{1,9}\.\d{6})\}\n')
+"""The header of most records; others are read as JSON."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +28,10 @@ class Record:
     status: int
     """HTTP status."""
     latency: float
-    """Seconds from sending the request to the last byte of the reply, for the attempt that counted."""
+    """Seconds from sending the request to the last byte of the reply, for the attempt that counted.
+
+    NaN where it came with a batch, which has no time of its own for each request.
+    """
     body: bytes
     """The response body, decompressed."""
     first_token: float = math.nan
@@ -44,7 +49,8 @@ class Record:
         """
         first = "" if math.isnan(self.first_token) else f',"first_token":{self.first_token:.6f}'
         kind = "" if self.api == CHAT else f',"api":"{self.api}"'
-        header = f'{{"format":{_FORMAT},"status":{self.status},"latency":{self.latency:.6f}{first}{kind}}}\n'
+        latency = "NaN" if math.isnan(self.latency) else f"{self.latency:.6f}"
+        header = f'{{"format":{_FORMAT},"status":{self.status},"latency":{latency}{first}{kind}}}\n'
         return header.encode() + self.body
 
     @classmethod
@@ -56,13 +62,14 @@ class Record:
         ValueError
             If `data` is no record of a known format.
         """
+        plain = _PLAIN.match(data)
+        if plain is not None:
+            return cls(int(plain[1]), float(plain[2]), data[plain.end() :])
         end = data.find(b"\n", 0, _HEADER_LIMIT)
         try:
             fields = json.loads(data[: max(end, 0)])
             if fields["format"] == _FORMAT:
                 status, latency, body = int(fields["status"]), float(fields["latency"]), data[end + 1 :]
-                if len(fields) == _FEWEST_FIELDS:
-                    return cls(status, latency, body)
                 api = fields.get("api", CHAT)
                 if api in FORMS:
                     return cls(status, latency, body, float(fields.get("first_token", math.nan)), api)

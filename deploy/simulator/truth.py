@@ -7,8 +7,7 @@ digest and no cache key, and it is only ever sent to simulated endpoints.
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
-from urllib.parse import quote, unquote
+from dataclasses import dataclass
 
 from deploy.errors import SimulatorError
 
@@ -54,7 +53,7 @@ class Truth:
 
 
 def encode(truth: Truth) -> str:
-    """Write the header's value: compact JSON, percent-encoded, at most `MAX_LENGTH` characters.
+    """Write the header's value: compact JSON in ASCII, at most `MAX_LENGTH` characters.
 
     Raises
     ------
@@ -64,10 +63,18 @@ def encode(truth: Truth) -> str:
     Examples
     --------
     >>> encode(Truth("7"))[:24]
-    '%7B%22answer%22%3A%227%2'
+    '{"answer":"7","options":'
     """
-    told = {name: value for name, value in asdict(truth).items() if value is not None}
-    value = quote(json.dumps(told, separators=(",", ":")))
+    told: dict[str, object] = {
+        "answer": truth.answer,
+        "options": truth.options,
+        "difficulty": truth.difficulty,
+        "guess": truth.guess,
+        "repeat": truth.repeat,
+    }
+    if truth.quality is not None:
+        told["quality"] = truth.quality
+    value = json.dumps(told, separators=(",", ":")).replace("\x7f", "\\u007f")  # the one that headers refuse
     if len(value) > MAX_LENGTH:
         raise SimulatorError(
             "answer", truth.answer, f"answer and options must fit in a header of {MAX_LENGTH} characters"
@@ -88,8 +95,7 @@ def decode(value: str | bytes) -> Truth | None:
     if not value or len(value) > MAX_LENGTH:
         return None
     try:
-        text = unquote(value.decode("ascii") if isinstance(value, bytes) else value, errors="strict")
-        record = json.loads(text)
+        record = json.loads(value)
         if not isinstance(record, dict) or not isinstance(record.get("options", []), list):
             return None
         return Truth(**{**record, "options": tuple(record.get("options", ()))})

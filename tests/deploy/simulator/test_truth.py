@@ -1,5 +1,4 @@
 import json
-from urllib.parse import quote
 
 import pytest
 from hypothesis import given
@@ -37,7 +36,7 @@ def test_encode__fits_in_a_header(truth):
 
     assert value.isascii()
     assert value.isprintable()
-    assert " " not in value
+    assert value == value.strip()
 
 
 @given(st.binary(max_size=60) | st.text(max_size=60))
@@ -52,7 +51,7 @@ def test_decode__takes_garbage_for_absent(value):
     )
 )
 def test_decode__never_raises_on_a_wrong_record(record):
-    truth = decode(quote(json.dumps(record)))
+    truth = decode(json.dumps(record))
 
     assert truth is None or isinstance(truth.answer, str)
 
@@ -84,4 +83,4 @@ def test_encode__refuses_what_is_too_long():
     with pytest.raises(SimulatorError, match=str(MAX_LENGTH)):
         encode(Truth("x" * MAX_LENGTH))
 
-    assert decode(quote(json.dumps({"answer": "x" * MAX_LENGTH}))) is None
+    assert decode(json.dumps({"answer": "x" * MAX_LENGTH})) is None

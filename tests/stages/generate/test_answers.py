@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stages.generate.answers import ChoiceReader, last_integer, truth_value
+from stages.generate.answers import _EXPLICIT, ChoiceReader, _explicit_matches, last_integer, truth_value
 from tests.strategies import hostile_text
 
 OPTIONS = ChoiceReader(["drum", "drum kit", "lamp", "hat"])
@@ -160,6 +160,7 @@ HOSTILE = [
     "**",
     "**a",
     "answer",
+    "\n**__ # final   answer",
     "answer:",
     "answer: ",
     "answer\n",
@@ -239,3 +240,31 @@ def test_readers__take_linear_time(piece: str, ending: str) -> None:
         start = time.process_time()
         read(text)
         assert time.process_time() - start < 1.0  # quadratic time would be minutes
+
+
+_PIECES = [
+    "answer",
+    "\n**__ # final   answer",
+    "Answer:",
+    "final ",
+    "\n",
+    "**",
+    " ",
+    "_",
+    "# ",
+    "is",
+    ": 7",
+    "=",
+    "\\boxed",
+    "\\boxed{",
+    "}",
+    "a\u017f",
+    "x" * 61,
+]
+
+
+@given(st.lists(st.sampled_from(_PIECES), max_size=25).map("".join) | hostile_text())
+def test_explicit_matches__finds_what_a_plain_search_finds(text: str) -> None:
+    expected = [match.span() for match in _EXPLICIT.finditer(text)]
+
+    assert [match.span() for match in _explicit_matches(text)] == expected

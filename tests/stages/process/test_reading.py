@@ -1,13 +1,14 @@
 """What is read out of replies: answer, trace, finish reason, sizes; and that nothing in a reply can break it."""
 
 import json
+import re
 import time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.process.reading import TEXT_LIMIT, Reading, read_reply, split_reasoning
+from stages.process.reading import _CLOSE, _TAG, TEXT_LIMIT, Reading, _find, read_reply, split_reasoning
 from stages.record import Record
 
 # answer and reasoning by content
@@ -304,3 +305,20 @@ def test_read_reply__never_raises(status, body):
     assert reading.finish in {"stop", "length", "context", "refused"}
     assert -1 <= reading.prompt_tokens < 2**31
     assert -1 <= reading.completion_tokens < 2**31
+
+
+_PLAINLY = {
+    _TAG: re.compile(r"(?<!`)<(/?)(?:think|reasoning)>|<(/?)(?:think|reasoning)>(?!`)", re.I | re.A),
+    _CLOSE: re.compile(r"(?<!`)</(?:think|reasoning)>|</(?:think|reasoning)>(?!`)", re.I | re.A),
+}
+
+
+@pytest.mark.parametrize("pattern", list(_PLAINLY), ids=["tag", "close"])
+@given(
+    content=st.lists(st.sampled_from(["`", "<think>", "</THINK>", "<reasoning>", "<", "x"])).map("".join),
+    begin=st.integers(0, 9),
+)
+def test_find__passes_over_tags_between_backticks(pattern, content, begin):
+    found, expected = _find(pattern, content, begin), _PLAINLY[pattern].search(content, begin)
+
+    assert (found and found.span()) == (expected and expected.span())
