@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import signal
 import tempfile
 from collections.abc import Iterator
@@ -12,6 +11,7 @@ from dataclasses import dataclass
 from multiprocessing import resource_tracker
 
 import dask
+from dask.system import CPU_COUNT
 from distributed import Client, LocalCluster
 
 from deploy.clusters.base import Cluster, ClusterError
@@ -77,7 +77,7 @@ class LocalProcesses(Cluster):
 
     @contextmanager
     def _connect(self) -> Iterator[Client]:
-        workers = self.workers or min(os.cpu_count() or 1, _MOST_WORKERS)
+        workers = self.workers or min(CPU_COUNT, _MOST_WORKERS)
         with tempfile.TemporaryDirectory(prefix="evalcube-") as scratch, dask.config.set(_SETTINGS):
             try:
                 with interrupts_blocked():

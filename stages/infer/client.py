@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import sys
 import threading
 from collections.abc import Hashable, Mapping, Sequence
 
@@ -18,6 +19,11 @@ from stages.infer.lane import Lane
 from stages.infer.limits import strictest
 from stages.infer.pending import Block, Pending
 from stages.infer.writer import Store, Writer
+
+if sys.platform == "win32":  # uvloop is not made for it
+    from asyncio import new_event_loop
+else:
+    from uvloop import new_event_loop
 
 _CLOSING_SECONDS = 30.0
 
@@ -55,7 +61,7 @@ class Engine:
         self._halted = False
         self._closed = False
         self._state = threading.Lock()
-        self._loop = asyncio.new_event_loop()
+        self._loop = new_event_loop()
         self._writer = Writer(store, self._loop, self._fail)
         self._thread = threading.Thread(target=self._serve, name="evalcube-infer", daemon=True)
         self._thread.start()
