@@ -115,6 +115,7 @@ def infer(run: str, block: Block, order: Order) -> Delivery:
         replies = work.fetch([prepared[i].request.digest for i in indices])
         indices = [i for i, reply in zip(indices, replies, strict=True) if reply is None]
     jobs = [work.job(block, prepared[i]) for i in indices]
+    del prepared  # a batch takes hours: what waits for it should be small
     # Waiting is not work: give the thread back, so that this worker keeps many blocks in flight.
     secede()
     results = work.engine().run(evaluation.model, jobs, caller=worker.get_current_task())
@@ -258,7 +259,7 @@ def _report(run: str, work: Workspace, block: Block, delivery: Delivery, result:
     work.meter.graded(
         work.plan.evaluations[event.model].model,
         hits=event.cached,
-        answers=seconds.size,
+        answers=int(np.isfinite(seconds).sum()),
         seconds=float(np.nansum(seconds)),
     )
     get_worker().log_event(topic(run), as_message(event))

@@ -22,7 +22,7 @@ from deploy.clusters import ClusterError
 from flows import dag
 from flows.blocks import Block
 from flows.errors import SweepError
-from flows.events import Event, Noted, RegionWritten, Slowed
+from flows.events import Event, Noted, RegionWritten, Slowed, Traffic
 from flows.inflight import Budget
 from flows.lanes import Lane, OpenRegion, RegionTask
 from flows.suspects import FOLDER, Suspects, is_killed, watched
@@ -62,8 +62,8 @@ class Driver:
         Tasks whose prompts are to be compared with each other.
     serials
         Numbers for Dask's keys, different in all rounds of a run.
-    slowed
-        What workers report of overloaded endpoints, to be passed on.
+    reports
+        What workers report of their endpoints.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class Driver:
         unmarked: Sequence[int] = (),
         serials: Iterator[int] | None = None,
         emit: Callable[[Event], None] = lambda _: None,
-        slowed: queue.SimpleQueue[Slowed] | None = None,
+        reports: queue.SimpleQueue[Slowed | Traffic] | None = None,
         flush_seconds: float = FLUSH_SECONDS,
     ) -> None:
         self._client = client
@@ -91,7 +91,7 @@ class Driver:
         self._flush_seconds = flush_seconds
         self._lanes = [Lane(iter(task), budget) for task, budget in zip(tasks, budgets, strict=True)]
         self._judging = tuple(judging)
-        self._workers = Workers(client, context.run, (*budgets, *judging), emit, slowed)
+        self._workers = Workers(client, context.run, (*budgets, *judging), emit, reports)
         self._newest: dict[Region, Receipt] = ledger.newest()
         self._arrived: queue.SimpleQueue[tuple[Callable[[Future], None], Future]] = queue.SimpleQueue()
         self._scores: dict[Region, Future] = {}

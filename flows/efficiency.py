@@ -25,7 +25,7 @@ class LimitUse:
 
 
 def limit_use(endpoints: Mapping[str, Endpoint], traffic: Traffic, seconds: float) -> tuple[LimitUse, ...]:
-    """For each endpoint that was asked, the limit that was used most.
+    """For each endpoint that was asked, the limit that was used most; batches have none.
 
     Connections are used while they wait for answers that count: the sum of these answers' seconds, divided by
     connections × `seconds`. The other limits are used by the requests and tokens of a minute.
@@ -41,7 +41,7 @@ def limit_use(endpoints: Mapping[str, Endpoint], traffic: Traffic, seconds: floa
     """
     accounts: dict[object, list[str]] = {}
     for name, endpoint in endpoints.items():
-        if traffic.models.get(name, {}).get("requests"):
+        if endpoint.batch is None and traffic.models.get(name, {}).get("requests"):
             accounts.setdefault(endpoint.account, []).append(name)
     if seconds <= 0.0:
         return ()

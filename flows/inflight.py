@@ -12,6 +12,10 @@ _SMALLEST_BLOCK, _LARGEST_BLOCK = 16, 256
 _LARGE_SWEEP = 100_000
 """Trials of one evaluation from which on the number of tasks matters more than seeing them end."""
 _LARGE_BLOCK = 1024
+_MOST_QUEUED = 64
+"""Bound on the blocks under way, in rounds of requests on all connections."""
+_UNBOUND = 4096
+"""Connections of a model whose requests go in batches: none of them waits for one."""
 
 
 @dataclass(eq=False)
@@ -25,6 +29,12 @@ class Budget:
     workers: int = 1
     in_flight: int = 0
     stopped: bool = False
+    model: str = ""
+    """Label."""
+    spare: int = 0
+    """Blocks beyond what answers of one length need, as some wait for a few late answers only."""
+    gathered: int = 0
+    """Requests that each worker should have at once, to make batches of them."""
     peers: Sequence[Budget] = field(default_factory=tuple, repr=False)
     """The budgets of all models at the same address, which share its connections; this one, too."""
 
@@ -36,7 +46,18 @@ class Budget:
         if self.connections < self.workers:
             # Each worker has one connection then, so that the bound holds only over blocks.
             return self.connections
-        return 2 * self.workers + 2 * -(-self.connections // self.block_size)
+        gathered = self.workers * -(-self.gathered // self.block_size)
+        return max(gathered, 2 * self.workers + 2 * -(-self.connections // self.block_size) + self.spare)
+
+    def deepen(self) -> None:
+        """Allow half as many blocks again, because connections wait for requests.
+
+        A block is in flight until its last answer. Where one answer in a thousand takes 30 times as long as most do,
+        nearly every block waits for one, and new blocks must keep the connections busy meanwhile.
+        """
+        if self.in_flight >= self.depth > 0 and self.connections >= self.workers:
+            most = _MOST_QUEUED * -(-self.connections // self.block_size)
+            self.spare = min(self.spare + max(1, self.depth // 2), most)
 
     @property
     def has_room(self) -> bool:
@@ -59,7 +80,11 @@ class JudgeBudget(Budget):
 
 
 def make_budgets(
-    names: Sequence[str], endpoints: Mapping[str, Endpoint], left: Sequence[int], workers: int
+    names: Sequence[str],
+    endpoints: Mapping[str, Endpoint],
+    left: Sequence[int],
+    workers: int,
+    judges: Sequence[str] = (),
 ) -> list[Budget]:
     """The budget of each evaluation; those of one model have one in common.
 
@@ -73,6 +98,8 @@ def make_budgets(
         Trials to ask, by evaluation.
     workers
         Number of workers.
+    judges
+        Labels of the models that judge; where those are asked in batches, each block waits for these, too.
     """
     budgets: dict[str, Budget] = {}
     peers: dict[object, list[Budget]] = {}
@@ -81,19 +108,27 @@ def make_budgets(
         connections = 1 if endpoint is None else shared_connections(endpoint, endpoints)
         most = max(count for count, other in zip(left, names, strict=True) if other == name)
         mates = [] if endpoint is None else peers.setdefault(endpoint.account, [])
-        budgets[name] = Budget(connections, block_size(most, connections, workers), peers=mates)
+        gathered = max(_batch_size(endpoints.get(other)) for other in (name, *judges))
+        size = block_size(most, connections, workers, _LARGE_BLOCK if gathered else _LARGEST_BLOCK)
+        budgets[name] = Budget(connections, size, model=name, gathered=gathered, peers=mates)
         mates.append(budgets[name])
     return [budgets[name] for name in names]
 
 
 def shared_connections(endpoint: Endpoint, endpoints: Mapping[str, Endpoint]) -> int:
     """Connections to an address: the fewest that any of its models allows."""
+    if endpoint.batch is not None:
+        return _UNBOUND
     return min(other.connections for other in endpoints.values() if other.account == endpoint.account)
 
 
-def block_size(left: int, connections: int, workers: int) -> int:
+def _batch_size(endpoint: Endpoint | None) -> int:
+    return 0 if endpoint is None or endpoint.batch is None else endpoint.batch.requests
+
+
+def block_size(left: int, connections: int, workers: int, largest: int = _LARGEST_BLOCK) -> int:
     """Trials in a block: enough to be worth a task, few enough to share out and to see progress."""
     if left > _LARGE_SWEEP:
         return _LARGE_BLOCK
     several_rounds, shared_out = 8 * connections // workers, left // (4 * workers)
-    return max(_SMALLEST_BLOCK, min(_LARGEST_BLOCK, several_rounds, shared_out))
+    return max(_SMALLEST_BLOCK, min(largest, several_rounds, shared_out))

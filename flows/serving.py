@@ -10,7 +10,7 @@ from deploy.servers.llama import LlamaServer
 from deploy.servers.simulator import Simulator
 from flows.config.models import ModelConfig
 from flows.worker import Route
-from stages.infer.endpoint import Endpoint
+from stages.infer.endpoint import Batching, Endpoint
 
 LOCAL, SIMULATED = "local:", "sim:"
 _BUNDLED = "smollm2"
@@ -76,5 +76,6 @@ def _route(model: ModelConfig, base_url: str) -> Route:
         headers=dict(model.headers),
         api=model.api,
         stream=model.stream,
+        batch=None if model.batch is None else Batching(**model.batch.model_dump()),
     )
     return Route(endpoint, simulated=model.endpoint.startswith(SIMULATED))

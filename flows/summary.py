@@ -71,6 +71,8 @@ class RunSummary:
     limits: tuple[LimitUse, ...] = ()
     """For each endpoint that was asked, the limit that was used most, and how far."""
     models: tuple[ModelSummary, ...] = ()
+    in_batches: int = 0
+    """Requests in batches that were not waited for."""
 
     @property
     def efficiency(self) -> float | None:

@@ -18,6 +18,7 @@ from typing import Any
 from distributed import Client
 
 from deploy.clusters import Cluster, ExistingScheduler, LocalProcesses
+from flows.batches import requests_in_batches
 from flows.config import as_config
 from flows.config.models import ModelConfig, SweepConfig
 from flows.driver import FLUSH_SECONDS, Driver
@@ -180,7 +181,7 @@ class _Run:
             *subscribers,
         )
         self._endpoints: dict[str, Endpoint] = {}
-        self._slowed: queue.SimpleQueue[Slowed] = queue.SimpleQueue()
+        self._reports: queue.SimpleQueue[Slowed | Traffic] = queue.SimpleQueue()
         self._emitting = threading.Lock()
 
     def run(self) -> RunSummary:
@@ -244,6 +245,7 @@ class _Run:
     ) -> Driver:
         models = range(len(self._home.plan.evaluations))
         endpoints = {name: route.endpoint for name, route in context.routes.items()}
+        judges = list(dict.fromkeys(judge.model for judge in self._home.plan.judges))
         return Driver(
             client,
             context,
@@ -255,17 +257,18 @@ class _Run:
                 endpoints,
                 work.left,
                 workers,
+                judges,
             ),
             judging=[
                 JudgeBudget(shared_connections(endpoints[name], endpoints), 1)
-                for name in dict.fromkeys(judge.model for judge in self._home.plan.judges)
+                for name in judges
                 if name in endpoints
             ],
             stale=work.stale,
             unmarked=work.unmarked,
             serials=serials,
             emit=self._emit,
-            slowed=self._slowed,
+            reports=self._reports,
             flush_seconds=self._flush_seconds,
         )
 
@@ -294,9 +297,9 @@ class _Run:
 
     def _receive(self, event: tuple[float, Mapping[str, Any]]) -> None:
         report = from_message(event[1])
-        if isinstance(report, Slowed):
-            self._slowed.put(report)
-        else:
+        if isinstance(report, Slowed) or (isinstance(report, Traffic) and report.hungry):
+            self._reports.put(report)
+        if not isinstance(report, Slowed):
             self._emit(report)
 
     def _emit(self, event: Event) -> None:
@@ -346,6 +349,9 @@ class _Run:
             asking_seconds=tracker.asking_seconds,
             limits=limit_use(self._endpoints, traffic, tracker.asking_seconds),
             models=tuple(models),
+            in_batches=requests_in_batches(
+                home.cube.side, home.plan, [each.done < each.trials for each in models]
+            ),
         )
 
 

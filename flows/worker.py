@@ -19,6 +19,7 @@ from typing import Any
 from distributed import Reschedule, Worker, WorkerPlugin, get_worker
 
 from deploy.simulator.truth import HEADER, Truth, encode
+from flows.batches import BatchBook
 from flows.blocks import Block
 from flows.config.judgechecks import known_hooks
 from flows.config.templates import Message
@@ -38,6 +39,8 @@ from storage.cache import Cache, open_cache
 from storage.cube import Cube
 
 _KEPT_TRIALS = 20_000
+_ROOM_BYTES = 128_000_000
+"""Of requests under way on a worker, above which it wants no more; in memory they take a few times that."""
 _REPORT_MS = 500
 
 
@@ -133,7 +136,8 @@ class Workspace:
             if self._engine is None:
                 endpoints = {name: route.endpoint for name, route in self.context.routes.items()}
                 workers, rank = self._share
-                self._engine = Engine(endpoints, self.cache, workers=workers, rank=rank)
+                book = BatchBook(self.cube.side, self.cache)
+                self._engine = Engine(endpoints, self.cache, workers=workers, rank=rank, batches=book)
                 self._began = time.monotonic()
                 if self._drained:
                     self._engine.drain()
@@ -159,7 +163,10 @@ class Workspace:
         if engine is None:
             return Traffic(models=models, worker=worker) if models else None
         active = time.monotonic() - self._began
-        return Traffic(**engine.stats.snapshot(), models=models, active=active, worker=worker)
+        hungry = engine.hungry() if self._size() < _ROOM_BYTES else ()
+        return Traffic(
+            **engine.stats.snapshot(), models=models, active=active, hungry=tuple(hungry), worker=worker
+        )
 
     def slowdowns(self) -> list[Slowdown]:
         """What this worker learned of overloaded endpoints since the last call."""
@@ -192,6 +199,14 @@ class Workspace:
             while sum(map(len, self._recent.values())) > _KEPT_TRIALS and len(self._recent) > 1:
                 self._recent.popitem(last=False)
         return made
+
+    def _size(self) -> int:
+        """Bytes of the requests of the blocks under way, about: each block is as large as its first requests say."""
+        with self._lock:
+            blocks = list(self._recent.values())
+        return sum(
+            len(block) * max(len(item.request.body) for item in block[:4]) for block in blocks if block
+        )
 
     def forget(self, block: Block) -> None:
         """Drop a block's trials."""

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from distributed import Client
 
 from deploy.clusters import ClusterError
-from flows.events import Event, Noted, Slowed
+from flows.events import Event, Noted, Slowed, Traffic
 from flows.worker import plugin_name
 from stages.infer.jobs import Slowdown
 
@@ -22,9 +22,13 @@ _PATIENCE_SECONDS = 60.0
 
 
 class Shared(Protocol):
-    """Something that depends on the number of workers."""
+    """Something that depends on the number of workers, and on what they report of a model."""
 
+    model: str
     workers: int
+
+    def deepen(self) -> None:
+        """Allow more of its blocks at once."""
 
 
 class Workers:
@@ -40,9 +44,9 @@ class Workers:
         run: str,
         shared: Iterable[Shared],
         emit: Callable[[Event], None],
-        slowed: queue.SimpleQueue[Slowed] | None = None,
+        reports: queue.SimpleQueue[Slowed | Traffic] | None = None,
     ) -> None:
-        self._slowed = slowed or queue.SimpleQueue()
+        self._reports = reports or queue.SimpleQueue()
         self._client = client
         self._run = run
         self._shared = tuple(shared)
@@ -59,7 +63,7 @@ class Workers:
         return bool(self._there)
 
     def look(self) -> None:
-        """See who is there, at most once a second, and pass on what workers report of overloaded endpoints.
+        """See who is there, at most once a second, and heed what workers report of their endpoints.
 
         Raises
         ------
@@ -67,7 +71,7 @@ class Workers:
             If there has been no worker for a minute.
         """
         now = time.monotonic()
-        self._pass_on()
+        self._heed()
         if now - self._looked_at < _LOOK_SECONDS:
             return
         self._looked_at = now
@@ -79,10 +83,19 @@ class Workers:
             return  # a scheduler that went away shows in the futures
         self._mind_absence(now)
 
-    def _pass_on(self) -> None:
-        told = []
-        while not self._slowed.empty():
-            told.append(self._slowed.get())
+    def _heed(self) -> None:
+        """Give more blocks to those who could ask more; tell the others what one learned of an overload."""
+        told: list[Slowed] = []
+        hungry: set[str] = set()
+        while not self._reports.empty():
+            report = self._reports.get()
+            if isinstance(report, Slowed):
+                told.append(report)
+            else:
+                hungry.update(report.hungry)
+        for item in self._shared:
+            if item.model in hungry:
+                item.deepen()
         if told and len(self._there) > 1:
             with suppress(OSError, TimeoutError):
                 self._client.run(_slow_down, plugin_name(self._run), told, on_error="ignore")

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from deploy.errors import SimulatorError
 from deploy.simulator import ability, reply
+from deploy.simulator.batches import Batches, parse_settings
 from deploy.simulator.counts import Counts, Log, Ticket
 from deploy.simulator.faults import STREAM_KINDS, Injector, apply, parse_rules
 from deploy.simulator.forms import CHAT, MESSAGES, PATHS, Form, as_error, deliver
@@ -63,6 +64,7 @@ class Application:
         self._key = None if key is None else key.encode()
         self._injector = injector or Injector()
         self._log = log
+        self._batches = Batches(self._in_batch)
         self._routes: dict[str, dict[str, Callable[[Request], Reply]]] = {
             **{path: {"POST": partial(self._answer, form)} for path, form in PATHS.items()},
             "/v1/models": {"GET": self._models},
@@ -71,6 +73,7 @@ class Application:
             "/control/reset": {"POST": self._reset},
             "/control/faults": {"POST": self._faults},
             "/control/limits": {"POST": self._limits},
+            "/control/batches": {"POST": self._batching},
         }
 
     def handle(self, request: Request) -> Reply:
@@ -80,6 +83,8 @@ class Application:
         """
         path = request.path.partition("?")[0]
         methods = self._routes.get(path)
+        if methods is None and path.startswith(("/v1/files", "/v1/batches")):
+            return self._about_batches(request), None
         if methods is None:
             return error_response(404, f"no such path: {path[:200]}", "not_found"), None
         action = methods.get("GET" if request.method == "HEAD" else request.method)
@@ -94,6 +99,12 @@ class Application:
             return action(request)
         except RefusedError as refused:
             return as_error(refused.response, PATHS.get(path, CHAT)), None
+
+    def _about_batches(self, request: Request) -> Response:
+        if not self._let_in("", request):
+            return error_response(401, "wrong or missing API key", "invalid_api_key")
+        response = self._batches.handle(request.method, request.path, request.body)
+        return error_response(404, "no such path", "not_found") if response is None else response
 
     def _let_in(self, path: str, request: Request) -> bool:
         if self._key is None:
@@ -114,7 +125,21 @@ class Application:
             **self.counts.summary(),
             "faults": self._injector.struck,
             "limits": self._enforcer.summary(),
+            "batches": self._batches.summary(),
         }
+
+    def _in_batch(self, path: str, body: bytes, truth: bytes) -> Response | None:
+        """The response to one request of a batch, which is not subject to limits in flight."""
+        form = PATHS.get(path)
+        if form is None or form is MESSAGES:
+            return None
+        try:
+            response, ticket = self._answer(form, Request("POST", path, body, truth))
+        except RefusedError as refused:
+            return refused.response
+        if ticket is not None:
+            self.left(ticket, delivered=True)
+        return response
 
     def _answer(self, form: Form, request: Request) -> Reply:
         asked = checked(form, request.body, request.keys)
@@ -145,6 +170,7 @@ class Application:
         self.counts.reset()
         self._injector = Injector(self._injector.rules)
         self._enforcer = Enforcer(self._enforcer.limits)
+        self._batches = Batches(self._in_batch)
         return json_response({"status": "ok"}), None
 
     def _faults(self, request: Request) -> Reply:
@@ -153,6 +179,13 @@ class Application:
         except SimulatorError as error:
             return error_response(400, str(error), "invalid_rules"), None
         return json_response({"rules": len(self._injector.rules)}), None
+
+    def _batching(self, request: Request) -> Reply:
+        try:
+            self._batches.settings = parse_settings(request.body)
+        except SimulatorError as error:
+            return error_response(400, str(error), "invalid_batches"), None
+        return json_response({"batches": self._batches.told()}), None
 
     def _limits(self, request: Request) -> Reply:
         try:

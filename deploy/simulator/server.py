@@ -17,6 +17,8 @@ from deploy.simulator.truth import HEADER
 from deploy.simulator.wire import Ending, Response, encode, error_response, steps
 
 MAX_BODY = 16 << 20
+MAX_FILE = 256 << 20
+"""Bytes of an upload."""
 MAX_HEAD = 64 << 10
 MAX_PIPELINED = 64
 LINGER = 1.0
@@ -137,13 +139,13 @@ class Connection(asyncio.Protocol):
             self._keys[name] = value
         elif name == b"expect":
             self._expect = value.lower() == b"100-continue"
-        elif name == b"content-length" and value.isdigit() and (len(value) > 18 or int(value) > MAX_BODY):
-            self._size = MAX_BODY + 1
+        elif name == b"content-length" and value.isdigit() and (len(value) > 18 or int(value) > self._most):
+            self._size = self._most + 1
 
     def on_headers_complete(self) -> None:
         """Check what can be checked before the body."""
         self._head = 0
-        if self._size > MAX_BODY:
+        if self._size > self._most:
             self._refuse_size()
         elif self._expect and not self._deaf:
             self._slots.append(Slot(_CONTINUE, b"", Ending.KEEP))
@@ -154,7 +156,7 @@ class Connection(asyncio.Protocol):
         if self._deaf:
             return
         self._size += len(piece)
-        if self._size > MAX_BODY:
+        if self._size > self._most:
             self._pieces.clear()
             self._refuse_size()
         else:
@@ -261,8 +263,12 @@ class Connection(asyncio.Protocol):
         if slot.ticket is not None:
             self._application.left(slot.ticket, delivered=False)
 
+    @property
+    def _most(self) -> int:
+        return MAX_FILE if self._url == b"/v1/files" else MAX_BODY
+
     def _refuse_size(self) -> None:
-        self._refuse(error_response(413, f"the body is larger than {MAX_BODY} bytes", "body_too_large"))
+        self._refuse(error_response(413, f"the body is larger than {self._most} bytes", "body_too_large"))
 
     def _refuse(self, response: Response) -> None:
         """Answer, then drop what still comes for a while: closing at once would reset the connection."""

@@ -142,6 +142,10 @@ def _tell_what_is_left(summary: RunSummary) -> None:
     for cause, count in sorted(summary.causes.items(), key=lambda item: -item[1]):
         detail = summary.details.get(cause, "")
         complain(f"{count} trials: {cause}" + (f" ({detail})" if detail else ""))
+    if summary.in_batches:
+        complain(
+            f"{summary.in_batches} requests are in batches at the endpoint; the same command collects their answers"
+        )
     again = "Run the same command again to resume."
     if summary.reason == "stopped":
         if summary.bound:

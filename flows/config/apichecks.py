@@ -7,11 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from flows.config.findings import Finding, Path
 from flows.config.judges import DEFAULT_SAMPLER
 from flows.config.raw import items, mapping
+from flows.config.secrecy import show
 from flows.config.templates import Template
 from flows.errors import TemplateError
 from stages.infer.apis import APIS, Api, ApiError
 from stages.process.rubric import judge_messages
-from stages.replyforms import CHAT
+from stages.replyforms import CHAT, MESSAGES
 
 Row = Mapping[str, object]
 
@@ -30,9 +31,35 @@ def check_apis(raw: Row, samples: Mapping[str, Row]) -> list[Finding]:
         if isinstance(model, Mapping) and model.get("api", CHAT) != CHAT and str(model["api"]) in APIS
     }
     found: dict[tuple[Path, str], Finding] = {}
-    for finding in (*_evaluations(raw, kinds, samples), *_judges(raw, kinds)):
+    for finding in (*_batches(raw), *_evaluations(raw, kinds, samples), *_judges(raw, kinds)):
         found.setdefault((finding.path, finding.rule), finding)  # several models may break one rule
     return list(found.values())
+
+
+def _batches(raw: Row) -> Iterator[Finding]:
+    for index, row in enumerate(items(raw.get("models"))):
+        model = mapping(row)
+        if model.get("batch") in (None, False):
+            continue
+        for broken, rule, remedy in (
+            (
+                model.get("api") == MESSAGES,
+                "excludes api: messages, which has batches of another kind",
+                "Use api: chat, or remove batch",
+            ),
+            (
+                model.get("stream") is True,
+                "excludes stream: true, as a batch's answers come as a file",
+                "Remove one of the two",
+            ),
+            (
+                str(model.get("endpoint")).startswith("local:"),
+                "excludes local models, whose server has no batches",
+                "Remove it",
+            ),
+        ):
+            if broken:
+                yield Finding(("models", index, "batch"), rule, show(model["batch"]), remedy, at_key=True)
 
 
 def _evaluations(raw: Row, kinds: Mapping[str, Api], samples: Mapping[str, Row]) -> Iterator[Finding]:

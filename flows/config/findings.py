@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from flows.config import judges, manifold, models, precision, spend, views
+from flows.config import batching, judges, manifold, models, precision, spend, views
 from flows.config.secrecy import looks_secret, mask, show
 
 Path = tuple[str | int, ...]
@@ -38,6 +38,7 @@ _SECTIONS: dict[tuple[str, ...], type[BaseModel]] = {
     (): models.SweepConfig,
     ("models", "*"): models.ModelConfig,
     ("models", "*", "limits"): models.Limits,
+    ("models", "*", "batch"): batching.BatchSetting,
     ("spend",): spend.Spend,
     ("models", "*", "prices"): models.Prices,
     ("models", "*", "simulate"): models.SimulatedModel,

@@ -33,6 +33,7 @@ models:
   #   model: my-model-2026-01       # sent as "model"; default: the name
   #   api: chat                     # or completions (plain text), or messages (as Anthropic's)
   #   stream: false                 # true also records the time to the first token
+  #   batch: false                  # true sends requests in batches, for half the price at many providers
   #   key_env: EXAMPLE_API_KEY      # NAME of an environment variable; never put the key itself here
   #   limits: {connections: 16, timeout: 120, retries: 5}   # requests at once; seconds; further tries
   #   # limits also: requests_per_minute, tokens_per_minute

@@ -16,6 +16,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator
 
 from deploy.simulator.profile import RANGES, Profile
 from flows.config import rules
+from flows.config.batching import Batch
 from flows.config.judges import JudgeConfig, Sampler
 from flows.config.manifold import TaskConfig
 from flows.config.precision import Precision, PrecisionSetting
@@ -109,6 +110,10 @@ class ModelConfig(Section):
     )
     stream: Flag = Field(
         False, description="Whether replies come in a stream, so that the time to the first token is known."
+    )
+    batch: Batch = Field(
+        None,
+        description="Whether requests go in batches: true or {requests: 50000, megabytes: 100, poll: 30, ...}.",
     )
     key_env: Annotated[str, BeforeValidator(rules.key_env)] | None = Field(
         None, description="NAME of the environment variable that holds the API key; never the key itself."

@@ -2,7 +2,7 @@
 
 Policies are elsewhere: `reply` tells what an answer means, `retry` when to try again and when to give up, `limits` when
 the next request may start. A worker has one `Engine` for all its blocks, so that one block's slow tail never idles an
-endpoint; models at one address with one key are one `Lane`.
+endpoint; models at one address with one key are one `Lane`, and one whose requests go in batches is a `BatchLane`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,10 @@ import math
 import sys
 import threading
 from collections.abc import Hashable, Mapping, Sequence
+from typing import Protocol
 
+from stages.infer.batchlane import BatchLane
+from stages.infer.batchnote import Batches
 from stages.infer.endpoint import Endpoint, InferenceError
 from stages.infer.jobs import Job, Result, Slowdown, Stats
 from stages.infer.lane import Lane
@@ -26,6 +29,32 @@ else:
     from uvloop import new_event_loop
 
 _CLOSING_SECONDS = 30.0
+_FEW_IDLE = 0.05
+"""Share of connections that wait for a request for a moment, as answers come in faster than tasks can ask."""
+
+
+class Outlet(Protocol):
+    """How the requests of some models leave: `Lane` sends each by itself, `BatchLane` many together."""
+
+    learned: tuple[int, float]
+
+    def add(self, name: str, endpoint: Endpoint) -> None:
+        """Serve a model too."""
+
+    def put(self, name: str, pending: Pending) -> None:
+        """Queue a job."""
+
+    def resize(self, workers: int, rank: int) -> None:
+        """Carry on as one of so many workers."""
+
+    def slow_down(self, told: Slowdown) -> None:
+        """Take over what another worker learned."""
+
+    def halt(self) -> None:
+        """Send nothing more."""
+
+    async def close(self) -> None:
+        """Give up what is under way."""
 
 
 class Engine:
@@ -40,12 +69,21 @@ class Engine:
     workers, rank
         Number of engines that share the endpoints, and this one's place among them. With 0 workers nothing is sent
         until `share_out` tells better.
+    batches
+        What is kept of batches; needed where an endpoint has some.
     """
 
     def __init__(
-        self, endpoints: Mapping[str, Endpoint], store: Store, *, workers: int = 1, rank: int = 0
+        self,
+        endpoints: Mapping[str, Endpoint],
+        store: Store,
+        *,
+        workers: int = 1,
+        rank: int = 0,
+        batches: Batches | None = None,
     ) -> None:
         self.stats = Stats()
+        self._batches = batches
         self._endpoints = dict(endpoints)
         self._place = (workers, rank)
         accounts = {name: endpoint.account for name, endpoint in self._endpoints.items()}
@@ -54,7 +92,7 @@ class Engine:
             account: strictest(self._endpoints[name].quota for name in accounts if accounts[name] == account)
             for account in set(accounts.values())
         }
-        self._lanes: dict[tuple[str, str | None], Lane] = {}
+        self._lanes: dict[tuple[str, str | None], Outlet] = {}
         self._told: dict[tuple[str, str | None], tuple[int, float]] = {}
         self._in_flight: dict[str, Pending] = {}
         self._callers: dict[Hashable, Block] = {}
@@ -120,6 +158,15 @@ class Engine:
                 news.append(Slowdown(model, learned[0] > told[0], max(pause, 0.0)))
         return news
 
+    def hungry(self) -> list[str]:
+        """Labels of the models to whose endpoints more could be sent at this moment, if there were requests."""
+        idle = {
+            account
+            for account, lane in tuple(self._lanes.items())
+            if isinstance(lane, Lane) and lane.idle > _FEW_IDLE
+        }
+        return [name for name, account in self._accounts.items() if account in idle]
+
     def slow_down(self, told: Slowdown) -> None:
         """Take over what another engine learned."""
         with self._state:
@@ -166,17 +213,25 @@ class Engine:
             if new:
                 lane.put(model, pending)
 
-    def _lane(self, model: str) -> Lane:
+    def _lane(self, model: str) -> Outlet:
         account, endpoint = self._accounts[model], self._endpoints[model]
         lane = self._lanes.get(account)
         if lane is None:
-            lane = Lane(endpoint, self._quotas[account], self.stats, self._writer)
-            self._lanes[account] = lane
+            lane = self._lanes[account] = self._new_lane(endpoint)
             lane.resize(*self._place)
             if self._halted:
                 lane.halt()
         lane.add(model, endpoint)
         return lane
+
+    def _new_lane(self, endpoint: Endpoint) -> Outlet:
+        if endpoint.batch is None:
+            return Lane(endpoint, self._quotas[endpoint.account], self.stats, self._writer)
+        if self._batches is None:
+            raise InferenceError(
+                f"models[{endpoint.name}].batch: there is no place for the notes of batches."
+            )
+        return BatchLane(endpoint, self.stats, self._writer, self._batches)
 
     def _resize(self, workers: int, rank: int) -> None:
         self._place = (workers, rank)

@@ -20,6 +20,22 @@ class InferenceError(Exception):
 
 
 @dataclass(frozen=True)
+class Batching:
+    """How requests are put together to batches."""
+
+    requests: int = 50_000
+    """Most requests of one batch."""
+    megabytes: float = 100.0
+    """Size of its file from which on it is sent."""
+    poll: float = 30.0
+    """Seconds between two looks at how far it is."""
+    window: str = "24h"
+    """Time that the endpoint may take."""
+    patience: float = 2.0
+    """Seconds without a further request after which those that wait are sent."""
+
+
+@dataclass(frozen=True)
 class Endpoint:
     """Where one model's requests go, and how many at once."""
 
@@ -49,6 +65,8 @@ class Endpoint:
     """One of `stages.infer.apis.APIS`."""
     stream: bool = False
     """Whether replies come in a stream of events; the record is the same but for the time to the first token."""
+    batch: Batching | None = None
+    """Whether requests are sent in batches, and how; the record is the same but for the latency."""
 
     @property
     def url(self) -> str:
@@ -82,9 +100,13 @@ class Endpoint:
 
     @property
     def account(self) -> tuple[str, str | None]:
-        """Address and key (a secret): endpoints that agree in both share one set of limits."""
+        """Address and key (a secret): endpoints that agree in both share one set of limits.
+
+        Batches have limits of their own, and each of them is of one model.
+        """
         key = None if self.key_env is None else os.environ.get(self.key_env, "").strip()
-        return self.base_url.rstrip("/"), key
+        batches = "" if self.batch is None else f"/batches#{self.name}"
+        return self.base_url.rstrip("/") + batches, key
 
     def proxy(self) -> str | None:
         """The proxy that the environment names for this address, if any; this machine itself is never behind one.

@@ -110,6 +110,11 @@ class Lane:
         if told.pause > 0.0:
             self._gate.pause(told.pause)
 
+    @property
+    def idle(self) -> float:
+        """Share of the connections for which no request waits."""
+        return len(self._idle) / self._width if self._width else 0.0
+
     def halt(self) -> None:
         """Send nothing more but what is in flight."""
         self._halted = True
@@ -276,5 +281,8 @@ async def _pause(seconds: float, over: asyncio.Event) -> bool:
     """Wait, but not longer than until it is over; tells whether it is."""
     if seconds > 0:
         with suppress(TimeoutError):
-            await asyncio.wait_for(over.wait(), seconds)
+            async with asyncio.timeout(
+                seconds
+            ):  # `wait_for` may lose a cancellation that comes with the event
+                await over.wait()
     return over.is_set()

@@ -92,7 +92,7 @@ def _classify_error(status: int, headers: Mapping[str, str], body: bytes, now: f
             return Reply(Verdict.FINAL, "filter")
         if error.is_context:
             return Reply(Verdict.FINAL, "context")
-    cause, detail = f"http {status}", _one_line(error.message) or _shown(body)
+    cause, detail = f"http {status}", one_line(error.message) or _shown(body)
     if status in _FATAL_STATUS or _is_unpaid(error):
         return Reply(Verdict.FATAL, cause, detail)
     if status in _RETRY_STATUS:
@@ -117,14 +117,14 @@ def _classify_ok(body: bytes, form: ReplyForm) -> Reply:
     if form.listed:
         choices = document.get("choices")
         if not isinstance(choices, list) or not choices:
-            return Reply(Verdict.RETRY, "no choices", _one_line(read_error(document).message) or _shown(body))
+            return Reply(Verdict.RETRY, "no choices", one_line(read_error(document).message) or _shown(body))
         first = choices[0]
     if not isinstance(first, dict) or not _has_message(first, form):
-        told = _one_line(read_error(document).message)
+        told = one_line(read_error(document).message)
         return Reply(Verdict.RETRY, "wrong shape", told or "the reply has no message in it")
     reason = first.get(form.finish)
     if first.get("error") or (isinstance(reason, str) and reason.lower() in _BROKEN_OFF):
-        return Reply(Verdict.RETRY, "broken off", _one_line(read_error(first).message))
+        return Reply(Verdict.RETRY, "broken off", one_line(read_error(first).message))
     prompt, completion = counted(document.get("usage"), form)
     return Reply(Verdict.FINAL, prompt_tokens=max(prompt, 0), completion_tokens=max(completion, 0))
 
@@ -136,9 +136,10 @@ def _has_message(answer: dict[str, object], form: ReplyForm) -> bool:
 
 def _shown(body: bytes) -> str:
     """The beginning of a body that is no JSON, for people."""
-    return _one_line(body[:_SHOWN_BYTES].decode("utf-8", "replace"))
+    return one_line(body[:_SHOWN_BYTES].decode("utf-8", "replace"))
 
 
-def _one_line(text: str) -> str:
+def one_line(text: str) -> str:
+    """A text as it can be shown: on one line, and bounded."""
     line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
     return line if len(line) <= _DETAIL_LIMIT else line[: _DETAIL_LIMIT - 1] + "…"

@@ -1,4 +1,4 @@
-"""One request in, one HTTP exchange, what came of it out. The only module that imports aiohttp."""
+"""One request in, one HTTP exchange, what came of it out. With `batchwire` the only module that imports aiohttp."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Sender:
                     stream = Stream(self._api, self._limit)
                     status, body = await _read_stream(response, stream, start)
                 else:
-                    body = await _read(response, self._limit)
+                    body = await read_body(response, self._limit)
         except Exception as error:  # noqa: BLE001 - whatever fails on the way is a transport error with a name
             return self._transport_reply(error), None
         first, latency = math.nan, time.perf_counter() - start
@@ -147,7 +147,7 @@ async def _drain(response: aiohttp.ClientResponse) -> None:
     response.close()
 
 
-async def _read(response: aiohttp.ClientResponse, limit: int) -> bytes:
+async def read_body(response: aiohttp.ClientResponse, limit: int) -> bytes:
     """The whole body.
 
     Raises

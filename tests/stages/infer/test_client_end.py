@@ -197,3 +197,18 @@ class Discard:
 
     def commit(self):
         pass
+
+
+def test_close__ends_what_waits_for_another_attempt_at_once(engine_for, jobs):
+    engine = engine_for(base_url="http://127.0.0.1:9/v1", retries=9, backoff_base=30.0)
+    with ThreadPoolExecutor(1) as pool:
+        results = pool.submit(engine.run, "m", jobs(2))
+        while engine.stats.sent < 2:
+            time.sleep(0.01)
+        time.sleep(0.3)  # until both are refused
+        begun = time.monotonic()
+
+        engine.close()
+
+        assert time.monotonic() - begun < 10.0
+        assert kinds(results.result()) == ["skipped"] * 2
