@@ -32,8 +32,9 @@ check: $(VENV)/.installed ## lint, format, types, layers: what "clean" means
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: $(VENV)/.model ## measure speed and memory end to end
+bench: $(VENV)/.model ## measure CPU per trial, and how much of an endpoint a sweep uses
 	$(BIN)/python benchmarks/end_to_end.py
+	$(BIN)/python benchmarks/saturation.py
 
 chaos: $(VENV)/.installed ## kill a sweep of 20 000 trials 200 times and compare it with a calm one (SEED=1)
 	$(BIN)/python -m tests.chaos --kills 200 --trials 20000 --seed $(or $(SEED),1)

@@ -4,23 +4,24 @@ Both sides ask the same simulated endpoint, a process of its own that is not cou
 every process of a side: for a sweep the command line, the scheduler and all workers. A sweep has a fixed cost to
 start (imports, processes), so it is run at two sizes: the slope is the cost of a trial, the rest is the start.
 
-    python benchmarks/end_to_end.py [--trials N] [--latency 0 0.05] [--connections 64] [--json FILE]
+    python benchmarks/end_to_end.py [--trials N] [--latency 0 0.05] [--connections 64] [--history FILE]
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-import datetime
 import json
 import os
-import platform
 import subprocess
 import sys
 import tempfile
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
+
+from history import HISTORY, append, previous
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
@@ -46,7 +47,7 @@ class Cost:
 
 
 def main() -> None:
-    """Measure, print a table, and append the figures to a history file if one is named."""
+    """Measure, print a table, and append the figures to the history."""
     options = _options()
     with Simulator() as simulator, tempfile.TemporaryDirectory() as scratch:
         costs = []
@@ -55,8 +56,11 @@ def main() -> None:
             costs.append(measure_raw(simulator, latency, options))
             costs.append(measure_sweep(simulator, latency, options, Path(scratch)))
     print_table(costs)
-    if options.json is not None:
-        _append(options, costs)
+    settings = {"trials": options.trials, "connections": options.connections, "latency": options.latency}
+    before = previous("end_to_end", settings, options.history)
+    if before is not None:
+        _print_change(before, costs)
+    append("end_to_end", settings, [asdict(cost) for cost in costs], options.history)
 
 
 def measure_raw(simulator: Simulator, latency: float, options: argparse.Namespace) -> Cost:
@@ -78,15 +82,17 @@ def measure_sweep(simulator: Simulator, latency: float, options: argparse.Namesp
         folder = scratch / f"{latency}-{n}"
         folder.mkdir()
         config = folder / "sweep.json"
-        config.write_text(json.dumps(_config(simulator, latency, n, options, folder)))
+        document = sweep_config(simulator.base_url, _profile(latency), n, options.connections, folder)
+        config.write_text(json.dumps(document))
         command = [sys.executable, "-m", "flows", "run", str(config), "--quiet", "--json"]
         timings.append(_timed(command))
     return _cost("evalcube run", latency, *timings, options)
 
 
-def _config(
-    simulator: Simulator, latency: float, trials: int, options: argparse.Namespace, folder: Path
+def sweep_config(
+    base_url: str, profile: Profile, trials: int, connections: int, folder: Path
 ) -> dict[str, object]:
+    """A sweep of so many trials of cheap tasks by one simulated model; cube and cache in a folder."""
     points = [{"length": n} for n in (3, 4, 5, 6, 8)]
     return {
         "name": "bench",
@@ -96,12 +102,12 @@ def _config(
         "models": [
             {
                 "name": "bench",
-                "endpoint": f"sim:{simulator.base_url}",
-                "simulate": asdict(_profile(latency)),
-                "limits": {"connections": options.connections},
+                "endpoint": f"sim:{base_url}",
+                "simulate": asdict(profile),
+                "limits": {"connections": connections},
             }
         ],
-        "samplers": {"greedy": {"temperature": 0, "max_tokens": 512}},
+        "samplers": {"greedy": {"temperature": 0, "max_tokens": 16384}},
         "tasks": {
             "arithmetic": {"manifold": [{"points": points, "tiers": ["easy"]}]},
             "boolean": {"manifold": [{"points": points, "tiers": ["easy"]}]},
@@ -150,7 +156,7 @@ async def raw_loop(base_url: str, model: str, count: int, connections: int) -> N
             messages = [
                 {"role": "user", "content": f"What is {index} + 1? End with a last line Answer: <integer>"}
             ]
-            body = json.dumps({"model": model, "messages": messages, "temperature": 0, "max_tokens": 512})
+            body = json.dumps({"model": model, "messages": messages, "temperature": 0, "max_tokens": 16384})
             headers = {
                 "Content-Type": "application/json",
                 HEADER: encode(Truth(str(index + 1), difficulty=6.0)),
@@ -177,17 +183,18 @@ def print_table(costs: list[Cost]) -> None:
         )
 
 
-def _append(options: argparse.Namespace, costs: list[Cost]) -> None:
-    entry = {
-        "date": datetime.datetime.now(tz=datetime.UTC).isoformat(timespec="seconds"),
-        "python": platform.python_version(),
-        "cores": os.cpu_count(),
-        "trials": options.trials,
-        "connections": options.connections,
-        "costs": [asdict(cost) for cost in costs],
-    }
-    with options.json.open("a", encoding="utf-8") as file:
-        file.write(json.dumps(entry) + "\n")
+def _print_change(before: dict[str, Any], costs: list[Cost]) -> None:
+    """Print the ratio to the raw loop beside that of the run before, as seconds differ from hour to hour."""
+    then = [Cost(**figures) for figures in before["figures"]]
+    for latency in sorted({cost.latency for cost in costs}):
+        now, old = _ratio(costs, latency), _ratio(then, latency)
+        when = f"{before['date']} ({before['commit']})"
+        print(f"at {latency * 1000:g} ms: {now:.2f} times the raw loop; {old:.2f} on {when}")
+
+
+def _ratio(costs: list[Cost], latency: float) -> float:
+    raw, sweep = (cost.cpu_per_1000 for cost in costs if cost.latency == latency)
+    return sweep / raw
 
 
 def _options() -> argparse.Namespace:
@@ -195,7 +202,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--trials", type=int, default=10_000, help="of the larger of the two runs")
     parser.add_argument("--latency", type=float, nargs="+", default=[0.0, 0.05], help="seconds")
     parser.add_argument("--connections", type=int, default=64)
-    parser.add_argument("--json", type=Path, help="append the figures to this file, one JSON line a run")
+    parser.add_argument(
+        "--history", type=Path, default=HISTORY, help="file that gets the figures, as JSON lines"
+    )
     return parser.parse_args()
 
 
