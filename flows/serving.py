@@ -74,6 +74,7 @@ def _route(model: ModelConfig, base_url: str) -> Route:
         retries=limits.retries,
         response_bytes=limits.response_bytes,
         headers=dict(model.headers),
+        ca_file=None if model.ca_file is None else str(Path(model.ca_file).expanduser().absolute()),
         api=model.api,
         stream=model.stream,
         batch=None if model.batch is None else Batching(**model.batch.model_dump()),

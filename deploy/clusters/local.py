@@ -18,7 +18,7 @@ from deploy.clusters.base import Cluster, ClusterError
 
 _MOST_WORKERS = 8
 
-_SETTINGS = {
+SETTINGS = {
     # A task that kills its worker makes all others there suspicious; the driver finds out which one it was.
     "distributed.scheduler.allowed-failures": 3,
     # So long after a death Dask looks once whether the worker is back, and gives up one that restarts just then.
@@ -78,7 +78,7 @@ class LocalProcesses(Cluster):
     @contextmanager
     def _connect(self) -> Iterator[Client]:
         workers = self.workers or min(CPU_COUNT, _MOST_WORKERS)
-        with tempfile.TemporaryDirectory(prefix="evalcube-") as scratch, dask.config.set(_SETTINGS):
+        with tempfile.TemporaryDirectory(prefix="evalcube-") as scratch, dask.config.set(SETTINGS):
             try:
                 with interrupts_blocked():
                     cluster = LocalCluster(

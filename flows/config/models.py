@@ -118,6 +118,11 @@ class ModelConfig(Section):
     key_env: Annotated[str, BeforeValidator(rules.key_env)] | None = Field(
         None, description="NAME of the environment variable that holds the API key; never the key itself."
     )
+    ca_file: Annotated[str, Field(min_length=1, max_length=rules.LONGEST_PATH)] | None = Field(
+        None,
+        description="PEM file of authorities that may have certified the endpoint, beside the system's; "
+        "read on the worker.",
+    )
     limits: Limits = Field(Limits(), description="How hard the endpoint may be worked.")
     prices: Prices = Field(Prices(), description="What its tokens cost.")
     facets: dict[Name, Facet] = Field(

@@ -61,6 +61,8 @@ class Endpoint:
     """Bound on one response body, decompressed."""
     headers: Mapping[str, str] = field(default_factory=dict)
     """Further plain headers."""
+    ca_file: str | None = None
+    """PEM file of certificate authorities that are believed, too; read on the worker."""
     api: str = CHAT
     """One of `stages.infer.apis.APIS`."""
     stream: bool = False
@@ -139,8 +141,25 @@ class Endpoint:
         return proxy
 
     def tls(self) -> ssl.SSLContext | bool:
-        """TLS settings: verification on, with the system's authorities or those of ``SSL_CERT_FILE``."""
-        return ssl.create_default_context() if self.base_url.startswith("https:") else True
+        """TLS settings: verification on, with the system's authorities or those of ``SSL_CERT_FILE``, and the own.
+
+        Raises
+        ------
+        InferenceError
+            If the file of own authorities cannot be read, or has none.
+        """
+        if not self.base_url.startswith("https:"):
+            return True
+        context = ssl.create_default_context()
+        if self.ca_file is not None:
+            try:
+                context.load_verify_locations(cafile=self.ca_file)
+            except OSError as error:  # among them ssl.SSLError, of a file without certificates
+                raise InferenceError(
+                    f"models[{self.name}].ca_file: {self.ca_file} cannot be used on the worker "
+                    f"({error.strerror or 'no certificate in it'}). Give a PEM file of certificate authorities."
+                ) from error
+        return context
 
 
 def _is_loopback(host: str) -> bool:

@@ -31,7 +31,7 @@ def test_initial_config__is_valid_and_so_are_its_commented_parts() -> None:
     text = initial_config()
     full = text
     for first, count in (
-        ("  # - name", 7),
+        ("  # - name", 8),
         ("  # brief", 3),
         ("  # warm", 1),
         ("# evaluations", 2),

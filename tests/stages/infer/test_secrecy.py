@@ -166,6 +166,24 @@ def test_tls__a_certificate_of_the_environments_authority_is_accepted(
     assert {result.kind for result in results} == {"stored"}
 
 
+def test_tls__a_certificate_of_an_authority_of_ones_own_is_accepted(store, jobs, certificate, tls):
+    with Echo(tls=tls) as echo:
+        results, _ = run(echo.base_url, store, jobs, ca_file=str(certificate))
+
+    assert {result.kind for result in results} == {"stored"}
+
+
+@pytest.mark.parametrize("content", [None, "", "no certificate"])
+def test_tls__a_file_without_authorities_is_told(store, jobs, tls, tmp_path, content):
+    file = tmp_path / "own.pem"
+    if content is not None:
+        file.write_text(content)
+    with Echo(tls=tls) as echo, pytest.raises(InferenceError, match=r"models\[m\]\.ca_file: .*own\.pem"):
+        run(echo.base_url, store, jobs, ca_file=str(file))
+
+    assert not echo.requests
+
+
 def test_tls__an_unknown_certificate_ends_it_before_the_key_is_sent(store, jobs, tls):
     with Echo(tls=tls) as echo:
         results, said = run(echo.base_url, store, jobs)
