@@ -91,14 +91,16 @@ def generate(run: str, block: Block) -> Order:
 
 def mark(run: str, task: int) -> None:
     """Find out which planned prompts of a task occurred before in their cell, once for all models."""
-    cube = workspace(run).cube
+    work = workspace(run)
+    cube = work.cube
     cube.refresh()
     flags = cube.read_duplicates()[task]
     planned = cube.read_planned("trial")[:, task].max(axis=0)
-    for slot, entry in enumerate(workspace(run).plan.tasks[task].cells):
+    for slot, entry in enumerate(work.plan.tasks[task].cells):
         count = int(planned[slot])
         if (flags[slot, :count] > 1).any():
             flags[slot, :count] = repeated(entry.cell.trial(i).prompt for i in range(count))
+    work.check_lease()
     cube.write_duplicates(task, flags)
 
 
@@ -310,6 +312,7 @@ def write_region(
         causes.update(result.causes)
         for name, column in result.arrays.items():
             arrays[name].reshape(-1, *column.shape[1:])[result.positions] = column
+    work.check_lease()
     digest = work.cube.write_region(window.region, arrays)
     planned, status = work.planned().mask(window), arrays["status"]
     transport = int((planned & (status == Status.TRANSPORT)).sum())
@@ -373,4 +376,6 @@ def score_sum(parts: Sequence[npt.NDArray[np.float64]]) -> npt.NDArray[np.float6
 
 def analyze(run: str, models: Sequence[int], counters: Sequence[npt.NDArray[np.float64]]) -> None:
     """Put the counters of some models into the cube; one such task runs at a time."""
-    workspace(run).cube.write_counters(dict(zip(models, counters, strict=True)))
+    work = workspace(run)
+    work.check_lease()
+    work.cube.write_counters(dict(zip(models, counters, strict=True)))

@@ -284,6 +284,7 @@ class _Run:
             cube=_absolute(self._settings.cube),
             cache=_absolute(self._settings.cache),
             routes=routes,
+            lease=(str(self._lease.path), self._lease.holder.token),
         )
 
     def _wait_for_reports(self, client: Client, blocks: int) -> None:

@@ -37,6 +37,7 @@ from stages.infer.request import Request, build_request
 from stages.process.assertions import Hooks
 from storage.cache import Cache, open_cache
 from storage.cube import Cube
+from storage.lease import check_holder
 
 _KEPT_TRIALS = 20_000
 _ROOM_BYTES = 128_000_000
@@ -69,6 +70,8 @@ class RunContext:
     """URL."""
     routes: Mapping[str, Route]
     """By label of the model."""
+    lease: tuple[str, str]
+    """Path and token of the driver's lease."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +124,16 @@ class Workspace:
         return [
             self.cache.get(key) if value is None else value for key, value in zip(keys, found, strict=True)
         ]
+
+    def check_lease(self) -> None:
+        """Make sure, before the cube is written, that no other driver took it over while this one was stopped.
+
+        Raises
+        ------
+        LeaseLostError
+            One did.
+        """
+        check_holder(*self.context.lease)
 
     def judged(self, item: Prepared) -> bool:
         """Whether judges are asked about a trial's answer."""

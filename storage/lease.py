@@ -70,6 +70,21 @@ def read_holder(path: str | Path) -> tuple[Holder, float] | None:
     return holder, renewed + holder.ttl
 
 
+def check_holder(path: str | Path, token: str) -> None:
+    """Make sure, in any process, that the holder of the lease at `path` is still the one with this token.
+
+    Raises
+    ------
+    LeaseLostError
+        The lease was released, or another process took over.
+    StorageError
+        The file cannot be read.
+    """
+    found = read_holder(path)
+    if found is None or found[0].token != token:
+        raise _lost("the lease of the run that this belongs to is over", path)
+
+
 class Lease:
     """A lease that this process holds; make one with `Lease.acquire`, best in a ``with`` statement."""
 
@@ -133,11 +148,10 @@ class Lease:
                 with guarded(self.path, "check the lease"):
                     self._renew(touch=False)
             if self.lost.is_set() or self._stop.is_set():
-                raise LeaseLostError(
+                raise _lost(
                     "this process no longer holds the lease: it was released, or another process took over"
                     f" because it was not renewed for {self.holder.ttl:g} s",
                     self.path,
-                    "Let the other one finish, then run again: nothing that was recorded is lost.",
                 )
 
     def release(self) -> None:
@@ -256,6 +270,12 @@ def _held(path: Path, holder: Holder, expires: float) -> LeaseHeldError:
         path,
         "Wait for it to finish, or stop it and run again: on the same machine a dead process's lease is taken"
         " over at once, on another one after it expires.",
+    )
+
+
+def _lost(rule: str, path: str | Path) -> LeaseLostError:
+    return LeaseLostError(
+        rule, path, "Let the other one finish, then run again: nothing that was recorded is lost."
     )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import signal
-import tempfile
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from dask.system import CPU_COUNT
 from distributed import Client, LocalCluster
 
 from deploy.clusters.base import Cluster, ClusterError
+from deploy.clusters.scratch import scratch_folder
 
 _MOST_WORKERS = 8
 
@@ -78,7 +78,7 @@ class LocalProcesses(Cluster):
     @contextmanager
     def _connect(self) -> Iterator[Client]:
         workers = self.workers or min(CPU_COUNT, _MOST_WORKERS)
-        with tempfile.TemporaryDirectory(prefix="evalcube-") as scratch, dask.config.set(SETTINGS):
+        with scratch_folder() as scratch, dask.config.set(SETTINGS):
             try:
                 with interrupts_blocked():
                     cluster = LocalCluster(
@@ -88,7 +88,7 @@ class LocalProcesses(Cluster):
                         dashboard_address="127.0.0.1:0",
                         scheduler_kwargs={"dashboard": self.dashboard},
                         host="127.0.0.1",
-                        local_directory=scratch,
+                        local_directory=str(scratch),
                         silence_logs=logging.CRITICAL,  # what fails is told by the driver, once
                     )
             except (OSError, RuntimeError, TimeoutError) as error:

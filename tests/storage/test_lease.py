@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from storage.errors import LeaseHeldError, LeaseLostError, NotWritableError, StorageError
-from storage.lease import Lease, read_holder
+from storage.lease import Lease, check_holder, read_holder
 from storage.processes import ProcessIdentity, _state_and_start, is_gone, this_process
 
 
@@ -109,6 +109,19 @@ def test_release__leaves_a_successor_alone(path):
 
     assert lease.lost.is_set()
     assert path.read_text() == before
+
+
+def test_check_holder__knows_the_holder_its_end_and_its_successor(path):
+    lease = Lease.acquire(path)
+    token = lease.holder.token
+
+    check_holder(path, token)
+    lease.release()
+
+    with pytest.raises(LeaseLostError, match="is over"):
+        check_holder(path, token)
+    with Lease.acquire(path), pytest.raises(LeaseLostError, match="is over"):
+        check_holder(path, token)
 
 
 def test_check__late_without_a_successor_goes_on(path):
