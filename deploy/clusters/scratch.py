@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-_PREFIX = "evalcube-"
+_PREFIX = "evalcube-cluster-"
 _YOUNGEST_SECONDS = 60.0
 """Age below which a folder without an owner may be one that is just being made."""
 

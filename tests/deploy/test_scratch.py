@@ -22,8 +22,8 @@ def aged(folder):
 
 def test_scratch_folder__removes_what_killed_drivers_left(temporary):
     left, young, other = (
-        aged(temporary / "evalcube-left"),
-        temporary / "evalcube-young",
+        aged(temporary / "evalcube-cluster-left"),
+        temporary / "evalcube-cluster-young",
         aged(temporary / "mine"),
     )
     young.mkdir()
