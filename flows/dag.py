@@ -19,7 +19,7 @@ Any task may run again anywhere: it finds its inputs by address and writes the s
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -84,8 +84,8 @@ def generate(run: str, block: Block) -> Order:
     """Make a block's trials and find out which of them must be asked."""
     work = workspace(run)
     prepared = work.prepare(block)
-    replies = work.cache.get_many([item.request.digest for item in prepared])
-    asked = [i for i, reply in enumerate(replies) if reply is None]
+    cached = work.cached([item.request.digest for item in prepared])
+    asked = [i for i, known in enumerate(cached) if not known]
     return Order(np.array(asked, dtype=np.int32), get_worker().id)
 
 
@@ -141,7 +141,7 @@ def judge(run: str, block: Block, delivery: Delivery) -> Delivery:
     work = workspace(run)
     jobs: dict[int, list[tuple[int, Job]]] = {}
     prepared = work.prepare(block)
-    for i, data in _replies(work, prepared, delivery).items():
+    for i, data in _replies(work, prepared, delivery):
         item = prepared[i]
         answer = read(data) if work.judged(item) else None
         if answer is None:
@@ -171,20 +171,16 @@ def process(run: str, block: Block, delivery: Delivery) -> BlockResult:
     """Read a block's replies from the cache and grade them."""
     work = workspace(run)
     prepared = work.prepare(block)
-    outcomes, causes = [], Counter(delivery.failed.values())
-    replies = _replies(work, prepared, delivery)
-    for i, item in enumerate(prepared):
-        if i in delivery.skipped:
-            outcomes.append(Outcome(Status.MISSING))
-        elif i in delivery.failed:
-            outcomes.append(Outcome(Status.TRANSPORT))
+    causes = Counter(delivery.failed.values())
+    skipped, failed = Outcome(Status.MISSING), Outcome(Status.TRANSPORT)
+    outcomes = [skipped if i in delivery.skipped else failed for i in range(len(prepared))]
+    for i, data in _replies(work, prepared, delivery):
+        outcome = grade(work, prepared[i], data, _prices(work, block))
+        if outcome is not None:
+            outcomes[i] = outcome
         else:
-            outcome = grade(work, item, replies[i], _prices(work, block))
-            if outcome is None:
-                # Lost or damaged between infer and here: not an answer, so the next run asks again.
-                causes["cache damaged"] += 1
-                outcome = Outcome(Status.TRANSPORT)
-            outcomes.append(outcome)
+            # Lost or damaged between infer and here: not an answer, so the next run asks again.
+            causes["cache damaged"] += 1
     work.forget(block)
     result = BlockResult(block.positions, columns(work.plan, outcomes), dict(causes))
     _report(run, work, block, delivery, result)
@@ -202,10 +198,12 @@ def give_up(run: str, block: Block) -> BlockResult:
     return result
 
 
-def _replies(work: Workspace, prepared: Sequence[Prepared], delivery: Delivery) -> dict[int, bytes | None]:
-    """Cached replies of the trials that were answered, by index; None for one that was lost."""
+def _replies(
+    work: Workspace, prepared: Sequence[Prepared], delivery: Delivery
+) -> Iterator[tuple[int, bytes | None]]:
+    """Indices of the trials that were answered, with their cached replies; None for one that was lost."""
     indices = [i for i in range(len(prepared)) if i not in delivery.failed and i not in delivery.skipped]
-    return dict(zip(indices, work.fetch([prepared[i].request.digest for i in indices]), strict=True))
+    return zip(indices, work.fetch([prepared[i].request.digest for i in indices]), strict=True)
 
 
 def grade(work: Workspace, item: Prepared, data: bytes | None, prices: tuple[float, float]) -> Outcome | None:

@@ -11,7 +11,7 @@ import os
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
@@ -39,6 +39,8 @@ from storage.cache import Cache, open_cache
 from storage.cube import Cube
 from storage.lease import check_holder
 
+_FETCHED = 64
+"""Replies that a task has in memory at once: they may be megabytes each."""
 _KEPT_TRIALS = 20_000
 _ROOM_BYTES = 128_000_000
 """Of requests under way on a worker, above which it wants no more; in memory they take a few times that."""
@@ -118,12 +120,17 @@ class Workspace:
         """The functions of installed packages that assertions may name."""
         return known_hooks()
 
-    def fetch(self, keys: Sequence[str]) -> list[bytes | None]:
-        """Cached replies; what another worker stored a moment ago is found, too."""
-        found = self.cache.get_many(keys)
-        return [
-            self.cache.get(key) if value is None else value for key, value in zip(keys, found, strict=True)
-        ]
+    def cached(self, keys: Sequence[str]) -> Iterator[bool]:
+        """Whether the cache answers each key, as far as this worker knows."""
+        for begin in range(0, len(keys), _FETCHED):
+            yield from (value is not None for value in self.cache.get_many(keys[begin : begin + _FETCHED]))
+
+    def fetch(self, keys: Sequence[str]) -> Iterator[bytes | None]:
+        """Cached replies, few of them in memory at once; what another worker stored a moment ago is found, too."""
+        for begin in range(0, len(keys), _FETCHED):
+            part = keys[begin : begin + _FETCHED]
+            for key, value in zip(part, self.cache.get_many(part), strict=True):
+                yield self.cache.get(key) if value is None else value
 
     def check_lease(self) -> None:
         """Make sure, before the cube is written, that no other driver took it over while this one was stopped.

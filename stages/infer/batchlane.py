@@ -24,6 +24,8 @@ from stages.infer.writer import Writer
 from stages.record import Record
 
 _MEGABYTE = 1_000_000
+_LOOKED_UP = 256
+"""Answers that are looked for in the store at once: they may be megabytes each."""
 _BREAKS_AFTER = 8
 """Answers in a row that no request can get around after which the model is given up."""
 
@@ -188,10 +190,12 @@ class BatchLane:
     async def _look_up(self, left: dict[str, Entry]) -> None:
         """Take out what the store has by now: whoever removed a note in this moment had stored its answers before."""
         names = list(left)
-        records = await asyncio.to_thread(self._batches.records, names)
-        for digest, record in zip(names, records, strict=True):
-            if digest not in self._entries or (record is not None and self._find(left[digest], record)):
-                del left[digest]
+        for begin in range(0, len(names), _LOOKED_UP):
+            part = names[begin : begin + _LOOKED_UP]
+            records = await asyncio.to_thread(self._batches.records, part)
+            for digest, record in zip(part, records, strict=True):
+                if digest not in self._entries or (record is not None and self._find(left[digest], record)):
+                    del left[digest]
 
     def _find(self, entry: Entry, data: bytes) -> bool:
         """End a request whose answer is in the store by now; tells whether it is one."""
