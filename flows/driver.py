@@ -232,6 +232,7 @@ class Driver:
             one.in_flight += 1
         region.open_blocks += 1
         self._flying += 1
+        begun = time.monotonic()
 
         def settle(results: list[tuple[Block, Future]]) -> None:
             for one in budgets:
@@ -247,6 +248,7 @@ class Driver:
             if is_killed(future):
                 self._suspects.add(block, settle)
             else:
+                budget.took(block.size, time.monotonic() - begun)
                 settle([(block, future)])
 
         self._when_done(self._chain(block), done)

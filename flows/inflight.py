@@ -12,6 +12,7 @@ _SMALLEST_BLOCK, _LARGEST_BLOCK = 16, 256
 _LARGE_SWEEP = 100_000
 """Trials of one evaluation from which on the number of tasks matters more than seeing them end."""
 _LARGE_BLOCK = 1024
+_MOMENT_SECONDS, _LONG_SECONDS = 2.0, 30.0
 _MOST_QUEUED = 64
 """Bound on the blocks under way, in rounds of requests on all connections."""
 _UNBOUND = 4096
@@ -26,6 +27,8 @@ class Budget:
     """Limit of the endpoint, for the whole cluster."""
     block_size: int
     """Trials in a block, about."""
+    bounds: tuple[int, int] = (0, 0)
+    """Between which `block_size` may change."""
     workers: int = 1
     in_flight: int = 0
     stopped: bool = False
@@ -48,6 +51,14 @@ class Budget:
             return self.connections
         gathered = self.workers * -(-self.gathered // self.block_size)
         return max(gathered, 2 * self.workers + 2 * -(-self.connections // self.block_size) + self.spare)
+
+    def took(self, trials: int, seconds: float) -> None:
+        """Make the next blocks larger where one is over in a moment, as a task costs the same whatever its size."""
+        least, most = self.bounds
+        if seconds < _MOMENT_SECONDS and self.block_size // 2 < trials and 2 * self.block_size <= most:
+            self.block_size *= 2
+        elif seconds > _LONG_SECONDS and trials < 2 * self.block_size and self.block_size // 2 >= least > 0:
+            self.block_size //= 2
 
     def deepen(self) -> None:
         """Allow half as many blocks again, because connections wait for requests.
@@ -110,7 +121,8 @@ def make_budgets(
         mates = [] if endpoint is None else peers.setdefault(endpoint.account, [])
         gathered = max(_batch_size(endpoints.get(other)) for other in (name, *judges))
         size = block_size(most, connections, workers, _LARGE_BLOCK if gathered else _LARGEST_BLOCK)
-        budgets[name] = Budget(connections, size, model=name, gathered=gathered, peers=mates)
+        bounds = size, max(size, min(_LARGE_BLOCK, most // (4 * workers)))
+        budgets[name] = Budget(connections, size, bounds, model=name, gathered=gathered, peers=mates)
         mates.append(budgets[name])
     return [budgets[name] for name in names]
 

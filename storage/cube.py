@@ -9,10 +9,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import xarray as xr
 from numpy.typing import NDArray
 
 from storage.errors import NotWritableError, guarded
@@ -21,6 +20,9 @@ from storage.regions import Region, region_digest
 from storage.schema import REGION_DIMS, Variable
 from storage.tables import Tables
 from storage.urls import directory_of
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 __all__ = ["Coordinate", "Cube", "Region", "region_digest"]
 
@@ -273,6 +275,8 @@ class Cube(Tables):
         Read through the consolidated metadata, which a growth renews in one step: a reader beside a running
         sweep sees the cube before or after it.
         """
+        import xarray as xr  # takes a while, and workers need none
+
         with guarded(self._path, "open the cube"):
             dataset: xr.Dataset = xr.open_zarr(self._path, consolidated=True, chunks={})
         return dataset

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 
 _SEGMENT = 300
 """Characters of an explicit answer that are looked at."""
@@ -186,9 +187,13 @@ class ChoiceReader:
 
     def __init__(self, options: Sequence[str]) -> None:
         self._canonical = {_folded(option): option for option in options}
+
+    @cached_property
+    def _pattern(self) -> re.Pattern[str]:
+        """Made when first used: tasks have readers of many words, and each takes milliseconds."""
         ordered = sorted(self._canonical, key=len, reverse=True)
         words = "|".join(r"\s{1,3}".join(map(re.escape, option.split())) for option in ordered)
-        self._pattern = re.compile(rf"(?<!\w)(?<!\w-)(?:{words})(?!\w|-\w)", re.IGNORECASE)
+        return re.compile(rf"(?<!\w)(?<!\w-)(?:{words})(?!\w|-\w)", re.IGNORECASE)
 
     def read(self, text: str) -> str | None:
         """The option of the last explicit answer that has one, else the last one mentioned and not denied."""

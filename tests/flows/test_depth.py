@@ -96,3 +96,32 @@ def until(condition):
     while not condition() and time.monotonic() < deadline:
         time.sleep(0.01)
     return condition()
+
+
+def test_took__blocks_grow_where_they_are_over_in_a_moment_and_shrink_where_they_take_long():
+    (budget,) = make_budgets(["m"], {"m": Endpoint("m", "http://h/v1", connections=64)}, [20_000], 2)
+    first = budget.block_size
+
+    budget.took(first, 0.5)
+    budget.took(first, 0.5)  # cut before the change
+    assert budget.block_size == 2 * first
+
+    for _ in range(9):
+        budget.took(budget.block_size, 0.5)
+    assert first < budget.block_size <= 1024
+
+    for _ in range(9):
+        budget.took(budget.block_size, 5.0)
+    assert first < budget.block_size
+    for _ in range(9):
+        budget.took(budget.block_size, 60.0)
+    assert budget.block_size == first
+
+
+def test_took__a_small_sweep_stays_shared_out():
+    (budget,) = make_budgets(["m"], {"m": Endpoint("m", "http://h/v1", connections=64)}, [800], 4)
+
+    for _ in range(9):
+        budget.took(budget.block_size, 0.1)
+
+    assert 800 / budget.block_size >= 16
