@@ -1,7 +1,7 @@
 """What a scheduler costs with hundreds of workers: its CPU for an idle second and for a block of trials.
 
 A scheduler in a process of its own serves workers of which some share a process, so that a thousand fit on one
-machine: they are Dask's own, with their heartbeats and the reports that a sweep's workers send twice a second. Blocks
+machine: they are Dask's own, with their heartbeats and the reports that a sweep's workers send. Blocks
 are real ones, their three tasks only wait. So many workers of one machine are slower than they would be on machines of
 their own; the scheduler is not.
 
@@ -37,6 +37,8 @@ _IN_ONE_PROCESS = 125
 _BLOCK = 1024
 _IDLE_SECONDS = 10.0
 _REPORT_SECONDS = 0.5
+_MOST_REPORTS = 200
+"""Per second, of all workers; see `flows.worker`."""
 
 
 def main() -> None:
@@ -53,7 +55,8 @@ def measure(count: int, blocks: int) -> tuple[float, float, float]:
     with _process("--scheduler") as (address, scheduler), contextlib.ExitStack() as stack:
         for begin in range(0, count, _IN_ONE_PROCESS):
             here = min(_IN_ONE_PROCESS, count - begin)
-            stack.enter_context(_process("--farm", address, str(here)))
+            pause = max(_REPORT_SECONDS, count / _MOST_REPORTS)
+            stack.enter_context(_process("--farm", address, str(here), str(pause)))
         with Client(address, set_as_default=False) as client:
             client.wait_for_workers(count, timeout=300)
             client.subscribe_topic("bench", lambda _: None)
@@ -127,7 +130,7 @@ async def _schedule() -> None:
         await scheduler.finished()
 
 
-async def _farm(address: str, count: int) -> None:
+async def _farm(address: str, count: int, pause: float) -> None:
     """So many workers in this process, each reporting as a sweep's workers do."""
     report = as_message(Traffic(sent=1, usage={"m": (1.0, 1.0)}, models={"m": {"requests": 1.0}}, worker="w"))
     with tempfile.TemporaryDirectory() as scratch:
@@ -146,7 +149,7 @@ async def _farm(address: str, count: int) -> None:
             await worker
         print("ready", flush=True)
         while True:
-            await asyncio.sleep(_REPORT_SECONDS)
+            await asyncio.sleep(pause)
             for worker in workers:
                 worker.log_event("bench", report)
 
@@ -174,6 +177,6 @@ if __name__ == "__main__":
         if sys.argv[1:2] == ["--scheduler"]:
             asyncio.run(_schedule())
         elif sys.argv[1:2] == ["--farm"]:
-            asyncio.run(_farm(sys.argv[2], int(sys.argv[3])))
+            asyncio.run(_farm(sys.argv[2], int(sys.argv[3]), float(sys.argv[4])))
         else:
             main()

@@ -45,6 +45,8 @@ _KEPT_TRIALS = 20_000
 _ROOM_BYTES = 128_000_000
 """Of requests under way on a worker, above which it wants no more; in memory they take a few times that."""
 _REPORT_MS = 500
+_MOST_REPORTS = 200
+"""Of all workers' traffic, per second: the scheduler handles each."""
 
 
 @dataclass(frozen=True)
@@ -169,6 +171,11 @@ class Workspace:
         if engine is not None:
             self.interrupted = True
             engine.abandon(task, Reschedule())
+
+    @property
+    def workers(self) -> int:
+        """How many share the endpoints; 0 until that was told."""
+        return self._share[0]
 
     def share_out(self, workers: int, rank: int) -> None:
         """Be one of so many workers that share the endpoints; nothing is sent before this was said."""
@@ -297,24 +304,32 @@ class SweepPlugin(WorkerPlugin):
         self._unpublish: Callable[[], None] | None = None
 
     def setup(self, worker: Worker) -> None:
-        """Open the workspace and report its traffic twice a second."""
+        """Open the workspace and report its traffic twice a second, with hundreds of workers more seldom."""
         from tornado.ioloop import PeriodicCallback
 
-        self.workspace = Workspace(self.context)
+        work = self.workspace = Workspace(self.context)
         self.label = f"{worker.address}/{os.getpid()}"
         self._unpublish = publish(
             self.context.run, self.workspace.meter, partial(self.workspace.traffic, self.label)
         )
 
-        def report() -> None:
-            traffic = self.workspace.traffic(self.label) if self.workspace else None
+        due = 0.0
+
+        def tell_traffic() -> None:
+            traffic = work.traffic(self.label)
             if traffic is not None:
                 worker.log_event(topic(self.context.run), as_message(traffic))
-            for told in self.workspace.slowdowns() if self.workspace else ():
+
+        def report() -> None:
+            nonlocal due
+            if time.monotonic() >= due:
+                due = time.monotonic() + work.workers / _MOST_REPORTS
+                tell_traffic()
+            for told in work.slowdowns():
                 slowed = Slowed(worker.address, told.model, told.overload, told.pause)
                 worker.log_event(topic(self.context.run), as_message(slowed))
 
-        self._report = report
+        self._tell_traffic = tell_traffic
         self._timer = PeriodicCallback(report, _REPORT_MS)
         self._timer.start()
 
@@ -327,7 +342,7 @@ class SweepPlugin(WorkerPlugin):
         """Close the workspace, off the worker's event loop: it waits for the disk."""
         if self._timer is not None:
             self._timer.stop()
-            self._report()
+            self._tell_traffic()
         if self._unpublish is not None:
             self._unpublish()
         if self.workspace is not None:
