@@ -26,6 +26,7 @@ import numpy as np
 import numpy.typing as npt
 from distributed import get_worker, secede
 
+from flows.asking import ask
 from flows.blocks import Block, Window, window_of
 from flows.events import TALLY, BlockDone, as_message, topic
 from flows.layers import Arrays, columns, judge_jobs, trial_variables, with_layers
@@ -120,16 +121,16 @@ def infer(run: str, block: Block, order: Order) -> Delivery:
     del prepared  # a batch takes hours: what waits for it should be small
     # Waiting is not work: give the thread back, so that this worker keeps many blocks in flight.
     secede()
-    results = work.engine().run(evaluation.model, jobs, caller=worker.get_current_task())
-    work.meter.asked(evaluation.model, results)
-    failed = {i: r for i, r in zip(indices, results, strict=True) if r.kind == "failed"}
-    skipped = (i for i, r in zip(indices, results, strict=True) if r.kind == "skipped")
+    results = ask(work, evaluation.model, jobs, worker.get_current_task())
+    asked = {i: result for i, result in zip(indices, results, strict=True) if result is not None}
+    work.meter.asked(evaluation.model, list(asked.values()))
+    failed = {i: result for i, result in asked.items() if result.kind == "failed"}
     return Delivery(
         {i: result.cause for i, result in failed.items()},
-        frozenset(skipped),
-        len(jobs),
+        frozenset(i for i, result in asked.items() if result.kind == "skipped"),
+        len(asked),
         {result.cause: result.detail for result in failed.values()},
-        tuple(i for i, r in zip(indices, results, strict=True) if r.kind == "stored"),
+        tuple(i for i, result in asked.items() if result.kind == "stored"),
     )
 
 
@@ -156,9 +157,11 @@ def judge(run: str, block: Block, delivery: Delivery) -> Delivery:
     failed, details, skipped = dict(delivery.failed), dict(delivery.details), set(delivery.skipped)
     for place, asked in jobs.items():
         asks = work.plan.judges[place]
-        results = work.engine().run(asks.model, [job for _, job in asked], caller=task)
-        work.meter.asked(asks.model, results)
+        results = ask(work, asks.model, [job for _, job in asked], task)
+        work.meter.asked(asks.model, [result for result in results if result is not None])
         for (i, _), result in zip(asked, results, strict=True):
+            if result is None:
+                continue  # another run has had it answered
             if result.kind == "failed":
                 failed[i] = f"judge {asks.name}: {result.cause}"
                 details[failed[i]] = result.detail

@@ -35,7 +35,7 @@ from stages.infer.endpoint import Endpoint
 from stages.infer.jobs import Job, Slowdown
 from stages.infer.request import Request, build_request
 from stages.process.assertions import Hooks
-from storage.cache import Cache, open_cache
+from storage.cache import Cache, Claims, open_cache, open_claims
 from storage.cube import Cube
 from storage.lease import check_holder
 
@@ -100,7 +100,9 @@ class Workspace:
         self.interrupted = False
         """Whether a task was abandoned here, so that it may come back with part of its requests done."""
         self._share = (0, 0)
-        self._drained = False
+        self.drained = False
+        """Whether no further request is to be started."""
+        self._abandoned: set[Hashable] = set()
         self._lock = threading.Lock()
         self._recent: OrderedDict[tuple[int, ...], list[Prepared]] = OrderedDict()
         self._engine: Engine | None = None
@@ -111,6 +113,14 @@ class Workspace:
     def cube(self) -> Cube:
         """The sweep's cube, opened when first used: by then the driver has brought it to size."""
         return Cube.open(self.context.cube, writable=True)
+
+    def claims(self, model: str) -> Claims | None:
+        """Where this run and others tell what they ask of a model; None for batches, which nobody waits for."""
+        return None if self.context.routes[model].endpoint.batch is not None else self._claims
+
+    @cached_property
+    def _claims(self) -> Claims | None:
+        return open_claims(self.context.cache, self.context.run)
 
     @cached_property
     def criteria(self) -> CriteriaBook:
@@ -161,7 +171,7 @@ class Workspace:
                 book = BatchBook(self.cube.side, self.cache)
                 self._engine = Engine(endpoints, self.cache, workers=workers, rank=rank, batches=book)
                 self._began = time.monotonic()
-                if self._drained:
+                if self.drained:
                     self._engine.drain()
             return self._engine
 
@@ -170,7 +180,16 @@ class Workspace:
         engine = self._engine
         if engine is not None:
             self.interrupted = True
+            self._abandoned.add(task)
             engine.abandon(task, Reschedule())
+
+    def accept(self, task: Hashable) -> None:
+        """Begin a task, which may be one that was abandoned here before."""
+        self._abandoned.discard(task)
+
+    def is_abandoned(self, task: Hashable) -> bool:
+        """Whether the scheduler took a task back since it was begun."""
+        return task in self._abandoned
 
     @property
     def workers(self) -> int:
@@ -209,7 +228,7 @@ class Workspace:
     def drain(self) -> None:
         """Start no further request."""
         with self._lock:
-            self._drained = True
+            self.drained = True
             if self._engine is not None:
                 self._engine.drain()
 

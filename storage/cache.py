@@ -9,9 +9,10 @@ from __future__ import annotations
 from importlib.util import find_spec
 from pathlib import Path
 
+from storage.caches.claims import Claims
 from storage.caches.contract import Cache, CacheStats, EntryInfo, ManagedCache
 from storage.caches.directory import DirectoryCache
-from storage.caches.folders import is_cache
+from storage.caches.folders import Folders, is_cache
 from storage.errors import StorageError, UnsupportedUrlError
 from storage.urls import (
     OBJECT_SCHEMES,
@@ -26,11 +27,13 @@ from storage.urls import (
 __all__ = [
     "Cache",
     "CacheStats",
+    "Claims",
     "DirectoryCache",
     "EntryInfo",
     "ManagedCache",
     "find_cache",
     "open_cache",
+    "open_claims",
 ]
 
 _REMEDY = (
@@ -76,6 +79,19 @@ def open_cache(url: str | Path, *, writable: bool = True) -> ManagedCache:
         what = f"addresses that begin with {scheme}:// are not supported"
         raise UnsupportedUrlError(what, redacted(url), _REMEDY)
     return DirectoryCache(directory_of(url), writable=writable)
+
+
+def open_claims(url: str | Path, run: str) -> Claims | None:
+    """What runs tell each other of the requests that they are asking; None where a cache has no place for it.
+
+    Parameters
+    ----------
+    run
+        Name of the run that claims.
+    """
+    if scheme_of(url) not in ("", "file"):
+        return None
+    return Claims(Folders(directory_of(url)).temporaries, run)
 
 
 def find_cache(url: str | Path) -> ManagedCache | None:
