@@ -26,6 +26,7 @@ _REQUIREMENTS = (
     "xarray",
     "zarr",
     "aiohttp",
+    "uvloop",
     "pydantic",
     "jinja2",
     "zstandard",
@@ -78,13 +79,15 @@ class ExistingScheduler(Cluster):
 @contextmanager
 def _quiet() -> Iterator[None]:
     """Keep Dask from logging tracebacks of a lost connection: the driver tells that, once."""
-    logger = logging.getLogger("distributed.client")
-    before = logger.level
-    logger.setLevel(logging.CRITICAL + 1)
+    loggers = [logging.getLogger(name) for name in ("distributed.client", "distributed.batched")]
+    before = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.CRITICAL + 1)
     try:
         yield
     finally:
-        logger.setLevel(before)
+        for logger, level in zip(loggers, before, strict=True):
+            logger.setLevel(level)
 
 
 def ensure_code(client: Client) -> None:
@@ -117,9 +120,12 @@ def _require_packages(client: Client) -> None:
 
         def importable(name: str = package) -> bool:
             import importlib.util
+            import sys
 
             try:
-                return importlib.util.find_spec(name) is not None
+                return importlib.util.find_spec(name) is not None or (
+                    name == "uvloop" and sys.platform == "win32"
+                )
             except ModuleNotFoundError:
                 return False
 
