@@ -17,11 +17,12 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from history import HISTORY, append, previous
+from history import add_option, append, previous
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
@@ -84,8 +85,7 @@ def measure_sweep(simulator: Simulator, latency: float, options: argparse.Namesp
         config = folder / "sweep.json"
         document = sweep_config(simulator.base_url, _profile(latency), n, options.connections, folder)
         config.write_text(json.dumps(document))
-        command = [sys.executable, "-m", "flows", "run", str(config), "--quiet", "--json"]
-        timings.append(_timed(command))
+        timings.append(_timed(run_command(config)))
     return _cost("evalcube run", latency, *timings, options)
 
 
@@ -113,6 +113,19 @@ def sweep_config(
             "boolean": {"manifold": [{"points": points, "tiers": ["easy"]}]},
         },
     }
+
+
+def run_command(config: Path) -> list[str]:
+    """The command line that runs a sweep, as a user types it."""
+    return [sys.executable, "-m", "flows", "run", str(config), "--quiet", "--json"]
+
+
+def control(simulator: Simulator, what: str, data: bytes | None = None) -> bytes:
+    """What the simulator says of itself, such as its ``stats``; with data it is told something."""
+    address = f"{simulator.base_url.removesuffix('/v1')}/control/{what}"
+    with urllib.request.urlopen(urllib.request.Request(address, data=data), timeout=30) as reply:  # noqa: S310
+        answer: bytes = reply.read()
+    return answer
 
 
 def _profile(latency: float) -> Profile:
@@ -202,9 +215,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--trials", type=int, default=10_000, help="of the larger of the two runs")
     parser.add_argument("--latency", type=float, nargs="+", default=[0.0, 0.05], help="seconds")
     parser.add_argument("--connections", type=int, default=64)
-    parser.add_argument(
-        "--history", type=Path, default=HISTORY, help="file that gets the figures, as JSON lines"
-    )
+    add_option(parser)
     return parser.parse_args()
 
 

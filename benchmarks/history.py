@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import datetime
 import json
 import os
@@ -11,6 +12,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 HISTORY = Path("results/benchmarks.jsonl")
+
+
+def add_option(parser: argparse.ArgumentParser) -> None:
+    """Let the user choose the file."""
+    parser.add_argument(
+        "--history", type=Path, default=HISTORY, help="file that gets the figures, as JSON lines"
+    )
 
 
 def append(

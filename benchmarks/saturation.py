@@ -19,13 +19,12 @@ import sys
 import tempfile
 import threading
 import time
-import urllib.request
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import end_to_end
-from end_to_end import ROOT, Simulator
-from history import HISTORY, append
+from end_to_end import ROOT, Simulator, control, run_command
+from history import add_option, append
 
 from deploy.simulator.profile import Profile
 
@@ -104,11 +103,11 @@ def _sweep(simulator: Simulator, case: Case, count: int, scratch: Path) -> list[
     config = folder / "sweep.json"
     document = end_to_end.sweep_config(simulator.base_url, case.profile, count, case.connections, folder)
     config.write_text(json.dumps(document))
-    return [sys.executable, "-m", "flows", "run", str(config), "--quiet", "--json"]
+    return run_command(config)
 
 
 def _measure(simulator: Simulator, case: Case, side: str, command: list[str], count: int) -> Use:
-    _control(simulator, "reset", data=b"")
+    control(simulator, "reset", data=b"")
     seen: list[tuple[float, int, int]] = []
     over = threading.Event()
     watch = threading.Thread(target=_watch, args=(simulator, seen, over))
@@ -133,15 +132,8 @@ def summarise(case: Case, side: str, seen: list[tuple[float, int, int]], count: 
 
 def _watch(simulator: Simulator, seen: list[tuple[float, int, int]], over: threading.Event) -> None:
     while not over.wait(0.05):
-        stats = json.loads(_control(simulator, "stats"))
+        stats = json.loads(control(simulator, "stats"))
         seen.append((time.perf_counter(), stats["requests"], stats["in_flight"]))
-
-
-def _control(simulator: Simulator, what: str, data: bytes | None = None) -> bytes:
-    address = f"{simulator.base_url.removesuffix('/v1')}/control/{what}"
-    with urllib.request.urlopen(urllib.request.Request(address, data=data), timeout=30) as reply:  # noqa: S310
-        answer: bytes = reply.read()
-    return answer
 
 
 def print_table(uses: list[Use]) -> None:
@@ -157,9 +149,7 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--seconds", type=float, default=10.0, help="of each measurement, about")
     parser.add_argument("--cases", nargs="+", default=_CASES, help="<connections>x<milliseconds or tails>")
-    parser.add_argument(
-        "--history", type=Path, default=HISTORY, help="file that gets the figures, as JSON lines"
-    )
+    add_option(parser)
     return parser.parse_args()
 
 

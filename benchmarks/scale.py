@@ -15,12 +15,11 @@ import subprocess
 import sys
 import tempfile
 import time
-import urllib.request
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from end_to_end import ROOT, Simulator, sweep_config
-from history import HISTORY, append
+from end_to_end import ROOT, Simulator, control, run_command, sweep_config
+from history import add_option, append
 
 from deploy.simulator.profile import Profile
 
@@ -71,7 +70,7 @@ def measure(simulator: Simulator, trials: int, connections: int, scratch: Path) 
 
     begun = time.perf_counter()
     first, most = 0.0, 0
-    command = _command("run", str(config), "--quiet", "--json", "--log", str(events))
+    command = [*run_command(config), "--log", str(events)]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, cwd=ROOT)
     while process.poll() is None:
         first = first or (time.perf_counter() - begun if _requests(simulator) > before else 0.0)
@@ -82,7 +81,7 @@ def measure(simulator: Simulator, trials: int, connections: int, scratch: Path) 
     seconds = time.perf_counter() - begun
     told = [json.loads(line)["event"] for line in events.read_text().splitlines()]
     asked = _requests(simulator)
-    resume = _timed("run", str(config), "--quiet", "--json")
+    resume = _timed(run_command(config))
     return Growth(
         trials,
         first,
@@ -91,24 +90,18 @@ def measure(simulator: Simulator, trials: int, connections: int, scratch: Path) 
         3 * told.count("block") + 2 * told.count("region"),
         resume,
         _requests(simulator) - asked,
-        _timed("plan", str(other)),
+        _timed([sys.executable, "-m", "flows", "plan", str(other)]),
     )
 
 
-def _command(*arguments: str) -> list[str]:
-    return [sys.executable, "-m", "flows", *arguments]
-
-
-def _timed(*arguments: str) -> float:
+def _timed(command: list[str]) -> float:
     begun = time.perf_counter()
-    subprocess.run(_command(*arguments), check=True, stdout=subprocess.DEVNULL, cwd=ROOT)
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, cwd=ROOT)
     return time.perf_counter() - begun
 
 
 def _requests(simulator: Simulator) -> int:
-    address = f"{simulator.base_url.removesuffix('/v1')}/control/stats"
-    with urllib.request.urlopen(address, timeout=30) as reply:  # noqa: S310 - our own server
-        count: int = json.loads(reply.read())["requests"]
+    count: int = json.loads(control(simulator, "stats"))["requests"]
     return count
 
 
@@ -142,9 +135,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--folder", type=Path, help="for cubes and caches, about 1 GB; default: the temporary one"
     )
-    parser.add_argument(
-        "--history", type=Path, default=HISTORY, help="file that gets the figures, as JSON lines"
-    )
+    add_option(parser)
     return parser.parse_args()
 
 

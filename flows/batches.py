@@ -8,9 +8,7 @@ from pathlib import Path
 from flows.plan import Plan
 from stages.infer.batchnote import Note
 from storage.batchnotes import FOLDER, BatchNotes
-from storage.cache import Cache
-
-_NOBODYS = "0" * 64
+from storage.cache import Cache, look_up
 
 
 class BatchBook(BatchNotes):
@@ -30,8 +28,7 @@ class BatchBook(BatchNotes):
 
     def records(self, digests: Sequence[str]) -> Sequence[bytes | None]:
         """Cached replies, those that others stored a moment ago among them."""
-        self._cache.get(_NOBODYS)  # a miss has the cache look for others' entries now, not half a second ago
-        return self._cache.get_many(digests)
+        return look_up(self._cache, digests)
 
 
 def requests_in_batches(side: Path, plan: Plan, unfinished: Sequence[bool]) -> int:

@@ -177,8 +177,9 @@ def process(run: str, block: Block, delivery: Delivery) -> BlockResult:
     causes = Counter(delivery.failed.values())
     skipped, failed = Outcome(Status.MISSING), Outcome(Status.TRANSPORT)
     outcomes = [skipped if i in delivery.skipped else failed for i in range(len(prepared))]
+    prices = _prices(work, block)
     for i, data in _replies(work, prepared, delivery):
-        outcome = grade(work, prepared[i], data, _prices(work, block))
+        outcome = grade(work, prepared[i], data, prices)
         if outcome is not None:
             outcomes[i] = outcome
         else:

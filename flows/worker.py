@@ -35,7 +35,7 @@ from stages.infer.endpoint import Endpoint
 from stages.infer.jobs import Job, Slowdown
 from stages.infer.request import Request, build_request
 from stages.process.assertions import Hooks
-from storage.cache import Cache, Claims, open_cache, open_claims
+from storage.cache import Cache, Claims, look_up, open_cache, open_claims
 from storage.cube import Cube
 from storage.lease import check_holder
 
@@ -140,9 +140,7 @@ class Workspace:
     def fetch(self, keys: Sequence[str]) -> Iterator[bytes | None]:
         """Cached replies, few of them in memory at once; what another worker stored a moment ago is found, too."""
         for begin in range(0, len(keys), _FETCHED):
-            part = keys[begin : begin + _FETCHED]
-            for key, value in zip(part, self.cache.get_many(part), strict=True):
-                yield self.cache.get(key) if value is None else value
+            yield from look_up(self.cache, keys[begin : begin + _FETCHED])
 
     def check_lease(self) -> None:
         """Make sure, before the cube is written, that no other driver took it over while this one was stopped.
@@ -168,7 +166,8 @@ class Workspace:
             if self._engine is None:
                 endpoints = {name: route.endpoint for name, route in self.context.routes.items()}
                 workers, rank = self._share
-                book = BatchBook(self.cube.side, self.cache)
+                batched = any(endpoint.batch is not None for endpoint in endpoints.values())
+                book = BatchBook(self.cube.side, self.cache) if batched else None
                 self._engine = Engine(endpoints, self.cache, workers=workers, rank=rank, batches=book)
                 self._began = time.monotonic()
                 if self.drained:

@@ -6,6 +6,7 @@ Valkey server (``redis://``, ``rediss://`` for TLS). Credentials come from the e
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -32,6 +33,7 @@ __all__ = [
     "EntryInfo",
     "ManagedCache",
     "find_cache",
+    "look_up",
     "open_cache",
     "open_claims",
 ]
@@ -105,6 +107,17 @@ def find_cache(url: str | Path) -> ManagedCache | None:
     if scheme_of(url) in ("", "file") and not is_cache(directory_of(url)):
         return None
     return open_cache(url, writable=False)
+
+
+def look_up(cache: Cache, keys: Sequence[str]) -> list[bytes | None]:
+    """What a cache has under each key, also what other processes stored a moment ago."""
+    found = dict(zip(keys, cache.get_many(keys), strict=True))
+    missing = [key for key, value in found.items() if value is None]
+    if missing:
+        # One miss has the cache look for others' entries now; many at a time may miss the last half second's.
+        found[missing[0]] = cache.get(missing[0])
+        found.update(zip(missing[1:], cache.get_many(missing[1:]), strict=True))
+    return [found[key] for key in keys]
 
 
 def _need(package: str, extra: str, address: str) -> None:

@@ -82,6 +82,11 @@ class BatchLane:
     def slow_down(self, told: Slowdown) -> None:
         """Other workers' overloads do not concern batches."""
 
+    @property
+    def idle(self) -> float:
+        """None ever: no connection waits for a request."""
+        return 0.0
+
     def halt(self) -> None:
         """Send nothing more, and wait for no batch; answers that are coming in are still taken."""
         self._halted = True

@@ -38,6 +38,10 @@ class Outlet(Protocol):
 
     learned: tuple[int, float]
 
+    @property
+    def idle(self) -> float:
+        """Share of the connections for which no request waits."""
+
     def add(self, name: str, endpoint: Endpoint) -> None:
         """Serve a model too."""
 
@@ -160,11 +164,7 @@ class Engine:
 
     def hungry(self) -> list[str]:
         """Labels of the models to whose endpoints more could be sent at this moment, if there were requests."""
-        idle = {
-            account
-            for account, lane in tuple(self._lanes.items())
-            if isinstance(lane, Lane) and lane.idle > _FEW_IDLE
-        }
+        idle = {account for account, lane in tuple(self._lanes.items()) if lane.idle > _FEW_IDLE}
         return [name for name, account in self._accounts.items() if account in idle]
 
     def slow_down(self, told: Slowdown) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 from dask.base import is_dask_collection
+from dask.system import CPU_COUNT
 
 from stages.outcome import COUNTERS, Status
 from stages.score.counters import VALUES, FloatArray, check_options, count_trials, set_cost
@@ -110,7 +110,7 @@ def _count_now(arrays: _Arrays, options: _Options, prices: Sequence[FloatArray])
         return _priced(counted[:, :, :, 0, 0], *(price[here] for price in prices))
 
     status = arrays["status"][0]
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
+    with ThreadPoolExecutor(CPU_COUNT) as pool:
         parts = list(pool.map(count, range(status.shape[0])))
     return np.concatenate(parts) if parts else np.zeros((*status.shape[:3], len(COUNTERS)))
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from storage.caches.owners import heading, is_abandoned, lock, read_heading, this_owner
 from storage.files import write_all_at
 
-_MAGIC = b"EVC1"
+_MAGIC = b"EVQ1"  # entries begin with another one, as do packs
 _SUFFIX = ".claim"
 _LOOK_SECONDS = 0.2
 _KEY_BYTES = 32
@@ -50,7 +50,8 @@ class Claims:
 
     def __init__(self, folder: Path, run: str) -> None:
         self._folder = folder
-        self._run = "".join(c for c in run if c.isalnum()) or "run"
+        self._ending = f"-{''.join(c for c in run if c.isalnum())}{_SUFFIX}"
+        """Of the names of this run's own claims."""
         self._known: Mapping[str, frozenset[bytes]] = {}
         self._given_up: set[str] = set()
         """Claims that were waited for in vain."""
@@ -59,7 +60,7 @@ class Claims:
 
     def make(self, keys: Sequence[str]) -> Claim | None:
         """Claim keys of 64 hex digits; None where that cannot be written."""
-        path = self._folder / f"{time.time_ns():016x}{secrets.token_hex(4)}-{self._run}{_SUFFIX}"
+        path = self._folder / f"{time.time_ns():016x}{secrets.token_hex(4)}{self._ending}"
         data = heading(_MAGIC, this_owner()) + b"".join(map(bytes.fromhex, keys))
         try:
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
@@ -99,7 +100,7 @@ class Claims:
         """
         over = time.monotonic() + patience
         for name in names:
-            while self._is_held(name) and not stop():
+            while self._read(name) and not stop():
                 if time.monotonic() > over:
                     self._given_up.add(name)
                     break
@@ -110,10 +111,7 @@ class Claims:
             names = os.listdir(self._folder)  # noqa: PTH208 (a Path for each costs more than the listing)
         except OSError:
             return []
-        return [name for name in names if name.endswith(_SUFFIX) and not name.endswith(self._run + _SUFFIX)]
-
-    def _is_held(self, name: str) -> bool:
-        return bool(self._read(name))
+        return [name for name in names if name.endswith(_SUFFIX) and not name.endswith(self._ending)]
 
     def _read(self, name: str) -> frozenset[bytes]:
         """What a claim claims; nothing if it is over. One whose process is gone is removed."""

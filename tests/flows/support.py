@@ -5,10 +5,12 @@ import os
 import subprocess
 import sys
 import urllib.request
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 
+from deploy.clusters import LocalProcesses
 from storage.cube import Cube
 
 UNTIMED = ("status", "tokens", "prompt_tokens", "reasoning_bytes", "compressed_bytes", "guess_chance")
@@ -37,6 +39,21 @@ def sweep_config(tmp_path, endpoint, *, trials=8, cells=4, models=("alpha",), cu
         },
     }
     return {**config, **changes}
+
+
+def hooked(hook, workers):
+    """A local cluster; `hook`, a generator function of its client, yields once, while the cluster is in use."""
+
+    class Hooked(LocalProcesses):
+        def connect(self):
+            return self._hooked()
+
+        @contextmanager
+        def _hooked(self):
+            with LocalProcesses.connect(self) as client, contextmanager(hook)(client):
+                yield client
+
+    return Hooked(workers=workers, dashboard=False)
 
 
 def arrays(cube):

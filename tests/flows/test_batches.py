@@ -5,7 +5,6 @@ import os
 import signal
 import time
 import urllib.request
-from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -25,6 +24,7 @@ from tests.flows.judging import judged_config
 from tests.flows.support import (
     assert_same_cube,
     command,
+    hooked,
     simulator_stats,
     sweep_config,
     write_config,
@@ -91,22 +91,16 @@ def test_run__a_killed_workers_batch_is_collected_by_another_and_judges_have_bat
     go(simulator, seconds=2.0)
     victims = []
 
-    class Killer(LocalProcesses):
-        def connect(self):
-            return self._kill()
-
-        @contextmanager
-        def _kill(self):
-            with LocalProcesses.connect(self) as client:
-                victims.extend(client.run(os.getpid).values())
-                yield client
+    def note_workers(client):
+        victims.extend(client.run(os.getpid).values())
+        yield
 
     def kill_one(event):
         if isinstance(event, Traffic) and event.sent and len(victims) == 2:
             victims.remove(int(event.worker.rpartition("/")[2]))
             os.kill(int(event.worker.rpartition("/")[2]), signal.SIGKILL)
 
-    summary = run(config, cluster=Killer(workers=2, dashboard=False), subscribers=[kill_one])
+    summary = run(config, cluster=hooked(note_workers, 2), subscribers=[kill_one])
 
     assert (summary.reason, len(victims)) == ("complete", 1)
     stats = simulator_stats(simulator)

@@ -18,34 +18,21 @@ from flows.errors import SweepError
 from flows.events import BlockDone
 from flows.sweep import run
 from storage.cube import Cube
-from tests.flows.support import assert_same_cube, simulator_stats, sweep_config
+from tests.flows.support import assert_same_cube, hooked, simulator_stats, sweep_config
 
 STAGES = {"generate", "infer", "process", "score", "analyze"}
 
 
-class Watched(LocalProcesses):
-    """A local cluster that tells what its scheduler saw."""
-
-    def connect(self):
-        return self._watch()
-
-    @contextmanager
-    def _watch(self):
-        with LocalProcesses.connect(self) as client:
-            yield client
-            seen = client.run_on_scheduler(lambda dask_scheduler: set(dask_scheduler.task_prefixes))
-            SEEN.update(seen)
-
-
-SEEN = set()
-
-
 def test_run__shows_five_stages_on_the_dashboard(tmp_path, simulator):
-    SEEN.clear()
+    seen = set()
 
-    run(sweep_config(tmp_path, simulator.base_url), cluster=Watched(workers=2, dashboard=False))
+    def look(client):
+        yield
+        seen.update(client.run_on_scheduler(lambda dask_scheduler: set(dask_scheduler.task_prefixes)))
 
-    assert SEEN == STAGES
+    run(sweep_config(tmp_path, simulator.base_url), cluster=hooked(look, 2))
+
+    assert seen == STAGES
 
 
 def test_run__a_killed_worker_costs_no_trial(tmp_path, simulator):
@@ -54,21 +41,15 @@ def test_run__a_killed_worker_costs_no_trial(tmp_path, simulator):
         model["simulate"]["latency"] = 0.05
     victims = []
 
-    class Killer(LocalProcesses):
-        def connect(self):
-            return self._kill()
-
-        @contextmanager
-        def _kill(self):
-            with LocalProcesses.connect(self) as client:
-                victims.extend(client.run(os.getpid).values())
-                yield client
+    def note_workers(client):
+        victims.extend(client.run(os.getpid).values())
+        yield
 
     def kill_one(event):
         if isinstance(event, BlockDone) and len(victims) == 2:
             os.kill(victims.pop(), signal.SIGKILL)
 
-    summary = run(config, cluster=Killer(workers=2, dashboard=False), subscribers=[kill_one])
+    summary = run(config, cluster=hooked(note_workers, 2), subscribers=[kill_one])
 
     assert len(victims) == 1
     assert (summary.reason, summary.done) == ("complete", 600)
@@ -77,23 +58,16 @@ def test_run__a_killed_worker_costs_no_trial(tmp_path, simulator):
     assert_same_cube(config["cube"], calm["cube"])
 
 
-class Open(LocalProcesses):
-    """A local cluster that a test can get at while a sweep runs."""
-
-    def connect(self):
-        return self._open()
-
-    @contextmanager
-    def _open(self):
-        with LocalProcesses.connect(self) as client:
-            CLIENTS.append(client)
-            try:
-                yield client
-            finally:
-                CLIENTS.clear()
-
-
 CLIENTS = []
+
+
+def keep(client):
+    """Let a test get at the cluster while a sweep runs."""
+    CLIENTS.append(client)
+    try:
+        yield
+    finally:
+        CLIENTS.clear()
 
 
 def once_running(action):
@@ -119,7 +93,7 @@ def test_run__workers_that_join_add_no_connections(tmp_path, simulator):
     config = slow_config(tmp_path, simulator, 4, trials=80)
     join = once_running(lambda: CLIENTS[0].cluster.scale(3))
 
-    summary = run(config, cluster=Open(workers=1, dashboard=False), subscribers=[join])
+    summary = run(config, cluster=hooked(keep, 1), subscribers=[join])
 
     assert summary.reason == "complete"
     # What a shrinking share has in flight ends as usual while a new worker begins.
@@ -145,7 +119,7 @@ def test_run__ends_with_a_message_when_no_worker_is_left(tmp_path, simulator, mo
     with pytest.raises(ClusterError, match="has had no worker for 2 s"):
         run(
             config,
-            cluster=Open(workers=1, dashboard=False),
+            cluster=hooked(keep, 1),
             subscribers=[leave, lambda event: notes.append(getattr(event, "message", ""))],
         )
 

@@ -3,17 +3,15 @@
 import builtins
 import re
 import urllib.request
-from contextlib import contextmanager
 from urllib.parse import urlsplit
 
 import pytest
 
-from deploy.clusters import LocalProcesses
 from flows.events import RegionWritten
 from flows.metrics import Meter, publish
 from flows.sweep import run
 from stages.infer.jobs import Result
-from tests.flows.support import set_faults, sweep_config
+from tests.flows.support import hooked, set_faults, sweep_config
 
 
 def scrape(client):
@@ -26,24 +24,17 @@ def scrape(client):
     return "\n".join(pages)
 
 
-class Scraped(LocalProcesses):
-    """A local cluster whose workers a test asks for their metrics, in a run and after it."""
-
-    def connect(self):
-        return self._scraped()
-
-    @contextmanager
-    def _scraped(self):
-        with LocalProcesses.connect(self) as client:
-            CLIENTS.append(client)
-            try:
-                yield client
-                AFTER.append(scrape(client))
-            finally:
-                CLIENTS.clear()
-
-
 CLIENTS, AFTER = [], []
+
+
+def scraped(client):
+    """Have the workers asked for their metrics, in a run and after it."""
+    CLIENTS.append(client)
+    try:
+        yield
+        AFTER.append(scrape(client))
+    finally:
+        CLIENTS.clear()
 
 
 def values(page, name):
@@ -67,7 +58,7 @@ def test_publish__shows_a_run_on_its_workers_while_it_lasts(tmp_path, simulator,
             pages.append(scrape(CLIENTS[0]))
 
     AFTER.clear()
-    run(config, cluster=Scraped(workers=1, dashboard=False), subscribers=[look])
+    run(config, cluster=hooked(scraped, 1), subscribers=[look])
 
     (page,), (after,) = pages, AFTER
     assert "dask_worker_" in after

@@ -12,8 +12,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import zstandard
 from packed import (
+    KEY,
+    OTHER,
     copied,
     indexes,
     keys,
@@ -27,19 +28,12 @@ from packed import (
 from storage.cache import DirectoryCache
 from storage.caches import catalog as catalog_module
 from storage.caches import writer as writer_module
-from storage.entry import encode
 from storage.errors import DiskFullError, NotWritableError
-
-KEY, OTHER = "ab" * 32, "cd" * 32
 
 
 @pytest.fixture
 def cache(tmp_path):
     return DirectoryCache(tmp_path / "cache")
-
-
-def content(key, value):
-    return encode(key, value, zstandard.ZstdCompressor())
 
 
 class Calls:

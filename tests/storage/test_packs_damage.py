@@ -9,6 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from packed import (
     EARLIER_BOOT,
+    KEY,
+    OTHER,
     copied,
     find,
     indexes,
@@ -21,8 +23,6 @@ from packed import (
 
 from storage.cache import DirectoryCache
 from storage.entry import MAX_VALUE, checksum, encode
-
-KEY, OTHER = "ab" * 32, "cd" * 32
 
 
 @pytest.fixture

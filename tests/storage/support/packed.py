@@ -13,6 +13,7 @@ from storage.caches.owners import Owner, heading, this_owner
 from storage.caches.packs import HEADER_BYTES, PACK_MAGIC, Handle, first_record, make_record, salt_of, walk
 from storage.processes import machine_id, this_process
 
+KEY, OTHER = "ab" * 32, "cd" * 32
 ANY_TOKEN = "0" * 15 + "1" + "ab" * 8
 
 
