@@ -95,16 +95,22 @@ def simulator_stats(simulator):
 
 def set_faults(simulator, rules):
     """Replace the simulator's fault rules."""
-    request = urllib.request.Request(
-        f"{simulator.address}/control/faults", json.dumps(rules).encode(), method="POST"
-    )
-    urllib.request.urlopen(request, timeout=10).close()
+    _tell(simulator, "faults", rules)
 
 
 def set_limits(simulator, **limits):
     """Replace the limits that the simulator enforces."""
+    _tell(simulator, "limits", limits)
+
+
+def set_batches(simulator, **settings):
+    """Have the simulator's batches go so."""
+    _tell(simulator, "batches", settings)
+
+
+def _tell(simulator, what, document):
     request = urllib.request.Request(
-        f"{simulator.address}/control/limits", json.dumps(limits).encode(), method="POST"
+        f"{simulator.address}/control/{what}", json.dumps(document).encode(), method="POST"
     )
     urllib.request.urlopen(request, timeout=10).close()
 

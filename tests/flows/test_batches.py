@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import time
-import urllib.request
 
 import numpy as np
 import pytest
@@ -25,6 +24,7 @@ from tests.flows.support import (
     assert_same_cube,
     command,
     hooked,
+    set_batches,
     simulator_stats,
     sweep_config,
     write_config,
@@ -32,13 +32,6 @@ from tests.flows.support import (
 
 ONE = LocalProcesses(workers=1, dashboard=False)
 QUICK = {"poll": 0.1, "patience": 0.3}
-
-
-def go(simulator, **settings):
-    """Have the simulator's batches go so."""
-    body = json.dumps(settings).encode()
-    url = f"{simulator.address}/control/batches"
-    urllib.request.urlopen(urllib.request.Request(url, body, method="POST"), timeout=10).close()
 
 
 def batched(config, **changes):
@@ -56,7 +49,7 @@ def test_run__killed_and_stopped_while_in_batches_it_pays_for_nothing_twice(tmp_
     plain = sweep_config(tmp_path, simulator.base_url, trials=12, models=("alpha", "beta"))
     config = batched(plain)
     path = write_config(tmp_path, config)
-    go(simulator, seconds=3600)
+    set_batches(simulator, seconds=3600)
 
     process = command("run", path, "--workers", 2, "--quiet", cwd=tmp_path)
     wait_for(simulator, "requests", 120)
@@ -71,7 +64,7 @@ def test_run__killed_and_stopped_while_in_batches_it_pays_for_nothing_twice(tmp_
     assert process.returncode == 130, errors
     assert "120 requests are in batches at the endpoint; the same command collects" in errors
 
-    go(simulator, seconds=0)
+    set_batches(simulator, seconds=0)
     summary = run(config, cluster=ONE)
 
     assert (summary.reason, summary.sent, summary.limits, summary.in_batches) == ("complete", 0, (), 0)
@@ -88,7 +81,7 @@ def test_run__killed_and_stopped_while_in_batches_it_pays_for_nothing_twice(tmp_
 
 def test_run__a_killed_workers_batch_is_collected_by_another_and_judges_have_batches_too(tmp_path, simulator):
     config = batched(judged_config(tmp_path, simulator.base_url))
-    go(simulator, seconds=2.0)
+    set_batches(simulator, seconds=2.0)
     victims = []
 
     def note_workers(client):
