@@ -9,30 +9,27 @@ if TYPE_CHECKING:
     from deploy.errors import DeployError
     from flows.config import load_config
     from flows.config.precision import Precision
+    from flows.config.suites import load_suite
     from flows.config.views import View
+    from flows.cubes.report import open_cube, report
+    from flows.cubes.selection import OpenPart, Part, open_part
+    from flows.cubes.statistics import compare, leaderboard, rank
+    from flows.cubes.verdict import cube_verdict
     from flows.errors import ConfigError, EvalcubeError, SweepError, TemplateError
-    from flows.estimate import estimate
-    from flows.parts import OpenPart, Part, open_part
-    from flows.report import open_cube, report
-    from flows.statistics import compare, leaderboard, rank
-    from flows.suites import load_suite
-    from flows.summary import RunSummary
-    from flows.sweep import run
-    from flows.upsample import upsample
-    from flows.verdict import cube_verdict
-    from stages.analyze.aggregate import aggregate, points
-    from stages.analyze.board import Estimate, Leaderboard
-    from stages.analyze.compare.clusters import overlap_clusters
-    from stages.analyze.compare.paired import compare_pairs, holm, mcnemar, paired_difference
-    from stages.analyze.compare.ranks import rank_intervals
-    from stages.analyze.compare.ratings import bradley_terry, expected_wins
-    from stages.analyze.compare.repeated import design_effect, sign_flip
-    from stages.analyze.compare.winrates import win_rates
-    from stages.analyze.estimators import estimate as estimate_success
-    from stages.analyze.forensics.cost import pareto_front
-    from stages.analyze.forensics.labelled import compression_table, cost_table, hazard_table, pareto_rows
-    from stages.analyze.intervals import wilson, wilson_bounds
-    from stages.analyze.outcomes import (
+    from flows.plan.estimate import estimate
+    from flows.run.summary import RunSummary
+    from flows.run.sweep import run
+    from flows.run.upsample import upsample
+    from stages.analyze.formulas.compare.clusters import overlap_clusters
+    from stages.analyze.formulas.compare.paired import compare_pairs, holm, mcnemar, paired_difference
+    from stages.analyze.formulas.compare.ranks import rank_intervals
+    from stages.analyze.formulas.compare.ratings import bradley_terry, expected_wins
+    from stages.analyze.formulas.compare.repeated import design_effect, sign_flip
+    from stages.analyze.formulas.compare.winrates import win_rates
+    from stages.analyze.formulas.estimators import estimate as estimate_success
+    from stages.analyze.formulas.forensics.cost import pareto_front
+    from stages.analyze.formulas.intervals import wilson, wilson_bounds
+    from stages.analyze.formulas.outcomes import (
         Categories,
         Successes,
         TailPassProfile,
@@ -42,8 +39,6 @@ if TYPE_CHECKING:
         avg_ci,
         bayes,
         bayes_ci,
-        cube_outcome_metrics,
-        cube_outcomes,
         g_pass_at_k,
         g_pass_at_k_ci,
         g_pass_at_k_tau,
@@ -62,7 +57,6 @@ if TYPE_CHECKING:
         max_at_k_ci,
         mg_pass_at_k,
         mg_pass_at_k_ci,
-        outcome_metrics,
         pass_at_k,
         pass_at_k_ci,
         pass_hat_k,
@@ -74,12 +68,16 @@ if TYPE_CHECKING:
         unanimous_at_k,
         unanimous_at_k_ci,
     )
-    from stages.analyze.reasonscore import score_per_token
-    from stages.analyze.reasonscore import tier_score as reason_score_v1
-    from stages.analyze.reasonscore_v2 import tier_score as reason_score_v2
-    from stages.analyze.restriction import restrict
-    from stages.analyze.sequential import confidence_sequence
-    from stages.analyze.stratified import stratified
+    from stages.analyze.formulas.reasonscore import score_per_token
+    from stages.analyze.formulas.reasonscore import tier_score as reason_score_v1
+    from stages.analyze.formulas.reasonscore_v2 import tier_score as reason_score_v2
+    from stages.analyze.formulas.sequential import confidence_sequence
+    from stages.analyze.formulas.stratified import stratified
+    from stages.analyze.labelled.aggregate import aggregate, points
+    from stages.analyze.labelled.forensics import compression_table, cost_table, hazard_table, pareto_rows
+    from stages.analyze.labelled.leaderboard import Estimate, Leaderboard
+    from stages.analyze.labelled.outcomes import cube_outcome_metrics, cube_outcomes, outcome_metrics
+    from stages.analyze.labelled.restriction import restrict
     from stages.analyze.verdict import Verdict, verdict
     from stages.generate import TASKS, Task, TaskError, TaskParams, Trial
     from stages.infer.endpoint import InferenceError
@@ -194,23 +192,23 @@ __all__ = [
 
 _HOMES = {
     "TASKS": "stages.generate",
-    "Categories": "stages.analyze.outcomes",
+    "Categories": "stages.analyze.formulas.outcomes",
     "ConfigError": "flows.errors",
     "DeployError": "deploy.errors",
-    "Estimate": "stages.analyze.board",
+    "Estimate": "stages.analyze.labelled.leaderboard",
     "EvalcubeError": "flows.errors",
     "ExistingScheduler": "deploy.clusters",
     "InferenceError": "stages.infer.endpoint",
-    "Leaderboard": "stages.analyze.board",
+    "Leaderboard": "stages.analyze.labelled.leaderboard",
     "LocalProcesses": "deploy.clusters",
-    "OpenPart": "flows.parts",
-    "Part": "flows.parts",
+    "OpenPart": "flows.cubes.selection",
+    "Part": "flows.cubes.selection",
     "Precision": "flows.config.precision",
-    "RunSummary": "flows.summary",
+    "RunSummary": "flows.run.summary",
     "StorageError": "storage.errors",
-    "Successes": "stages.analyze.outcomes",
+    "Successes": "stages.analyze.formulas.outcomes",
     "SweepError": "flows.errors",
-    "TailPassProfile": "stages.analyze.outcomes",
+    "TailPassProfile": "stages.analyze.formulas.outcomes",
     "Task": "stages.generate",
     "TaskError": "stages.generate",
     "TaskParams": "stages.generate",
@@ -218,84 +216,84 @@ _HOMES = {
     "Trial": "stages.generate",
     "Verdict": "stages.analyze.verdict",
     "View": "flows.config.views",
-    "aggregate": "stages.analyze.aggregate",
-    "auc_at_k": "stages.analyze.outcomes",
-    "auc_at_k_ci": "stages.analyze.outcomes",
-    "avg": "stages.analyze.outcomes",
-    "avg_ci": "stages.analyze.outcomes",
-    "bayes": "stages.analyze.outcomes",
-    "bayes_ci": "stages.analyze.outcomes",
-    "bradley_terry": "stages.analyze.compare.ratings",
-    "compare": "flows.statistics",
-    "compare_pairs": "stages.analyze.compare.paired",
-    "compression_table": "stages.analyze.forensics.labelled",
-    "confidence_sequence": "stages.analyze.sequential",
-    "cost_table": "stages.analyze.forensics.labelled",
-    "cube_outcome_metrics": "stages.analyze.outcomes",
-    "cube_outcomes": "stages.analyze.outcomes",
-    "cube_verdict": "flows.verdict",
-    "design_effect": "stages.analyze.compare.repeated",
-    "estimate": "flows.estimate",
-    "estimate_success": "stages.analyze.estimators:estimate",
-    "expected_wins": "stages.analyze.compare.ratings",
-    "g_pass_at_k": "stages.analyze.outcomes",
-    "g_pass_at_k_ci": "stages.analyze.outcomes",
-    "g_pass_at_k_tau": "stages.analyze.outcomes",
-    "g_pass_at_k_tau_ci": "stages.analyze.outcomes",
-    "geo_spectrum_at_k": "stages.analyze.outcomes",
-    "geo_spectrum_at_k_ci": "stages.analyze.outcomes",
-    "geo_spectrum_star_at_k": "stages.analyze.outcomes",
-    "geo_spectrum_star_at_k_ci": "stages.analyze.outcomes",
-    "geom_at_k": "stages.analyze.outcomes",
-    "geom_at_k_ci": "stages.analyze.outcomes",
-    "geom_ds_at_k": "stages.analyze.outcomes",
-    "geom_ds_at_k_ci": "stages.analyze.outcomes",
-    "hazard_table": "stages.analyze.forensics.labelled",
-    "holm": "stages.analyze.compare.paired",
-    "leaderboard": "flows.statistics",
+    "aggregate": "stages.analyze.labelled.aggregate",
+    "auc_at_k": "stages.analyze.formulas.outcomes",
+    "auc_at_k_ci": "stages.analyze.formulas.outcomes",
+    "avg": "stages.analyze.formulas.outcomes",
+    "avg_ci": "stages.analyze.formulas.outcomes",
+    "bayes": "stages.analyze.formulas.outcomes",
+    "bayes_ci": "stages.analyze.formulas.outcomes",
+    "bradley_terry": "stages.analyze.formulas.compare.ratings",
+    "compare": "flows.cubes.statistics",
+    "compare_pairs": "stages.analyze.formulas.compare.paired",
+    "compression_table": "stages.analyze.labelled.forensics",
+    "confidence_sequence": "stages.analyze.formulas.sequential",
+    "cost_table": "stages.analyze.labelled.forensics",
+    "cube_outcome_metrics": "stages.analyze.labelled.outcomes",
+    "cube_outcomes": "stages.analyze.labelled.outcomes",
+    "cube_verdict": "flows.cubes.verdict",
+    "design_effect": "stages.analyze.formulas.compare.repeated",
+    "estimate": "flows.plan.estimate",
+    "estimate_success": "stages.analyze.formulas.estimators:estimate",
+    "expected_wins": "stages.analyze.formulas.compare.ratings",
+    "g_pass_at_k": "stages.analyze.formulas.outcomes",
+    "g_pass_at_k_ci": "stages.analyze.formulas.outcomes",
+    "g_pass_at_k_tau": "stages.analyze.formulas.outcomes",
+    "g_pass_at_k_tau_ci": "stages.analyze.formulas.outcomes",
+    "geo_spectrum_at_k": "stages.analyze.formulas.outcomes",
+    "geo_spectrum_at_k_ci": "stages.analyze.formulas.outcomes",
+    "geo_spectrum_star_at_k": "stages.analyze.formulas.outcomes",
+    "geo_spectrum_star_at_k_ci": "stages.analyze.formulas.outcomes",
+    "geom_at_k": "stages.analyze.formulas.outcomes",
+    "geom_at_k_ci": "stages.analyze.formulas.outcomes",
+    "geom_ds_at_k": "stages.analyze.formulas.outcomes",
+    "geom_ds_at_k_ci": "stages.analyze.formulas.outcomes",
+    "hazard_table": "stages.analyze.labelled.forensics",
+    "holm": "stages.analyze.formulas.compare.paired",
+    "leaderboard": "flows.cubes.statistics",
     "load_config": "flows.config",
-    "load_suite": "flows.suites",
-    "maj_at_k": "stages.analyze.outcomes",
-    "maj_at_k_ci": "stages.analyze.outcomes",
-    "max_at_k": "stages.analyze.outcomes",
-    "max_at_k_ci": "stages.analyze.outcomes",
-    "mcnemar": "stages.analyze.compare.paired",
-    "mg_pass_at_k": "stages.analyze.outcomes",
-    "mg_pass_at_k_ci": "stages.analyze.outcomes",
-    "open_cube": "flows.report",
-    "open_part": "flows.parts",
-    "outcome_metrics": "stages.analyze.outcomes",
-    "overlap_clusters": "stages.analyze.compare.clusters",
-    "paired_difference": "stages.analyze.compare.paired",
-    "pareto_front": "stages.analyze.forensics.cost",
-    "pareto_rows": "stages.analyze.forensics.labelled",
-    "pass_at_k": "stages.analyze.outcomes",
-    "pass_at_k_ci": "stages.analyze.outcomes",
-    "pass_hat_k": "stages.analyze.outcomes",
-    "pass_hat_k_ci": "stages.analyze.outcomes",
-    "points": "stages.analyze.aggregate",
-    "rank": "flows.statistics",
-    "rank_intervals": "stages.analyze.compare.ranks",
-    "reason_score_v1": "stages.analyze.reasonscore:tier_score",
-    "reason_score_v2": "stages.analyze.reasonscore_v2:tier_score",
+    "load_suite": "flows.config.suites",
+    "maj_at_k": "stages.analyze.formulas.outcomes",
+    "maj_at_k_ci": "stages.analyze.formulas.outcomes",
+    "max_at_k": "stages.analyze.formulas.outcomes",
+    "max_at_k_ci": "stages.analyze.formulas.outcomes",
+    "mcnemar": "stages.analyze.formulas.compare.paired",
+    "mg_pass_at_k": "stages.analyze.formulas.outcomes",
+    "mg_pass_at_k_ci": "stages.analyze.formulas.outcomes",
+    "open_cube": "flows.cubes.report",
+    "open_part": "flows.cubes.selection",
+    "outcome_metrics": "stages.analyze.labelled.outcomes",
+    "overlap_clusters": "stages.analyze.formulas.compare.clusters",
+    "paired_difference": "stages.analyze.formulas.compare.paired",
+    "pareto_front": "stages.analyze.formulas.forensics.cost",
+    "pareto_rows": "stages.analyze.labelled.forensics",
+    "pass_at_k": "stages.analyze.formulas.outcomes",
+    "pass_at_k_ci": "stages.analyze.formulas.outcomes",
+    "pass_hat_k": "stages.analyze.formulas.outcomes",
+    "pass_hat_k_ci": "stages.analyze.formulas.outcomes",
+    "points": "stages.analyze.labelled.aggregate",
+    "rank": "flows.cubes.statistics",
+    "rank_intervals": "stages.analyze.formulas.compare.ranks",
+    "reason_score_v1": "stages.analyze.formulas.reasonscore:tier_score",
+    "reason_score_v2": "stages.analyze.formulas.reasonscore_v2:tier_score",
     "recount": "stages.score.recount",
-    "report": "flows.report",
-    "restrict": "stages.analyze.restriction",
-    "run": "flows.sweep",
-    "score_per_token": "stages.analyze.reasonscore",
-    "sign_flip": "stages.analyze.compare.repeated",
-    "stratified": "stages.analyze.stratified",
-    "tailpass": "stages.analyze.outcomes",
-    "tailpass_empirical": "stages.analyze.outcomes",
-    "threshold_spectrum_at_k": "stages.analyze.outcomes",
-    "threshold_spectrum_at_k_ci": "stages.analyze.outcomes",
-    "unanimous_at_k": "stages.analyze.outcomes",
-    "unanimous_at_k_ci": "stages.analyze.outcomes",
-    "upsample": "flows.upsample",
+    "report": "flows.cubes.report",
+    "restrict": "stages.analyze.labelled.restriction",
+    "run": "flows.run.sweep",
+    "score_per_token": "stages.analyze.formulas.reasonscore",
+    "sign_flip": "stages.analyze.formulas.compare.repeated",
+    "stratified": "stages.analyze.formulas.stratified",
+    "tailpass": "stages.analyze.formulas.outcomes",
+    "tailpass_empirical": "stages.analyze.formulas.outcomes",
+    "threshold_spectrum_at_k": "stages.analyze.formulas.outcomes",
+    "threshold_spectrum_at_k_ci": "stages.analyze.formulas.outcomes",
+    "unanimous_at_k": "stages.analyze.formulas.outcomes",
+    "unanimous_at_k_ci": "stages.analyze.formulas.outcomes",
+    "upsample": "flows.run.upsample",
     "verdict": "stages.analyze.verdict",
-    "wilson": "stages.analyze.intervals",
-    "wilson_bounds": "stages.analyze.intervals",
-    "win_rates": "stages.analyze.compare.winrates",
+    "wilson": "stages.analyze.formulas.intervals",
+    "wilson_bounds": "stages.analyze.formulas.intervals",
+    "win_rates": "stages.analyze.formulas.compare.winrates",
 }
 """Name -> the module that has it, and after a colon its name there if that is another."""
 

@@ -19,11 +19,12 @@ import dask
 import numpy as np
 import xarray as xr
 
-from stages.analyze import labelled, reasonscore
-from stages.outcome import COUNTERS
+from stages.analyze.formulas import reasonscore
+from stages.analyze.labelled import counters as labelled
+from stages.reply.status import COUNTERS
 from stages.score.counters import VALUES
 from stages.score.recount import recount
-from storage.cube import Coordinate, Cube
+from storage.cube.cube import Coordinate, Cube
 
 try:
     import duckdb

@@ -29,16 +29,16 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from deploy.clusters.local import SETTINGS  # noqa: E402 - the checkout may not be installed
-from flows.blocks import Block, Window  # noqa: E402
-from flows.events import BlockDone, Traffic, as_message  # noqa: E402
-from storage.regions import Region  # noqa: E402
+from flows.plan.blocks import Block, Window  # noqa: E402
+from flows.run.events import BlockDone, Traffic, as_message  # noqa: E402
+from storage.cube.regions import Region  # noqa: E402
 
 _IN_ONE_PROCESS = 125
 _BLOCK = 1024
 _IDLE_SECONDS = 10.0
 _REPORT_SECONDS = 0.5
 _MOST_REPORTS = 200
-"""Per second, of all workers; see `flows.worker`."""
+"""Per second, of all workers; see `flows.run.worker`."""
 
 
 def main() -> None:

@@ -19,8 +19,8 @@ from collections.abc import Callable
 import numpy as np
 from scipy.stats import norm
 
-from stages.analyze.allocation import allocate
-from stages.outcome import COUNTERS
+from stages.analyze.formulas.allocation import allocate
+from stages.reply.status import COUNTERS
 
 MODELS, TASKS, POINTS = 16, 12, 8
 BASE, LONGEST = 16, 4096

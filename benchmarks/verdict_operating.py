@@ -21,7 +21,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from stages.analyze.intervals import Floats
+from stages.analyze.formulas.intervals import Floats
 from stages.analyze.verdict import verdict
 from stages.analyze.verdict.composite import composite
 from stages.analyze.verdict.hotelling import hotelling

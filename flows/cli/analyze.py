@@ -27,8 +27,8 @@ from flows.cli.selecting import (
 )
 
 if TYPE_CHECKING:
-    from flows.parts import OpenPart
-    from stages.analyze.sheet import Sheet
+    from flows.cubes.selection import OpenPart
+    from stages.analyze.render.table import Sheet
 
 analyze = typer.Typer(
     name="analyze",
@@ -58,7 +58,7 @@ def compression(
     markdown: MarkdownOption = False,
 ) -> None:
     """How well reasoning traces compress, by outcome: traces that loop compress well."""
-    from flows.forensics import compression as measure
+    from flows.cubes.forensics import compression as measure
 
     part = part_of(where, view, trials, unique_only=unique_only)
     _answer("compression", plot, as_json, markdown, lambda: measure(cube, part, by_task=by_task, plot=plot))
@@ -80,7 +80,7 @@ def hazard(
     markdown: MarkdownOption = False,
 ) -> None:
     """When answers come: of the trials that still think at so many tokens, how many end right or wrong."""
-    from flows.forensics import hazard as measure
+    from flows.cubes.forensics import hazard as measure
 
     part = part_of(where, view, trials, unique_only=unique_only, clip_context=clip_context)
     _answer(
@@ -108,7 +108,7 @@ def clip(
     markdown: MarkdownOption = False,
 ) -> None:
     """What the models would have scored with smaller token limits; nothing is asked again."""
-    from flows.forensics import clip as measure
+    from flows.cubes.forensics import clip as measure
 
     part = part_of(where, view, trials, unique_only=unique_only)
     _answer(
@@ -137,7 +137,7 @@ def cost(
     markdown: MarkdownOption = False,
 ) -> None:
     """What trials and right answers cost, and which models give most for it."""
-    from flows.forensics import cost as measure
+    from flows.cubes.forensics import cost as measure
 
     part = part_of(where, view, trials, unique_only=unique_only, clip_context=clip_context)
     _answer(

@@ -16,7 +16,7 @@ from flows.cli.output import Code, complain, safe, show, show_json
 from flows.cli.running import Json, Quiet
 
 if TYPE_CHECKING:
-    from flows.cachework import Ticker
+    from flows.cubes.cache_admin import Ticker
 
 _LINE_SECONDS = 10.0
 _REDRAW_SECONDS = 0.2
@@ -32,7 +32,7 @@ Cache = Annotated[
 @commands.command()
 def stats(cache: Cache, as_json: Json = False) -> None:
     """Count entries, their bytes, damaged ones in quarantine, and packs that are being written."""
-    from flows.cachework import stats as make
+    from flows.cubes.cache_admin import stats as make
 
     document = make(cache)
     if as_json:
@@ -52,7 +52,7 @@ def verify(
     as_json: Json = False,
 ) -> None:
     """Read every entry and check it; exit code 1 if one is damaged."""
-    from flows.cachework import verify as make
+    from flows.cubes.cache_admin import verify as make
 
     with _progress(quiet) as tick:
         found = make(cache, repair=repair, tick=tick)
@@ -84,7 +84,7 @@ def gc(
     as_json: Json = False,
 ) -> None:
     """Delete the entries that none of the cubes references; let no sweep of another cube run meanwhile."""
-    from flows.cachework import collect
+    from flows.cubes.cache_admin import collect
 
     with _progress(quiet) as tick:
         found = collect(cache, keep or (), delete=yes, tick=tick)
@@ -112,7 +112,7 @@ def export_entries(
     as_json: Json = False,
 ) -> None:
     """Write entries into one file, for `evalcube cache import` elsewhere."""
-    from flows.cachework import export
+    from flows.cubes.cache_admin import export
 
     with _progress(quiet) as tick:
         made = export(cache, file, cube=cube, tick=tick)
@@ -134,7 +134,7 @@ def import_entries(
     as_json: Json = False,
 ) -> None:
     """Put the entries of a file into a cache; those that are there stay. Import only files that you trust."""
-    from flows.cachework import load
+    from flows.cubes.cache_admin import load
 
     with _progress(quiet) as tick:
         made = load(cache, file, tick=tick)

@@ -29,7 +29,7 @@ from flows.cli.selecting import (
 )
 
 if TYPE_CHECKING:
-    from flows.reading import TrialView
+    from flows.cubes.reader import TrialView
 
 
 def status(
@@ -42,7 +42,7 @@ def status(
 ) -> None:
     """Show how far a sweep is, also while it runs elsewhere."""
     from flows.cli import watching
-    from flows.reading import cube_status
+    from flows.cubes.reader import cube_status
 
     if watch:
         watching.watch(cube, interval, as_json=as_json)
@@ -72,8 +72,8 @@ def leaderboard(
     markdown: MarkdownOption = False,
 ) -> None:
     """Rank the models of a cube, or of a part of it, by ReasonScore."""
-    from flows.statistics import boards
-    from stages.analyze.tables import board_sheet
+    from flows.cubes.statistics import boards
+    from stages.analyze.render.leaderboard_table import board_sheet
 
     one_form(as_json=as_json, markdown=markdown)
     part = part_of(where, view, trials, unique_only=unique_only, clip_context=clip_context, tier=tier)
@@ -91,8 +91,8 @@ def leaderboard(
 
 def print_leaderboard(cube: str) -> None:
     """Print the leaderboard as a table for a terminal."""
-    from flows.statistics import leaderboard as make_board
-    from stages.analyze.tables import board_sheet
+    from flows.cubes.statistics import leaderboard as make_board
+    from stages.analyze.render.leaderboard_table import board_sheet
 
     show_sheet(board_sheet(make_board(cube)))
 
@@ -116,7 +116,7 @@ def report(
     clip_context: ClipOption = None,
 ) -> None:
     """Write a report: one HTML file that needs nothing else."""
-    from flows.report import report as write_report
+    from flows.cubes.report import report as write_report
 
     path = write_report(
         cube,
@@ -147,7 +147,7 @@ def show_trial(
     as_json: Json = False,
 ) -> None:
     """Show one trial: prompt, response, reasoning, parsed answer, reference, status."""
-    from flows.reading import Reader
+    from flows.cubes.reader import Reader
 
     reader = Reader(cube, cache)
     row, slot = reader.point(task, params)

@@ -12,8 +12,8 @@ import typer
 from flows.cli.output import Code, complain, safe, show, show_json
 
 if TYPE_CHECKING:
-    from flows.events import Subscriber
-    from flows.summary import RunSummary
+    from flows.run.events import Subscriber
+    from flows.run.summary import RunSummary
 
 _SHOWN_LIMITS, _SHOWN_MODELS = 8, 4
 
@@ -69,13 +69,13 @@ def subscribers(log: str | None, *, quiet: bool) -> Iterator[list[Subscriber]]:
     with ExitStack() as stack:
         found: list[Subscriber] = []
         if log is not None:
-            from flows.eventlog import EventLog
+            from flows.run.subscribers.event_log import EventLog
 
             written = stack.enter_context(EventLog(log))
             stack.callback(lambda: complain(written.problem) if written.problem else None)
             found.append(written)
         if not quiet:
-            from flows.progress import Display
+            from flows.run.subscribers.display import Display
 
             found.append(stack.enter_context(Display()))
         yield found
@@ -95,7 +95,7 @@ def tell(summary: RunSummary, *, as_json: bool) -> None:
 def _print_standing(cube: str) -> None:
     """The leaderboard, if there are right answers; how to compare variants, if outputs have layer scores."""
     from flows.cli.cubes import print_leaderboard
-    from flows.reading import Reader
+    from flows.cubes.reader import Reader
 
     plan = Reader(cube).plan
     if plan.ranked.any() or not plan.layers:

@@ -10,8 +10,8 @@ import typer
 from flows.cli.output import complain, show, show_json
 
 if TYPE_CHECKING:
-    from flows.parts import Part
-    from stages.analyze.sheet import Sheet
+    from flows.cubes.selection import Part
+    from stages.analyze.render.table import Sheet
 
 CubeArgument = Annotated[str, typer.Argument(help="Address of a cube, such as results/quickstart.zarr.")]
 WhereOption = Annotated[
@@ -72,7 +72,7 @@ def part_of(
     tier: str | None = None,
 ) -> Part:
     """The part of a cube that the options mean."""
-    from flows.parts import Part
+    from flows.cubes.selection import Part
 
     conditions = (*(where or ()), *([f"tier={tier}"] if tier else ()))
     return Part(conditions, view, trials, unique_only, clip_context)
@@ -105,7 +105,7 @@ def warn(warnings: Sequence[str]) -> None:
 
 def emit(sheet: Sheet, document: Mapping[str, Any], *, as_json: bool, markdown: bool) -> None:
     """Print a sheet in the form that was asked for."""
-    from stages.analyze.sheet import markdown_text
+    from stages.analyze.render.table import markdown_text
 
     if as_json:
         show_json(document)
@@ -122,7 +122,7 @@ def show_sheet(sheet: Sheet) -> None:
     from rich.console import Console
     from rich.text import Text
 
-    from stages.analyze.sheet import terminal
+    from stages.analyze.render.table import terminal
 
     console = Console()
     console.print(terminal(replace(sheet, notes=()), width=console.width))

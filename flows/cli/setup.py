@@ -24,9 +24,9 @@ def init(
 ) -> None:
     """Write a commented config to start from, or a copy of a suite to edit."""
     from flows.config.initial import initial_config
+    from flows.config.suites import suite_copy
+    from flows.cubes.outputs import check_output, write_output
     from flows.errors import SweepError
-    from flows.outputs import check_output, write_output
-    from flows.suites import suite_copy
 
     if suite is None and (model or key_env):
         raise SweepError("--model and --key-env go with --suite", "Edit the models in the file")

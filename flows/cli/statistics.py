@@ -52,9 +52,9 @@ def table(
     markdown: MarkdownOption = False,
 ) -> None:
     """Success rates with intervals, of any groups."""
-    from flows.statistics import aggregate
-    from stages.analyze import labelled
-    from stages.analyze.listings import group_records, group_sheet
+    from flows.cubes.statistics import aggregate
+    from stages.analyze.labelled import counters as labelled
+    from stages.analyze.render.table_specs import group_records, group_sheet
 
     one_form(as_json=as_json, markdown=markdown)
     part = part_of(where, view, trials, unique_only=unique_only, clip_context=clip_context)
@@ -93,8 +93,8 @@ def rank(
     markdown: MarkdownOption = False,
 ) -> None:
     """Who stands where: rank intervals, groups not told apart, expected wins, ratings."""
-    from flows.statistics import rank as make_ranking
-    from stages.analyze.listings import ranking_sheet
+    from flows.cubes.statistics import rank as make_ranking
+    from stages.analyze.render.table_specs import ranking_sheet
 
     one_form(as_json=as_json, markdown=markdown)
     part = part_of(where, view, trials, unique_only=unique_only, clip_context=clip_context)
@@ -126,9 +126,9 @@ def compare(
     markdown: MarkdownOption = False,
 ) -> None:
     """Compare models on the questions that both answered, task by task and overall."""
-    from flows.statistics import compare as compare_models
-    from stages.analyze.listings import pair_record, pair_sheet, pairs_sheet
-    from stages.analyze.pairing import verdict_in_words
+    from flows.cubes.statistics import compare as compare_models
+    from stages.analyze.labelled.pairing import verdict_in_words
+    from stages.analyze.render.table_specs import pair_record, pair_sheet, pairs_sheet
 
     one_form(as_json=as_json, markdown=markdown)
     part = part_of(where, view, trials, unique_only=unique_only, clip_context=clip_context)
@@ -178,9 +178,9 @@ def metrics(
     markdown: MarkdownOption = False,
 ) -> None:
     """Pass@k and its family: what several answers to each question are worth."""
-    from flows.statistics import metrics as evaluate
-    from stages.analyze import labelled
-    from stages.analyze.listings import metric_records, metric_sheet
+    from flows.cubes.statistics import metrics as evaluate
+    from stages.analyze.labelled import counters as labelled
+    from stages.analyze.render.table_specs import metric_records, metric_sheet
 
     one_form(as_json=as_json, markdown=markdown)
     part = part_of(where, view, trials, unique_only=unique_only, clip_context=clip_context)

@@ -25,7 +25,7 @@ from flows.cli.running import (
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from flows.estimate import PlannedPoint, SweepEstimate
+    from flows.plan.estimate import PlannedPoint, SweepEstimate
 
 
 def run(
@@ -41,8 +41,8 @@ def run(
     as_json: Json = False,
 ) -> None:
     """Run a sweep, or resume it: what is recorded is never asked again."""
-    from flows.suites import load_sweep
-    from flows.sweep import run as run_sweep
+    from flows.config.suites import load_sweep
+    from flows.run.sweep import run as run_sweep
 
     sweep = load_sweep(config, model or (), key_env or ())
     with subscribers(log, quiet=quiet) as followers:
@@ -64,8 +64,8 @@ def plan(
     """Show what a run would ask and cost, without asking anything."""
     from dataclasses import asdict
 
-    from flows.estimate import estimate, planned_points
-    from flows.suites import load_sweep
+    from flows.config.suites import load_sweep
+    from flows.plan.estimate import estimate, planned_points
 
     sweep = load_sweep(config, model or (), key_env or ())
     if task is not None:

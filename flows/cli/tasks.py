@@ -15,7 +15,7 @@ def tasks(
     as_json: Json = False,
 ) -> None:
     """List the tasks, or show one task's parameters and an example."""
-    from flows.catalogue import find_task
+    from flows.plan.catalogue import find_task
     from stages.generate import all_tasks
 
     if name is not None:
@@ -41,7 +41,7 @@ def tasks(
 def _one_task(task: Any, *, as_json: bool) -> None:  # noqa: ANN401 - stages are imported when needed
     from dataclasses import asdict
 
-    from flows.catalogue import sample_trials, task_params
+    from flows.plan.catalogue import sample_trials, task_params
 
     params = task_params(task)
     (example,) = sample_trials(task, {}, 1, 42)
@@ -86,8 +86,8 @@ def sample(
     """Print the first trials of a task's cell: prompts and reference answers."""
     from dataclasses import asdict
 
-    from flows.catalogue import find_task, sample_trials
-    from flows.reading import read_params
+    from flows.cubes.reader import read_params
+    from flows.plan.catalogue import find_task, sample_trials
 
     trials = list(sample_trials(find_task(task), read_params(params) if params else {}, n, seed))
     if as_json:

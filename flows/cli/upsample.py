@@ -52,7 +52,7 @@ def upsample(
     as_json: Json = False,
 ) -> None:
     """Add trials or repeats to a sweep, everywhere or where you say; only what is new is asked."""
-    from flows.upsample import upsample as add_trials
+    from flows.run.upsample import upsample as add_trials
 
     with subscribers(log, quiet=quiet) as followers:
         summary = add_trials(

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from flows.verdict import CubeVerdict
+    from flows.cubes.verdict import CubeVerdict
     from stages.analyze.verdict.paired import Interval
     from stages.analyze.verdict.result import PairResult
 
@@ -54,7 +54,7 @@ def verdict(
     as_json: Json = False,
 ) -> None:
     """Tell whether a treatment may replace the control. Exit code 0: it may (PROGRESS, or a gate passed alone)."""
-    from flows.verdict import cube_verdict
+    from flows.cubes.verdict import cube_verdict
 
     found = cube_verdict(
         cube,

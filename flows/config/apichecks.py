@@ -12,7 +12,7 @@ from flows.config.templates import Template
 from flows.errors import TemplateError
 from stages.infer.apis import APIS, Api, ApiError
 from stages.process.rubric import judge_messages
-from stages.replyforms import CHAT, MESSAGES
+from stages.reply.forms import CHAT, MESSAGES
 
 Row = Mapping[str, object]
 

@@ -4,26 +4,26 @@ from __future__ import annotations
 
 from importlib.metadata import entry_points
 
-from stages.generate.arithmetic import Arithmetic
 from stages.generate.axes import Axis, Density, Window
 from stages.generate.base import Cell, Task, TaskParams, Trial
-from stages.generate.boolean import Boolean
-from stages.generate.brackets import Brackets
-from stages.generate.cars import Cars
 from stages.generate.dataset import Dataset
-from stages.generate.dates import Dates
 from stages.generate.errors import TaskError
-from stages.generate.jsonpath import Jsonpath
-from stages.generate.letters import Letters
 from stages.generate.manifold import Entry, Point, expand, find_problems
-from stages.generate.movies import Movies
-from stages.generate.objects import Objects
 from stages.generate.plugins import GROUP, with_plugins
-from stages.generate.sequence import Sequence
-from stages.generate.shapes import Shapes
-from stages.generate.shuffle import Shuffle
-from stages.generate.sort import Sort
-from stages.generate.tables import Tables
+from stages.generate.tasks.arithmetic import Arithmetic
+from stages.generate.tasks.boolean import Boolean
+from stages.generate.tasks.brackets import Brackets
+from stages.generate.tasks.cars import Cars
+from stages.generate.tasks.dates import Dates
+from stages.generate.tasks.jsonpath import Jsonpath
+from stages.generate.tasks.letters import Letters
+from stages.generate.tasks.movies import Movies
+from stages.generate.tasks.objects import Objects
+from stages.generate.tasks.sequence import Sequence
+from stages.generate.tasks.shapes import Shapes
+from stages.generate.tasks.shuffle import Shuffle
+from stages.generate.tasks.sort import Sort
+from stages.generate.tasks.tables import Tables
 
 __all__ = [
     "TASKS",

@@ -1,6 +1,6 @@
 """An API's name in; its address, its headers and how messages and sampler become a request's fields, out.
 
-One entry of `APIS` is one kind of endpoint. What its replies look like is in `stages.replyforms`.
+One entry of `APIS` is one kind of endpoint. What its replies look like is in `stages.reply.forms`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from stages.replyforms import CHAT, COMPLETIONS, MESSAGES
+from stages.reply.forms import CHAT, COMPLETIONS, MESSAGES
 
 Messages = Sequence[Mapping[str, object]]
 Fields = dict[str, object]

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from stages.infer.apis import APIS
-from stages.infer.limits import Quota
-from stages.replyforms import CHAT
+from stages.infer.rates import Quota
+from stages.reply.forms import CHAT
 
 
 class InferenceError(Exception):

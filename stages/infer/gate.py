@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from stages.infer.limits import Share, Throttle
+from stages.infer.rates import Share, Throttle
 
 _SHORTEST_SLEEP = 0.001
 

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import NamedTuple
 
-from stages.infer.hints import exhausted, retry_after
-from stages.replybody import ErrorBody, parse_body, read_error
-from stages.replyforms import CHAT, FORMS, ReplyForm, counted
+from stages.infer.retry_after import exhausted, retry_after
+from stages.reply.body import ErrorBody, parse_body, read_error
+from stages.reply.forms import CHAT, FORMS, ReplyForm, counted
 
 
 class Verdict(Enum):
@@ -75,7 +75,7 @@ def classify(status: int, headers: Mapping[str, str], body: bytes, now: float, a
     now
         Unix time in seconds, for a ``Retry-After`` that is a date.
     api
-        One of `stages.replyforms.FORMS`.
+        One of `stages.reply.forms.FORMS`.
     """
     reply = (
         _classify_ok(body, FORMS[api]) if 200 <= status < 300 else _classify_error(status, headers, body, now)

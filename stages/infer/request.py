@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from stages.infer.apis import APIS
-from stages.replyforms import CHAT
+from stages.reply.forms import CHAT
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,8 @@ from types import MappingProxyType
 from typing import Any
 
 from stages.infer.sse import Events, TooLargeError
-from stages.replybody import parse_body, read_error
-from stages.replyforms import CHAT, COMPLETIONS, MESSAGES
+from stages.reply.body import parse_body, read_error
+from stages.reply.forms import CHAT, COMPLETIONS, MESSAGES
 
 _PART_COST = 256
 """Bytes that a field takes beside its text."""

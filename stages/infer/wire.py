@@ -17,7 +17,7 @@ from stages.infer.jobs import Job
 from stages.infer.reply import Reply, Verdict, classify
 from stages.infer.sse import TooLargeError
 from stages.infer.streams import BadEventError, CutError, Stream
-from stages.record import Record
+from stages.reply.record import Record
 
 _SHORTEST_SECRET = 8
 """Characters of a key below which it is a placeholder ("none", "EMPTY") and may stand in any text."""

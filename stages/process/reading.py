@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from stages.record import Record
-from stages.replybody import parse_body, read_error
-from stages.replyforms import FORMS, counted
+from stages.reply.body import parse_body, read_error
+from stages.reply.forms import FORMS, counted
+from stages.reply.record import Record
 
 TEXT_LIMIT = 4_000_000
 """Characters of answer and of reasoning that are read; an endpoint that sends more is cut."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from stages.outcome import COMPLETED, COUNTERS, Status
+from stages.reply.status import COMPLETED, COUNTERS, Status
 
 Array = npt.NDArray[Any]
 FloatArray = npt.NDArray[np.float64]

@@ -14,7 +14,7 @@ import xarray as xr
 from dask.base import is_dask_collection
 from dask.system import CPU_COUNT
 
-from stages.outcome import COUNTERS, Status
+from stages.reply.status import COUNTERS, Status
 from stages.score.counters import VALUES, FloatArray, check_options, count_trials, set_cost
 
 _TRIAL = ("model", "task", "params", "trial", "repeat")

@@ -6,12 +6,12 @@ from tests.chaos import clock
 
 clock.install()
 
-import flows.sweep  # noqa: E402 - after the clock
+import flows.run.sweep  # noqa: E402 - after the clock
 from flows.cli import main  # noqa: E402
 
 FLUSH_SECONDS = 1.0
 
 if __name__ == "__main__":
     # Here and not outside: a worker process runs this module too, under another name.
-    flows.sweep.run = functools.partial(flows.sweep.run, flush_seconds=FLUSH_SECONDS)
+    flows.run.sweep.run = functools.partial(flows.run.sweep.run, flush_seconds=FLUSH_SECONDS)
     main()

@@ -16,11 +16,11 @@ DEATHS = "EVALCUBE_CHAOS_DEATHS"
 
 def dask_setup(worker):  # noqa: ARG001 - the interface of preloads
     """Put the poison in."""
-    import flows.dag
+    import flows.run.tasks
     from stages.generate import Cell
 
     poison = {(one["when"], one["length"], one["trial"]) for one in json.loads(os.environ[VARIABLE])}
-    make, grade = Cell.trial, flows.dag.grade
+    make, grade = Cell.trial, flows.run.tasks.grade
 
     def make_trial(cell, index):
         _die_if(cell.task.name == "arithmetic" and ("make", cell.plain_params["length"], index) in poison)
@@ -34,7 +34,7 @@ def dask_setup(worker):  # noqa: ARG001 - the interface of preloads
             )
         return grade(work, item, *others)
 
-    Cell.trial, flows.dag.grade = make_trial, grade_trial
+    Cell.trial, flows.run.tasks.grade = make_trial, grade_trial
 
 
 def _die_if(condition):

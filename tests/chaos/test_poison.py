@@ -6,8 +6,8 @@ import re
 import numpy as np
 import pytest
 
-from flows.sweep import run
-from storage.cube import Cube
+from flows.run.sweep import run
+from storage.cube.cube import Cube
 from tests.chaos import poison
 from tests.flows.support import assert_same_cube, evalcube, simulator_stats, sweep_config, write_config
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from storage.cube import Cube
+from storage.cube.cube import Cube
 from tests.chaos.processes import ROOT
 
 TIMED = ("latency",)

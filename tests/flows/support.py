@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from deploy.clusters import LocalProcesses
-from storage.cube import Cube
+from storage.cube.cube import Cube
 
 UNTIMED = ("status", "tokens", "prompt_tokens", "reasoning_bytes", "compressed_bytes", "guess_chance")
 

@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 
-from stages.analyze.intervals import Floats
+from stages.analyze.formulas.intervals import Floats
 from stages.analyze.verdict.composite import LAYERS, common, composite, describe, layer_bits
 from stages.analyze.verdict.gates import Gate
 from stages.analyze.verdict.hotelling import hotelling

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from stages.analyze.intervals import Floats
+from stages.analyze.formulas.intervals import Floats
 from stages.analyze.verdict.paired import DRAWS, checked
 from stages.analyze.verdict.resampling import TIE, Mapper, flips, in_blocks, total_flips
 

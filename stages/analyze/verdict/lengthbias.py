@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from stages.analyze.intervals import Floats
+from stages.analyze.formulas.intervals import Floats
 from stages.analyze.verdict.paired import DRAWS, Interval, paired_intervals
 from stages.analyze.verdict.resampling import Mapper, in_blocks, indices
 

@@ -23,7 +23,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from stages.analyze.intervals import Floats
+from stages.analyze.formulas.intervals import Floats
 from stages.analyze.verdict.resampling import TIE, Mapper, flips, in_blocks, indices, on_grid, total_flips
 
 Method = Literal["sign-flip", "studentised"]

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from stages.analyze.intervals import Floats
+from stages.analyze.formulas.intervals import Floats
 from stages.analyze.verdict.agreement import GoldAgreement, judge_agreement
 from stages.analyze.verdict.comparison import compare
 from stages.analyze.verdict.composite import composite, describe, judge_layer, layer_bits

@@ -13,7 +13,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from stages.analyze.intervals import Floats
+from stages.analyze.formulas.intervals import Floats
 from stages.analyze.verdict.composite import checked_weights, composite
 from stages.analyze.verdict.paired import DRAWS, checked
 from stages.analyze.verdict.resampling import TIE, Mapper, flips, in_blocks, on_grid, total_flips

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
-from stages.generate.answers import explicit_answers, normalised
+from stages.generate.answers.explicit import explicit_answers, normalised
+from stages.generate.answers.lists import tails
 from stages.generate.dataset.params import DatasetParams
-from stages.generate.lists import tails
 
 _CANDIDATES = 20
 _MARKUP = " \t*_`"

@@ -11,8 +11,8 @@ import pytest
 from pydantic import ValidationError
 
 from stages.generate import TASKS, Cell, Trial
-from stages.generate.shapes import KINDS
-from stages.generate.table_text import BYTES_PER_TOKEN
+from stages.generate.material.table_text import BYTES_PER_TOKEN
+from stages.generate.tasks.shapes import KINDS
 from tests.stages.generate.solvers_documents import corners_of, read_table
 
 

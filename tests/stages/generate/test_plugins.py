@@ -7,8 +7,8 @@ from importlib.metadata import EntryPoint
 import pytest
 
 from stages.generate import TASKS, Task, TaskError, all_tasks
-from stages.generate.arithmetic import Arithmetic
 from stages.generate.plugins import GROUP, with_plugins
+from stages.generate.tasks.arithmetic import Arithmetic
 
 
 class Echo(Arithmetic):
@@ -55,7 +55,7 @@ def test_with_plugins__adds_classes_and_instances(attribute: str) -> None:
         (point("Nameless"), "does not declare name, version, summary, guess_rule, Params"),
         (
             point("Clash"),
-            "declares the name 'arithmetic', which stages.generate.arithmetic.Arithmetic already has",
+            "declares the name 'arithmetic', which stages.generate.tasks.arithmetic.Arithmetic already has",
         ),
     ],
 )

@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from stages.generate import TASKS, Cell
-from stages.generate.answers import ChoiceReader
-from stages.generate.date_answers import last_date
-from stages.generate.date_steps import months, weekday_after, weekday_before, workdays
-from stages.generate.date_stories import STORIES
-from stages.generate.dates import EARLIEST, LATEST, Kind
-from stages.generate.films import GENRES, THEMES, TITLES
+from stages.generate.answers.dates import last_date
+from stages.generate.answers.explicit import ChoiceReader
+from stages.generate.material.date_steps import months, weekday_after, weekday_before, workdays
+from stages.generate.material.date_stories import STORIES
+from stages.generate.material.films import GENRES, THEMES, TITLES
+from stages.generate.tasks.dates import EARLIEST, LATEST, Kind
 from tests.stages.generate.solvers_stories import GENRE_WORDS, THEME_WORDS, film, named, solve_dates
 from tests.strategies import choices, hostile_text
 

@@ -9,8 +9,8 @@ from collections import Counter
 import pytest
 
 from stages.generate import TASKS, Cell
-from stages.generate.letters import LETTERS, _pools
-from stages.generate.words import ITEMS, NAMES, WORDS
+from stages.generate.material.words import ITEMS, NAMES, WORDS
+from stages.generate.tasks.letters import LETTERS, _pools
 from tests.stages.generate.family import FAMILY
 from tests.stages.generate.solvers import SOLVERS
 from tests.stages.generate.solvers_documents import DOCUMENT_SOLVERS

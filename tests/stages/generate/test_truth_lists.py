@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from stages.generate import TASKS, Cell, Trial
-from stages.generate.sequence import PERIODS, shown_terms
-from stages.generate.sort import DICTIONARY
-from stages.generate.things import ADJECTIVES, GROUPS, NUMBERS
-from stages.generate.words import WORDS
+from stages.generate.material.things import ADJECTIVES, GROUPS, NUMBERS
+from stages.generate.material.words import WORDS
+from stages.generate.tasks.sequence import PERIODS, shown_terms
+from stages.generate.tasks.sort import DICTIONARY
 from tests.stages.generate.solvers_lists import KINDS, every, number_of
 
 

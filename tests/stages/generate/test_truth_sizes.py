@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from stages.generate import Cell, Trial
-from stages.generate.things import ADJECTIVES
+from stages.generate.material.things import ADJECTIVES
 from tests.stages.generate.family import FAMILY
 from tests.stages.generate.solvers_documents import corners_of, read_table
 from tests.stages.generate.solvers_lists import number_of

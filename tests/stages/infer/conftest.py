@@ -12,8 +12,8 @@ import pytest
 
 from deploy.servers.simulator import Simulator
 from deploy.simulator.profile import Profile
-from stages.infer.client import Engine
 from stages.infer.endpoint import Endpoint
+from stages.infer.engine import Engine
 from stages.infer.jobs import Job, Result
 from stages.infer.request import build_request
 

@@ -14,8 +14,8 @@ from stages.infer.jobs import Job
 from stages.infer.reply import Verdict, classify
 from stages.infer.request import build_request
 from stages.process.reading import read_reply
-from stages.record import Record
-from stages.replyforms import FORMS
+from stages.reply.forms import FORMS
+from stages.reply.record import Record
 from tests.stages.infer.echo import Echo, http
 
 USER = {"role": "user", "content": "1 + 1 = ?"}

@@ -14,13 +14,13 @@ import pytest
 from deploy.simulator.faults import KINDS, STREAM_KINDS
 from deploy.simulator.truth import HEADER, Truth, encode
 from stages.infer import reply, retry, wire
-from stages.infer.client import Engine
 from stages.infer.endpoint import Endpoint
+from stages.infer.engine import Engine
 from stages.infer.jobs import Job
-from stages.outcome import Status
-from stages.process.outcome import judge_trial
+from stages.process.grading import judge_trial
 from stages.process.reading import read_reply
-from stages.record import Record
+from stages.reply.record import Record
+from stages.reply.status import Status
 from tests.stages.infer.conftest import kinds
 from tests.stages.infer.echo import GOOD, Echo, http
 

@@ -5,8 +5,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from stages.infer.client import Engine
 from stages.infer.endpoint import Endpoint
+from stages.infer.engine import Engine
 from stages.infer.jobs import Slowdown
 from tests.stages.infer.conftest import kinds
 

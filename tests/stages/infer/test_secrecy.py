@@ -10,8 +10,8 @@ import traceback
 import pytest
 
 from deploy.servers.simulator import Simulator
-from stages.infer.client import Engine
 from stages.infer.endpoint import Endpoint, InferenceError
+from stages.infer.engine import Engine
 from tests.stages.infer.echo import GOOD, Echo, http
 
 KEY = "sk-3f9a1c77d2e84b6590aa"

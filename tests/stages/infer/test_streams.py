@@ -15,7 +15,7 @@ from stages.infer.reply import Verdict, classify
 from stages.infer.sse import TooLargeError
 from stages.infer.streams import ASSEMBLIES, BadEventError, CutError, Stream, error_status
 from stages.process.reading import read_reply
-from stages.record import Record
+from stages.reply.record import Record
 
 FORMS = {form.name: form for form in PATHS.values()}
 DONE = b"data: [DONE]\n\n"

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stages.process.reading import _CLOSE, _TAG, TEXT_LIMIT, Reading, _find, read_reply, split_reasoning
-from stages.record import Record
+from stages.reply.record import Record
 
 # answer and reasoning by content
 SPLITS = {

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.outcome import COMPLETED, COUNTERS, Status
+from stages.reply.status import COMPLETED, COUNTERS, Status
 from stages.score.counters import add_counters, count_trials
 
 NAMES = ("status", "tokens", "prompt_tokens", "compressed_bytes", "latency", "guess_chance")

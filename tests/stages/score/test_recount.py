@@ -6,7 +6,7 @@ import xarray as xr
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stages.outcome import COUNTERS, Status
+from stages.reply.status import COUNTERS, Status
 from stages.score.counters import count_trials
 from stages.score.recount import recount
 from tests.stages.score.trials import draw_trials

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.outcome import COUNTERS, Status
+from stages.reply.status import COUNTERS, Status
 from stages.score import counters as counting
 from stages.score.counters import count_trials
 from tests.stages.score.trials import draw_trials, plain_count

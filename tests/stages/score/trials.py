@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from stages.outcome import COMPLETED, COUNTERS, Status
+from stages.reply.status import COMPLETED, COUNTERS, Status
 
 DTYPES = {
     "status": np.uint8,

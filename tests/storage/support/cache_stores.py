@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from storage.cache import open_cache
+from storage.cache.cache import open_cache
 from tests.storage.support import packed
 
 SECRET = "sk-verysecret-0123456789"

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from storage.caches.owners import Owner, heading, this_owner
-from storage.caches.packs import HEADER_BYTES, PACK_MAGIC, Handle, first_record, make_record, salt_of, walk
+from storage.cache.owners import Owner, heading, this_owner
+from storage.cache.packs import HEADER_BYTES, PACK_MAGIC, Handle, first_record, make_record, salt_of, walk
 from storage.processes import machine_id, this_process
 
 KEY, OTHER = "ab" * 32, "cd" * 32

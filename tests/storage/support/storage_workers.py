@@ -9,13 +9,13 @@ from pathlib import Path
 
 import numpy as np
 
-from storage.cache import DirectoryCache
-from storage.caches import writer
-from storage.cube import Coordinate, Cube, Region
+from storage.cache import writer
+from storage.cache.cache import DirectoryCache
+from storage.cube.cube import Coordinate, Cube, Region
+from storage.cube.lease import Lease
+from storage.cube.ledger import Ledger, Receipt
+from storage.cube.schema import COUNTER_LABELS, VARIABLES
 from storage.errors import LeaseHeldError, LeaseLostError, StorageError
-from storage.lease import Lease
-from storage.ledger import Ledger, Receipt
-from storage.schema import COUNTER_LABELS, VARIABLES
 
 SIZES = {"model": 3, "task": 2, "params": 4, "trial": 8, "repeat": 2}
 CHUNKS = {"trial": 32, "repeat": 2}

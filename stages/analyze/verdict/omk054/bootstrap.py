@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from stages.analyze.intervals import Floats
+from stages.analyze.formulas.intervals import Floats
 from stages.analyze.verdict.omk054.mulberry import SEED, drawn_places
 from stages.analyze.verdict.omk054.rounding import round4, to_fixed
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stages.analyze.intervals import Floats
+from stages.analyze.formulas.intervals import Floats
 from stages.analyze.verdict.composite import LAYERS
 from stages.analyze.verdict.gates import THRESHOLD
 from stages.analyze.verdict.holdout import Split, split_holdout

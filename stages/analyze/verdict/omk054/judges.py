@@ -9,7 +9,7 @@ from itertools import combinations
 
 import numpy as np
 
-from stages.analyze.intervals import Floats
+from stages.analyze.formulas.intervals import Floats
 from stages.analyze.verdict.agreement import GoldAgreement, krippendorff_alpha, pearson, weighted_kappa
 from stages.analyze.verdict.omk054.bootstrap import DRAWS, in_order, metric_interval
 from stages.analyze.verdict.omk054.mulberry import SEED

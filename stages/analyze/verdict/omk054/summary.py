@@ -9,7 +9,7 @@ from itertools import combinations
 
 import numpy as np
 
-from stages.analyze.intervals import Floats
+from stages.analyze.formulas.intervals import Floats
 from stages.analyze.verdict.composite import LAYERS
 from stages.analyze.verdict.holdout import Split
 from stages.analyze.verdict.inputs import JUDGE, Scores

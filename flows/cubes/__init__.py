@@ -1,0 +1,1 @@
+"""Read and analyse cubes; nothing here asks an endpoint."""

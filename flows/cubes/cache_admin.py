@@ -1,0 +1,333 @@
+"""The address of a cache in; what it holds, whether it is sound, and a smaller, copied or filled cache out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from flows.cubes.outputs import check_output
+from flows.cubes.reader import Reader
+from flows.errors import SweepError
+from flows.plan.criteria import CriteriaBook
+from flows.plan.judges import judge_keys
+from flows.run.worker import trial_request
+from storage.cache.archive import opened, read_archive, replaced, write_archive
+from storage.cache.cache import Cache, EntryInfo, ManagedCache, open_cache
+from storage.cache.entry import Contexts, decode
+from storage.cube.cube import Cube
+from storage.errors import guarded
+
+Ticker = Callable[[str, int], None]
+"""Hears what is done and how much of it, now and then."""
+
+_BATCH_BYTES = 16 * 2**20
+_BATCH_ENTRIES = 512
+_REMOVED_AT_ONCE = 100_000
+"""A directory writes all packs anew each time."""
+_SHOWN = 20
+
+
+def silent(what: str, count: int) -> None:
+    """Hear nothing."""
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What reading every entry found."""
+
+    entries: int
+    """Entries that were read."""
+    bytes: int
+    damaged: int
+    """Entries that do not pass their check."""
+    repaired: int
+    """Damaged ones that were moved away; the next sweep asks for them again."""
+    keys: Sequence[str]
+    """The first damaged ones."""
+
+
+@dataclass(frozen=True)
+class Collection:
+    """What no cube references."""
+
+    entries: int
+    """All entries."""
+    unreferenced: int
+    bytes: int
+    """Size of the unreferenced ones."""
+    temporaries: int
+    """Files that killed writers left in the cache and in the cubes."""
+    referenced: int
+    """Different requests of the cubes that were to be kept."""
+    missing: int
+    """Those of them that the cache does not answer."""
+    in_use: int
+    """Unreferenced entries that stay, since other processes write the packs that they are in."""
+    deleted: bool
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """What went into a file, or came out of one."""
+
+    entries: int
+    new: int
+    """Entries that the cache did not have before; of an export, 0."""
+    skipped: int
+    """Damaged entries that were left out of an export."""
+    missing: int
+    """Requests of the chosen cube that the cache does not answer."""
+
+
+def stats(url: str) -> dict[str, Any]:
+    """What a cache holds, as JSON values.
+
+    Raises
+    ------
+    StorageError
+        There is none, or it cannot be read.
+    """
+    with closing(open_cache(url, writable=False)) as cache:
+        return {"cache": url, **asdict(cache.stats())}
+
+
+def verify(url: str, *, repair: bool = False, tick: Ticker = silent) -> Verification:
+    """Read every entry and check it.
+
+    Parameters
+    ----------
+    repair
+        Whether damaged entries are moved to quarantine.
+
+    Raises
+    ------
+    StorageError
+        There is no cache, or it cannot be read or written.
+    """
+    entries = size = repaired = 0
+    bad: list[str] = []
+    count = 0
+    contexts = Contexts()
+    with closing(open_cache(url, writable=repair)) as cache:
+        for batch in _batches(cache.entries()):
+            for info, content in zip(batch, _contents(cache, batch), strict=True):
+                if content is None:  # deleted meanwhile
+                    continue
+                entries, size = entries + 1, size + len(content)
+                if decode(info.key, content, contexts.decompressor) is None:
+                    count += 1
+                    repaired += repair and cache.quarantine(info.key)
+                    bad += [info.key] if len(bad) < _SHOWN else []
+            tick("entries read", entries)
+    return Verification(entries, size, count, repaired, tuple(bad))
+
+
+def collect(url: str, cubes: Sequence[str], *, delete: bool = False, tick: Ticker = silent) -> Collection:
+    """Find, or delete, the entries that none of the cubes references, and what killed writers left.
+
+    Entries that were stored after the call began are never touched, where the store knows when that was.
+
+    Raises
+    ------
+    SweepError
+        No cube is given, or the requests of one cannot be made again.
+    StorageError
+        A cube or the cache is not there, or cannot be read or written.
+    """
+    if not cubes:
+        raise SweepError(
+            "no cube is to be kept, so that all entries would go", "Give --keep CUBE for each cube to keep"
+        )
+    began = time.time()
+    entries = unreferenced = size = in_use = 0
+    gone: list[str] = []
+    with closing(open_cache(url, writable=delete)) as cache:
+        kept = References.of(cubes, tick, cache)
+        for batch in _batches(cache.entries()):
+            wanted = kept.mark([info.key for info in batch])
+            for info, keep in zip(batch, wanted, strict=True):
+                if not keep and (info.modified is None or info.modified < began):
+                    unreferenced, size = unreferenced + 1, size + info.size
+                    gone += [info.key] if delete else []
+            if len(gone) >= _REMOVED_AT_ONCE:
+                in_use += cache.remove(gone)
+                gone.clear()
+            entries += len(batch)
+            tick("entries looked at", entries)
+        in_use += cache.remove(gone) if gone else 0
+        temporaries = cache.sweep(delete=delete) + sum(_sweep_cube(cube, delete=delete) for cube in cubes)
+    return Collection(entries, unreferenced, size, temporaries, kept.total, kept.unseen, in_use, delete)
+
+
+def export(url: str, path: Path, *, cube: str | None = None, tick: Ticker = silent) -> Transfer:
+    """Write all entries of a cache, or those that a cube references, into one file.
+
+    Raises
+    ------
+    SweepError
+        The cube's requests cannot be made again, or `path` is no place for a file.
+    StorageError
+        The cube or the cache is not there, or something cannot be read or written.
+    """
+    target = check_output(path)
+    chosen: References | None = None
+    skipped = 0
+
+    def whole(cache: ManagedCache) -> Iterator[tuple[str, bytes]]:
+        nonlocal skipped
+        contexts, done = Contexts(), 0
+        for batch in _batches(_chosen(cache.entries(), chosen)):
+            for info, content in zip(batch, _contents(cache, batch), strict=True):
+                if content is not None and decode(info.key, content, contexts.decompressor) is not None:
+                    yield info.key, content
+                else:
+                    skipped += content is not None
+            done += len(batch)
+            tick("entries written", done)
+
+    with closing(open_cache(url, writable=False)) as cache, guarded(path, "write the archive"):
+        if cube is not None:
+            chosen = References.of([cube], tick, cache)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with replaced(target) as file:
+            entries = write_archive(file, whole(cache))
+    return Transfer(entries, 0, skipped, chosen.unseen if chosen is not None else 0)
+
+
+def load(url: str, path: Path, *, tick: Ticker = silent) -> Transfer:
+    """Put the entries of a file into a cache; those that are there stay.
+
+    Raises
+    ------
+    StorageError
+        The file is no archive of a cache, or something cannot be read or written; entries before stay.
+    """
+    entries = new = size = 0
+    waiting: list[tuple[str, bytes]] = []
+    with opened(path) as file, closing(open_cache(url)) as cache:
+        for key, value in read_archive(file, path):
+            waiting.append((key, value))
+            size += len(value)
+            if size > _BATCH_BYTES or len(waiting) >= _BATCH_ENTRIES:
+                new += sum(cache.put_many(waiting))
+                entries, size = entries + len(waiting), 0
+                waiting.clear()
+                tick("entries stored", entries)
+        new += sum(cache.put_many(waiting))
+    return Transfer(entries + len(waiting), new, 0, 0)
+
+
+def _sweep_cube(url: str, *, delete: bool) -> int:
+    """Count or delete what killed writers left in a cube; one without any may be read-only."""
+    found = Cube.open(url).sweep(delete=False)
+    return Cube.open(url, writable=True).sweep() if found and delete else found
+
+
+class References:
+    """The requests of some cubes: whether a key is one of them.
+
+    Keeps 8 bytes of each key, so that ten million take 80 MB. That two keys agree in them happens once in 10¹² or
+    more; then an entry too many is kept.
+    """
+
+    def __init__(self, heads: Iterable[int]) -> None:
+        self._heads: npt.NDArray[np.uint64] = np.unique(np.fromiter(heads, dtype=np.uint64))
+        self._seen = np.zeros(len(self._heads), dtype=bool)
+
+    @classmethod
+    def of(cls, cubes: Sequence[str], tick: Ticker = silent, cache: Cache | None = None) -> References:
+        """Make the requests of cubes again; see `request_keys`."""
+        readers = [Reader(cube) for cube in cubes]  # all are there, before the long part begins
+        return cls(_heads(readers, tick, cache))
+
+    @property
+    def total(self) -> int:
+        """Different requests."""
+        return len(self._heads)
+
+    @property
+    def unseen(self) -> int:
+        """Requests that no key stood for so far."""
+        return int((~self._seen).sum())
+
+    def mark(self, keys: Sequence[str]) -> npt.NDArray[np.bool_]:
+        """Tell for each key whether it is a request's, and note that it was seen."""
+        if not self.total:
+            return np.zeros(len(keys), dtype=bool)
+        heads = np.array([_head(key) for key in keys], dtype=np.uint64)
+        places = np.minimum(np.searchsorted(self._heads, heads), self.total - 1)
+        member: npt.NDArray[np.bool_] = self._heads[places] == heads
+        self._seen[places[member]] = True
+        return member
+
+
+def request_keys(reader: Reader, cache: Cache | None = None) -> Iterator[str]:
+    """The key of every request that a cube's plan holds, made again from its description.
+
+    What judges were asked depends on the answers, which are looked up in `cache`, by default the sweep's own; about
+    an answer that is not there, there are no keys.
+    """
+    plan = reader.plan
+    book = CriteriaBook(plan.tasks)
+    answers = (cache or reader.cache()) if plan.judges else None
+    trials, repeats = reader.cube.read_planned("trial"), reader.cube.read_planned("repeat")
+    for task, entry in enumerate(plan.tasks):
+        for slot, planned in enumerate(entry.cells):
+            for trial in range(int(trials[:, task, slot].max())):
+                truth = planned.cell.trial(trial)
+                rubric = "" if answers is None else book.of(task, truth).rubric
+                for model, evaluation in enumerate(plan.evaluations):
+                    if trial < trials[model, task, slot]:
+                        for repeat in range(int(repeats[model, task, slot])):
+                            key = trial_request(evaluation, planned.cell, truth, repeat).digest
+                            yield key
+                            if answers is not None and rubric:
+                                yield from judge_keys(plan.judges, rubric, truth.prompt, answers.get(key))
+
+
+def _heads(readers: Sequence[Reader], tick: Ticker, cache: Cache | None) -> Iterator[int]:
+    done = 0
+    for reader in readers:
+        for key in request_keys(reader, cache):
+            yield _head(key)
+            done += 1
+            if done % _BATCH_ENTRIES == 0:
+                tick("requests made again", done)
+
+
+def _head(key: str) -> int:
+    return int(key[:16], 16)
+
+
+def _chosen(entries: Iterator[EntryInfo], chosen: References | None) -> Iterator[EntryInfo]:
+    if chosen is None:
+        yield from entries
+        return
+    for batch in _batches(entries):
+        marks = chosen.mark([info.key for info in batch])
+        yield from (info for info, wanted in zip(batch, marks, strict=True) if wanted)
+
+
+def _contents(cache: ManagedCache, batch: Sequence[EntryInfo]) -> list[bytes | None]:
+    return cache.contents([info.key for info in batch])
+
+
+def _batches(entries: Iterable[EntryInfo]) -> Iterator[list[EntryInfo]]:
+    """Some entries at a time, so many that they fit into memory."""
+    batch: list[EntryInfo] = []
+    size = 0
+    for info in entries:
+        if batch and (len(batch) >= _BATCH_ENTRIES or size + info.size > _BATCH_BYTES):
+            yield batch
+            batch, size = [], 0
+        batch.append(info)
+        size += info.size
+    if batch:
+        yield batch

@@ -1,0 +1,186 @@
+"""Conditions as a user writes them, and a cube's coordinates, in; conditions that analyses take out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import xarray as xr
+
+from flows.config.findings import close_name
+from flows.errors import SweepError
+from stages.analyze.labelled import counters as labelled
+from stages.analyze.labelled.selection import Condition, Key, shown
+
+Where = Mapping[str, Condition] | Sequence[str]
+"""Name -> value, list of values, (low, high) or a test; or texts ``NAME=VALUE``."""
+
+Table = Mapping[str, Key]
+
+_SHOWN = 12
+
+_HINT = "Write it like task=sort,letters or param_length=4..16"
+
+
+def checked_names(names: Sequence[str], table: Table, option: str) -> list[str]:
+    """Names of coordinates, facets by their plain names too.
+
+    Raises
+    ------
+    SweepError
+        If one is unknown, or nothing or something twice is named.
+    """
+    found = [alias(name.strip(), table, option) for name in names if name.strip()]
+    if not found:
+        raise SweepError(f"{option}: nothing is named", "Give names such as model,task")
+    if len(set(found)) < len(found):
+        raise SweepError(f"{option}: '{','.join(names)}' names something twice", "Name each once")
+    return found
+
+
+def alias(name: str, table: Table, option: str) -> str:
+    """The coordinate that a name stands for.
+
+    Raises
+    ------
+    SweepError
+        If there is none.
+
+    Examples
+    --------
+    >>> alias("family", {"facet_family": Key(("model",), ["a"])}, "--by")
+    'facet_family'
+    """
+    if name == "tier" or name in table:
+        return name
+    for prefix in ("facet_", "param_"):
+        if prefix + name in table:
+            return prefix + name
+    known = sorted([*table, "tier"])
+    short = [other.removeprefix("facet_").removeprefix("param_") for other in known]
+    near = close_name(name, list(dict.fromkeys([*known, *short])))
+    raise SweepError(
+        f"{option}: the cube has no coordinate '{name}'",
+        f"Did you mean '{near}'?" if near else f"There are: {', '.join(known)}",
+    )
+
+
+def checked_where(where: Where, table: Table, ds: xr.Dataset) -> dict[str, Condition]:
+    """Conditions by the cube's own names.
+
+    Raises
+    ------
+    SweepError
+        If a name, or a value that is a label, is unknown, or a text is no condition.
+    """
+    pairs = where.items() if isinstance(where, Mapping) else (_split(text) for text in where)
+    found: dict[str, Condition] = {}
+    for name, condition in pairs:
+        key = _model(alias(name, table, "--where"), condition, table)
+        if key in found:
+            raise SweepError(
+                f"--where: '{name}' is given twice", f"Give all of its values at once: {name}=one,two"
+            )
+        values = labelled.names(ds, "tier") if key == "tier" else table[key].values
+        read = condition if isinstance(where, Mapping) else _read(name, str(condition), values)
+        _check_labels(name, read, values)
+        _check_range(name, read, values)
+        found[key] = read
+    return found
+
+
+def _split(text: str) -> tuple[str, str]:
+    name, sign, value = text.partition("=")
+    if not sign or not name.strip() or not value.strip():
+        raise SweepError(f"--where: '{text}' is no NAME=VALUE", _HINT)
+    return name.strip(), value.strip()
+
+
+def _model(key: str, condition: object, table: Table) -> str:
+    """A model is meant by its name, unless a number is given."""
+    if key != "model" or "model_name" not in table:
+        return key
+    numbers = condition.split(",") if isinstance(condition, str) else []
+    names = {str(name) for name in table["model_name"].values}
+    return (
+        "model"
+        if numbers and all(n.strip().isdecimal() and n not in names for n in numbers)
+        else "model_name"
+    )
+
+
+def _read(name: str, text: str, values: Sequence[Any]) -> Condition:
+    """A value, list or range as text, with the type that the coordinate has."""
+    there = [value for value in values if value is not None]
+    texts = [value for value in there if isinstance(value, str)]
+    if text in texts:
+        return text
+    if ".." in text and not texts:
+        low, _, high = text.partition("..")
+        limits = (_number(name, low), _number(name, high))
+        if limits == (None, None):
+            raise SweepError(f"--where: '{name}={text}' has neither a lowest nor a highest value", _HINT)
+        return limits
+    parts = [part.strip() for part in text.split(",")]
+    read = parts if texts else [_typed(name, part, there) for part in parts]
+    return read[0] if len(read) == 1 else read
+
+
+def _typed(name: str, text: str, there: Sequence[Any]) -> object:
+    if all(isinstance(value, bool) for value in there) and text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    return _number(name, text)
+
+
+def _number(name: str, text: str) -> float | None:
+    if not text.strip():
+        return None
+    try:
+        return float(text)
+    except ValueError as error:
+        raise SweepError(f"--where: {name} is a number, but '{text}' is none", _HINT) from error
+
+
+def _check_labels(name: str, condition: Condition, values: Sequence[Any]) -> None:
+    """Refuse a text that is none of a coordinate's labels."""
+    texts = list(dict.fromkeys(value for value in values if isinstance(value, str)))
+    items = [condition] if isinstance(condition, str) else condition if isinstance(condition, list) else []
+    for item in items:
+        if item in values:
+            continue
+        near = close_name(str(item), texts)
+        raise SweepError(
+            f"--where: {name} is never '{item}'",
+            f"Did you mean '{near}'?" if near else f"It is: {shown(values)}",
+        )
+
+
+def _check_range(name: str, condition: Condition, values: Sequence[Any]) -> None:
+    """Refuse a range, or a number, that holds none of a coordinate's numbers."""
+    numbers = [value for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
+    if isinstance(condition, str) or callable(condition) or not numbers or len(numbers) < _count(values):
+        return
+    if isinstance(condition, tuple):
+        low, high = (
+            edge if edge is not None else sign * math.inf
+            for edge, sign in zip(condition, (-1, 1), strict=True)
+        )
+        fits = any(low <= value <= high for value in numbers)
+    else:
+        fits = any(value in numbers for value in (condition if isinstance(condition, list) else [condition]))
+    if not fits:
+        levels = ", ".join(f"{value:g}" for value in sorted(set(numbers))[:_SHOWN])
+        more = ", ..." if len(set(numbers)) > _SHOWN else ""
+        raise SweepError(f"--where: {name} is never '{_words(condition)}'", f"It is: {levels}{more}")
+
+
+def _count(values: Sequence[Any]) -> int:
+    return sum(value is not None for value in values)
+
+
+def _words(condition: Condition) -> str:
+    """A condition on numbers as it is written."""
+    parts = condition if isinstance(condition, list | tuple) else [condition]
+    texts = ["" if part is None else f"{part:g}" if isinstance(part, float) else str(part) for part in parts]
+    return ("..".join if isinstance(condition, tuple) else " or ".join)(texts)

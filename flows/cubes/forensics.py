@@ -1,0 +1,221 @@
+"""A cube and which part of it is meant in; what traces, token counts and prices tell, as sheets and drawings, out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import xarray as xr
+
+from flows.cubes.pictures import check_picture, write_picture
+from flows.cubes.selection import OpenPart, Part, checked_option, open_part, refused
+from flows.cubes.statistics import board_of
+from flows.errors import SweepError
+from stages.analyze.formulas.forensics.hazard import CAUSES
+from stages.analyze.labelled import counters as labelled
+from stages.analyze.labelled.forensics import (
+    compression_table,
+    cost_table,
+    hazard_table,
+    pareto_rows,
+)
+from stages.analyze.labelled.leaderboard import Leaderboard
+from stages.analyze.render import forensic_charts as figures
+from stages.analyze.render import table_specs as listings
+from stages.analyze.render.leaderboard_table import label_rows
+from stages.analyze.render.table import Sheet
+from stages.analyze.render.table_specs import Record
+from stages.score.recount import recount
+
+Found = tuple[OpenPart, Sheet, list[Record]]
+
+_CLIPPED = ("limit", "score", "score_lower", "score_upper")
+
+_LIMITS = 5
+"""Limits tried if none are given."""
+
+
+def compression(
+    cube: str | Path, part: Part | None = None, *, by_task: bool = False, plot: Path | None = None
+) -> Found:
+    """How well reasoning traces compress, by evaluation and outcome.
+
+    Raises
+    ------
+    StorageError, SweepError
+        As `flows.cubes.selection.open_part`; also if no trial has a reasoning trace, or the picture cannot be made.
+    """
+    check_picture(plot)
+    opened = open_part(cube, part)
+    labels = labelled.evaluation_labels(opened.dataset)
+    with refused():
+        table = compression_table(opened.dataset, by_task=by_task)
+        whole = table if not by_task or plot is None else compression_table(opened.dataset)
+    rows = listings.compression_records(table, labels)
+    if not rows:
+        raise SweepError(
+            "no trial has a reasoning trace, so that there is nothing to compress",
+            "Measure a model that reasons, or select one with --where",
+        )
+    if plot is not None:
+        write_picture(plot, figures.compression_figure(listings.compression_records(whole, labels)))
+    return opened, listings.compression_sheet(rows, _groups(by_task=by_task), _notes(opened)), rows
+
+
+def hazard(
+    cube: str | Path,
+    part: Part | None = None,
+    *,
+    width: int = 256,
+    cause: str = "right",
+    by_task: bool = False,
+    plot: Path | None = None,
+) -> Found:
+    """When trials end, by tokens.
+
+    Raises
+    ------
+    StorageError, SweepError
+        As `flows.cubes.selection.open_part`; also if no trial is finished, or the picture cannot be made.
+    """
+    check_picture(plot)
+    checked_option("--cause", cause, CAUSES)
+    opened = open_part(cube, part)
+    labels = labelled.evaluation_labels(opened.dataset)
+    with refused():
+        table = hazard_table(opened.dataset, by_task=by_task, width=width)
+        whole = table if not by_task or plot is None else hazard_table(opened.dataset, width=width)
+    rows = listings.hazard_records(table, labels)
+    if not rows:
+        raise SweepError("no trial is finished, so that there are no tokens to count", "Run the sweep first")
+    if plot is not None:
+        write_picture(plot, figures.hazard_figure(whole, labels, cause=cause))
+    return opened, listings.hazard_sheet(rows, _groups(by_task=by_task), _notes(opened)), rows
+
+
+def clip(
+    cube: str | Path,
+    part: Part | None = None,
+    *,
+    limits: Sequence[str] = (),
+    version: str = "v1",
+    plot: Path | None = None,
+) -> Found:
+    """Leaderboards as they were with smaller limits of completion tokens, one after the other.
+
+    Raises
+    ------
+    StorageError, SweepError
+        As `flows.cubes.selection.open_part`; also if a limit is no whole number from 1, or the picture cannot be made.
+    """
+    check_picture(plot)
+    wanted = [_limit(text) for text in limits]
+    opened = open_part(cube, part)
+    boards: dict[int | None, Leaderboard] = {}
+    for limit in [*sorted(wanted or _default_limits(opened.dataset)), None]:
+        dataset = opened.dataset
+        with refused():
+            dataset = dataset if limit is None else recount(dataset, clip_tokens=limit)
+        boards[limit] = board_of(
+            replace(opened, dataset=dataset),
+            version=version,  # type: ignore[arg-type]  # refused there if it is none
+            mode="C_P",
+        )
+    names = labelled.evaluation_labels(opened.dataset)
+    rows = sorted(
+        (row for limit, board in boards.items() for row in _clipped(limit, board)),
+        key=lambda row: names.index(row["model"]),
+    )
+    if plot is not None:
+        write_picture(plot, _clip_figure(rows, names))
+    return opened, listings.clip_sheet(rows, _notes(opened)), rows
+
+
+def cost(
+    cube: str | Path,
+    part: Part | None = None,
+    *,
+    against: str = "tokens",
+    by_task: bool = False,
+    plot: Path | None = None,
+) -> Found:
+    """Costs by evaluation, with the fronts of score against tokens and cost.
+
+    Raises
+    ------
+    StorageError, SweepError
+        As `flows.cubes.selection.open_part`; also if the picture cannot be made.
+    """
+    check_picture(plot)
+    checked_option("--against", against, ("tokens", "cost"))
+    opened = open_part(cube, part)
+    labels = labelled.evaluation_labels(opened.dataset)
+    board = board_of(opened)
+    front = pareto_rows(board)
+    with refused():
+        table = cost_table(opened.dataset, by_task=by_task)
+    rows = listings.cost_records(table, labels, dict(zip(label_rows(board), front, strict=True)))
+    notes = _notes(opened)
+    if all(math.isnan(row["total"]) for row in rows):
+        notes = (
+            *notes,
+            "No price is known: give `prices` in the config and run it again; nothing is asked twice.",
+        )
+    if plot is not None:
+        named = [replace(row, model_name=label) for row, label in zip(front, label_rows(board), strict=True)]
+        write_picture(plot, figures.pareto_figure(named, against=against))
+    return opened, listings.cost_sheet(rows, _groups(by_task=by_task), notes), rows
+
+
+def _clipped(limit: int | None, board: Leaderboard) -> list[Record]:
+    return [
+        {
+            "model": label,
+            "limit": limit,
+            "score": row.score.value,
+            "score_lower": row.score.lower,
+            "score_upper": row.score.upper,
+            "rank": row.rank,
+            "accuracy": row.accuracy.value,
+            "truncated": row.truncated,
+            "tokens": row.tokens_per_trial,
+            "cost_per_1000": row.cost_per_1000,
+        }
+        for row, label in zip(board.rows, label_rows(board), strict=True)
+    ]
+
+
+def _clip_figure(rows: Sequence[Record], names: Sequence[str]) -> str:
+    series = []
+    for name in names:
+        mine = [row for row in rows if row["model"] == name and row["limit"] is not None]
+        x, y, lower, upper = ([float(row[key]) for row in mine] for key in _CLIPPED)
+        series.append(figures.Series(name, x, y, lower, upper))
+    return figures.draw(series, x_label="limit of completion tokens", y_label="score")
+
+
+def _default_limits(dataset: xr.Dataset) -> list[int]:
+    """The largest powers of two below the longest answer."""
+    with refused():
+        if "tokens" not in dataset:
+            raise ValueError("the dataset has no array `tokens`; open it with `Cube.dataset()`")
+    longest = int(np.asarray(dataset["tokens"].max().values))
+    top = max(longest - 1, 1).bit_length()
+    return [2**power for power in range(max(top - _LIMITS, 0), top) if 2**power < longest]
+
+
+def _limit(text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and int(text) > 0):
+        raise SweepError(f"--limits: '{text}' is no number of tokens", "Write it like 256,1024")
+    return int(text)
+
+
+def _groups(*, by_task: bool) -> list[str]:
+    return ["model", "task"] if by_task else ["model"]
+
+
+def _notes(opened: OpenPart) -> tuple[str, ...]:
+    return (f"Part of the cube ({opened.selection}).",) if opened.selection else ()

@@ -1,0 +1,336 @@
+"""An address of a cube in; what it holds, trial by trial or as a whole, out. Reads only; asks no endpoint."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from flows.errors import SweepError
+from flows.plan.criteria import CriteriaBook
+from flows.plan.judges import Opinion, opinions
+from flows.plan.plan import Plan
+from flows.plan.spec import parse_spec
+from flows.plan.store import LEASE, LEDGER, LIVE, NOTES, SPENT
+from flows.plan.targets import Goal
+from flows.run.spending import read_spent
+from flows.run.subscribers.live_file import read_live
+from flows.run.tasks import judge_reading
+from flows.run.worker import trial_messages, trial_request
+from stages.generate import Cell
+from stages.generate.stream import canonical_json, canonical_params
+from stages.process.reading import read_reply
+from stages.reply.record import Record
+from stages.reply.status import Status
+from storage.cache.cache import Cache, find_cache
+from storage.cube.cube import Cube
+from storage.cube.lease import read_holder
+from storage.cube.ledger import Ledger
+from storage.cube.regions import Region
+
+SCORES = ("fact", "behavior", "judge")
+
+
+@dataclass(frozen=True)
+class TrialView:
+    """One trial as a person wants to see it. `response`, `reasoning` and `parsed` are a model's own text."""
+
+    model: str
+    task: str
+    params: Mapping[str, object]
+    trial: int
+    repeat: int
+    status: str
+    """As recorded in the cube."""
+    messages: Sequence[Mapping[str, str]]
+    """What was sent."""
+    response: str | None
+    """None if the cache does not hold the reply."""
+    reasoning: str
+    parsed: str | None
+    reference: str
+    tokens: int
+    latency: float
+    first_token: float
+    """Seconds until the reply began; NaN where it was not streamed."""
+    digest: str
+    """Digest of the request, which is the cache's key."""
+    layers: Mapping[str, float]
+    """Scores from 1 to 5 of the layers that there are."""
+    opinions: Sequence[Opinion]
+    """Of the judges, as far as the cache holds them."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The view as JSON values; what is not a number is None."""
+        fields = asdict(self)
+        for part in (fields, *fields["opinions"]):
+            part.update({name: None for name, value in part.items() if value != value})  # noqa: PLR0124 - NaN
+        return fields
+
+
+class Reader:
+    """A cube with its plan and, where it can be found, its cache."""
+
+    def __init__(self, cube: str | Path, cache: str | Path | None = None) -> None:
+        self.cube = Cube.open(cube)
+        self.notes = read_notes(self.cube)
+        self.plan = _plan(self.cube, self.notes)
+        noted = self.notes.get("cache")
+        self._cache_url = str(cache) if cache is not None else noted if isinstance(noted, str) else None
+
+    def cache(self) -> Cache | None:
+        """The response cache, if it is where the sweep left it."""
+        return None if self._cache_url is None else find_cache(self._cache_url)
+
+    def evaluation_index(self, name: str) -> int:
+        """The place of an evaluation, by its model's label, its full label or its number.
+
+        Raises
+        ------
+        SweepError
+            If none or several match.
+        """
+        rows = self.plan.evaluations
+        labels = self.plan.labels
+        found = [i for i, row in enumerate(rows) if name in {row.model, row.label, labels[i], str(i)}]
+        if len(found) == 1:
+            return found[0]
+        known = ", ".join(f"{i} = {label}" for i, label in enumerate(labels))
+        what = "no evaluation" if not found else "several evaluations"
+        raise SweepError(f"--model: {what} called '{name}' in this cube", f"Give one of: {known}")
+
+    def point(self, task: str, params: str | None) -> tuple[int, int]:
+        """Indices of a task and of one of its points.
+
+        Parameters
+        ----------
+        params
+            JSON, ``name=value,...`` (the values that tell points apart are enough; one with a comma needs JSON), a
+            slot number, or None if the task has one point only.
+
+        Raises
+        ------
+        SweepError
+            If nothing or more than one point matches.
+        """
+        names = list(self.plan.task_names)
+        if task not in names:
+            raise SweepError(f"--task: '{task}' is not in this cube", f"Give one of: {', '.join(names)}")
+        row = names.index(task)
+        points = [cell.cell.plain_params for cell in self.plan.tasks[row].cells]
+        slots = _matching(points, params)
+        if len(slots) != 1:
+            what = "no point" if not slots else f"{len(slots)} points"
+            listed = "; ".join(f"{i} = {canonical_json(point)}" for i, point in enumerate(points[:12]))
+            raise SweepError(f"--params: {what} of {task} match '{params or ''}'", f"Give one of: {listed}")
+        return row, slots[0]
+
+    def view(self, model: int, task: int, slot: int, trial: int, repeat: int = 0) -> TrialView:
+        """One trial; prompt and reference are made again, the reply comes from the cache.
+
+        Raises
+        ------
+        SweepError
+            If the trial or repeat is outside of the cube.
+        """
+        for name, value, size in (("trial", trial, self.plan.trials), ("repeat", repeat, self.plan.repeats)):
+            if not 0 <= value < size:
+                raise SweepError(
+                    f"--{name}: {value} is outside of the cube", f"Give a number from 0 to {size - 1}"
+                )
+        evaluation, entry = self.plan.evaluations[model], self.plan.tasks[task]
+        cell = entry.cells[slot].cell
+        truth = cell.trial(trial)
+        request = trial_request(evaluation, cell, truth, repeat)
+        stored = self._stored(model, task, slot, trial, repeat)
+        store = self.cache()
+        data = store.get(request.digest) if store is not None else None
+        response, reasoning, parsed, first_token = None, "", None, math.nan
+        said: list[Opinion] = []
+        if data is not None and store is not None:
+            record = Record.decode(data)
+            reading, first_token = read_reply(record), record.first_token
+            response, reasoning = reading.answer, reading.reasoning
+            parsed = judge_reading(reading, cell, truth).parsed
+            rubric = CriteriaBook(self.plan.tasks).of(task, truth).rubric
+            if rubric:
+                said = list(opinions(self.plan.judges, rubric, truth.prompt, reading.answer, store))
+        return TrialView(
+            self.plan.labels[model],
+            entry.label,
+            cell.plain_params,
+            trial,
+            repeat,
+            _status(Status(int(stored["status"])), cell),
+            trial_messages(evaluation, cell, truth),
+            response,
+            reasoning,
+            parsed,
+            truth.answer,
+            int(stored["tokens"]),
+            float(stored["latency"]),
+            first_token,
+            request.digest,
+            {name: float(stored[name]) for name in SCORES if name in stored and not np.isnan(stored[name])},
+            said,
+        )
+
+    def _stored(self, model: int, task: int, slot: int, trial: int, repeat: int) -> dict[str, Any]:
+        chunks = self.cube.chunks
+        region = Region(model, trial // chunks["trial"], repeat // chunks["repeat"])
+        names = [name for name in SCORES if name in self.plan.layers]
+        arrays = self.cube.read_region(region, ("status", "tokens", "latency", *names))
+        place = (task, slot, trial % chunks["trial"], repeat % chunks["repeat"])
+        return {name: values[place] for name, values in arrays.items()}
+
+
+def _status(status: Status, cell: Cell) -> str:
+    """Its name; that an answer is not the reference says nothing where there is none."""
+    if status == Status.INCORRECT and not cell.task.has_reference(cell.params):
+        return "answered"
+    return status.name.lower()
+
+
+def cube_status(url: str | Path) -> dict[str, Any]:
+    """How far a sweep is, from its ledger: JSON values, the same for a running and a finished sweep.
+
+    What is recorded counts; ``live`` is what a run that goes on has graded, and said a moment ago.
+
+    Raises
+    ------
+    StorageError
+        If there is no cube.
+    SweepError
+        If it is not a sweep's, or its description is damaged.
+    """
+    cube = Cube.open(url)
+    notes = read_notes(cube)
+    plan = _plan(cube, notes)
+    receipts = Ledger(cube.side / LEDGER).newest()
+    counts = Goal(cube.read_planned("trial"), cube.read_planned("repeat")).counts
+    regions = sum(1 for region in cube.regions() if region.model == 0)
+    models = []
+    for i, label in enumerate(plan.labels):
+        mine = [receipt for region, receipt in receipts.items() if region.model == i]
+        recorded = sum(receipt.planned - receipt.transport - receipt.missing for receipt in mine)
+        causes: dict[str, float] = {}
+        for receipt in mine:
+            for cause, count in receipt.counts.items():
+                causes[cause] = causes.get(cause, 0) + count
+        transport = sum(receipt.transport for receipt in mine)
+        models.append(
+            {
+                "model": label,
+                "trials": counts[i],
+                "done": recorded,
+                "transport": transport,
+                "missing": counts[i] - recorded - transport,
+                "regions": regions,
+                "regions_complete": sum(1 for receipt in mine if receipt.complete),
+                "causes": {cause: int(count) for cause, count in causes.items()} if transport else {},
+            }
+        )
+    total = sum(counts)
+    done = sum(int(str(model["done"])) for model in models)
+    running, spent = _running(cube), read_spent(cube.side / SPENT)
+    return {
+        "cube": str(url),
+        "sizes": cube.sizes,
+        "trials": total,
+        "done": done,
+        "complete": done == total,
+        "models": models,
+        "running": running,
+        "live": read_live(cube.side / LIVE) if running else None,
+        "spent": None if spent is None else asdict(spent),
+        "notes": {name: value for name, value in notes.items() if name not in ("config", "files")},
+    }
+
+
+def _running(cube: Cube) -> str | None:
+    """Who works on the cube at the moment, in words."""
+    found = read_holder(cube.side / LEASE)
+    if found is None or found[1] < time.time():
+        return None
+    process = found[0].process
+    return f"running as process {process.pid} on {process.host}"
+
+
+def _plan(cube: Cube, notes: Mapping[str, Any]) -> Plan:
+    spec, sizes = cube.attrs.get("spec"), cube.sizes
+    parse_spec(spec, sizes)
+    plan = Plan.from_spec(spec, sizes["trial"], sizes["repeat"])
+    moved = _moved(plan.files, notes.get("files"))
+    return Plan.from_spec(spec, sizes["trial"], sizes["repeat"], moved) if moved else plan
+
+
+def _moved(named: Mapping[str, str], noted: object) -> dict[str, str]:
+    """Data files that the last run found elsewhere than the cube says, by digest."""
+    if not isinstance(noted, dict):
+        return {}
+    found = {digest: path for digest, path in noted.items() if isinstance(path, str)}
+    return {
+        digest: found[digest]
+        for digest, path in named.items()
+        if digest in found and Path(path).absolute() != Path(found[digest])
+    }
+
+
+def read_notes(cube: Cube) -> dict[str, Any]:
+    """What the last run noted beside the cube; empty if nothing can be read."""
+    try:
+        notes = json.loads((cube.side / NOTES).read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return notes if isinstance(notes, dict) else {}
+
+
+def _matching(points: Sequence[Mapping[str, object]], params: str | None) -> list[int]:
+    if params is None or not params.strip():
+        return list(range(len(points)))
+    text = params.strip()
+    if text.isascii() and text.isdecimal():
+        return [i for i in range(len(points)) if str(i) == text]
+    wanted = read_params(text)
+    return [i for i, point in enumerate(points) if _fits(canonical_params(point), wanted)]
+
+
+def _fits(point: Mapping[str, object], wanted: Mapping[str, object]) -> bool:
+    return all(key in point and point[key] == value for key, value in wanted.items())
+
+
+def read_params(text: str) -> dict[str, object]:
+    """Params as they are given on the command line: JSON, or ``name=value,...``.
+
+    Raises
+    ------
+    SweepError
+        If what begins like JSON is none.
+
+    Examples
+    --------
+    >>> read_params("length=4.0,format=yes/no")
+    {'format': 'yes/no', 'length': 4}
+    """
+    if text.startswith("{"):
+        try:
+            return canonical_params(json.loads(text))
+        except (ValueError, RecursionError) as error:
+            raise SweepError(
+                f"--params: '{text}' is no JSON object", "Write it like length=4,max_depth=0"
+            ) from error
+    pairs = (part.partition("=") for part in text.split(","))
+    return canonical_params({key.strip(): _value(value.strip()) for key, _, value in pairs})
+
+
+def _value(text: str) -> object:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text

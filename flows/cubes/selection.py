@@ -1,0 +1,205 @@
+"""A cube's address and which part of it is meant in; the dataset of that part, counted anew if need be, out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import xarray as xr
+
+from flows.config import from_mapping
+from flows.config.findings import close_name
+from flows.config.views import View
+from flows.cubes.filters import Where, checked_where
+from flows.cubes.reader import read_notes
+from flows.errors import SweepError
+from flows.plan.spec import parse_spec
+from stages.analyze.labelled import counters as labelled
+from stages.analyze.labelled.restriction import restrict
+from stages.analyze.labelled.selection import keys
+from stages.reply.status import COMPLETED, Status
+from stages.score.recount import recount
+from storage.cube.cube import Cube
+
+
+@dataclass(frozen=True)
+class Part:
+    """Which part of a cube is meant, and how it is to be counted; all of it as it is by default."""
+
+    where: Where = ()
+    """Conditions on coordinates; or texts such as ``task=sort`` and ``param_length=4..16``."""
+    view: View | str | None = None
+    """A view, or the name of one of the config that the cube was made with."""
+    trials: int | None = None
+    """The first so many trials of each cell."""
+    unique_only: bool = False
+    """Only questions that are new in their cell."""
+    clip_tokens: int | None = None
+    """As if the limit of completion tokens had been this."""
+
+    @property
+    def recounts(self) -> bool:
+        """Whether trials have to be counted again."""
+        return self.trials is not None or self.unique_only or self.clip_tokens is not None
+
+
+@dataclass(frozen=True)
+class OpenPart:
+    """A part of a cube, ready for any analysis."""
+
+    dataset: xr.Dataset
+    selection: str
+    """What it is a part of, in words; empty for the whole cube."""
+    warnings: tuple[str, ...] = ()
+    """What its reader should know, a sentence each."""
+
+
+def open_part(
+    cube: str | Path | xr.Dataset, part: Part | None = None, *, notes: Mapping[str, object] | None = None
+) -> OpenPart:
+    """The part of a cube that is meant, its counters counted again where that is needed.
+
+    Parameters
+    ----------
+    cube
+        A cube's address, or a dataset of `flows.cubes.report.open_cube`.
+    part
+        Default: all of it.
+    notes
+        What was noted beside the cube, for views by name; default: read at its address.
+
+    Raises
+    ------
+    StorageError
+        If there is no cube, or it cannot be read.
+    SweepError
+        If a view, coordinate or value is unknown, or nothing is left.
+    """
+    part = part or Part()
+    dataset, found = _opened(cube)
+    view = _view(part.view, found if notes is None else notes)
+    trials = min((n for n in (part.trials, view.trials if view else None) if n is not None), default=None)
+    chosen = Part(
+        part.where, view, trials, part.unique_only or bool(view and view.unique_only), part.clip_tokens
+    )
+    warnings = _warnings(dataset, chosen)
+    with refused():
+        if chosen.recounts:
+            dataset = recount(
+                dataset, trials=trials, unique_only=chosen.unique_only, clip_tokens=part.clip_tokens
+            )
+        dataset = _trimmed(dataset, chosen)
+    if view is not None and view.criteria:
+        dataset = _restricted(
+            dataset, view.where(), f"--view: nothing in the cube fulfils view '{view.name}'"
+        )
+    if part.where:
+        words = _in_words(Part(part.where))
+        dataset = _restricted(dataset, part.where, f"--where: nothing fulfils all of {words}")
+    return OpenPart(dataset, _in_words(chosen), warnings)
+
+
+@contextmanager
+def refused() -> Iterator[None]:
+    """Tell what a formula refuses as a user's mistake."""
+    try:
+        yield
+    except ValueError as error:
+        raise SweepError(str(error).rstrip(".")) from error
+
+
+def checked_option(option: str, value: str, known: Sequence[str]) -> None:
+    """Refuse a value that is none of the known ones.
+
+    Raises
+    ------
+    SweepError
+        With the one that was meant, or all of them.
+    """
+    if value in known:
+        return
+    near = close_name(value, list(known))
+    raise SweepError(
+        f"{option}: there is no '{value}'",
+        f"Did you mean '{near}'?" if near else f"Give one of: {', '.join(known)}",
+    )
+
+
+def _opened(cube: str | Path | xr.Dataset) -> tuple[xr.Dataset, Mapping[str, object]]:
+    if isinstance(cube, xr.Dataset):
+        return cube, {}
+    opened = Cube.open(cube)
+    parse_spec(opened.attrs.get("spec"), opened.sizes)
+    return labelled_dataset(opened), read_notes(opened)
+
+
+def labelled_dataset(cube: Cube) -> xr.Dataset:
+    """The dataset of a cube with its labels in memory, since everything asks for them; the rest is lazy."""
+    dataset = cube.dataset()
+    return dataset.assign_coords(dataset.coords.to_dataset().load().coords)
+
+
+def _view(view: View | str | None, notes: Mapping[str, object]) -> View | None:
+    if not isinstance(view, str):
+        return view
+    config = notes.get("config")
+    if not isinstance(config, Mapping):
+        raise SweepError(
+            f"--view: the cube does not tell its config, so that there is no view '{view}'",
+            "Write its conditions with --where",
+        )
+    return from_mapping(config).view(view)
+
+
+def _restricted(dataset: xr.Dataset, where: Where, nothing: str) -> xr.Dataset:
+    conditions = checked_where(where, keys(dataset), dataset)
+    try:
+        return restrict(dataset, conditions)
+    except ValueError as error:
+        raise SweepError(nothing, "Drop or widen a condition") from error
+
+
+def _trimmed(dataset: xr.Dataset, part: Part) -> xr.Dataset:
+    """Trial arrays as they are counted, so that analyses of trials see the same."""
+    if "status" not in dataset or not part.recounts:
+        return dataset
+    kept = dataset.isel(trial=slice(part.trials))
+    status = kept["status"]
+    if part.unique_only:
+        status = status.where(kept["duplicate"] != 1, np.uint8(Status.MISSING))
+    if part.clip_tokens is not None:
+        over = status.isin([int(code) for code in COMPLETED]) & (kept["tokens"] > part.clip_tokens)
+        status = status.where(~over, np.uint8(Status.TRUNCATED))
+        kept["tokens"] = kept["tokens"].clip(max=part.clip_tokens)
+    kept["status"] = status
+    return kept
+
+
+def _warnings(dataset: xr.Dataset, part: Part) -> tuple[str, ...]:
+    if not part.unique_only or "duplicate" not in dataset:
+        return ()
+    unknown = labelled.unmarked_tasks(dataset)
+    if not unknown.any():
+        return ()
+    tasks = [name for name, here in zip(labelled.names(dataset, "task"), unknown, strict=True) if here]
+    text = f"It is not known yet which questions of {', '.join(tasks)} are new; they all count as new."
+    return (f"{text} Run the sweep again to have them compared.",)
+
+
+def _in_words(part: Part) -> str:
+    view = part.view
+    texts = [f"view {view.name}" if isinstance(view, View) else ""]
+    if isinstance(part.where, Mapping):
+        texts += [f"{name}={value}" for name, value in part.where.items()]
+    else:
+        texts += part.where
+    if part.trials is not None:
+        texts.append(f"first {part.trials} trials of each cell")
+    if part.unique_only:
+        texts.append("questions new in their cell only")
+    if part.clip_tokens is not None:
+        texts.append(f"as if the limit were {part.clip_tokens} tokens")
+    return ", ".join(filter(None, texts))

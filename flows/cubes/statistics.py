@@ -1,0 +1,314 @@
+"""A cube and which part of it is meant in; its leaderboard, estimates, comparisons and metrics out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import get_args
+
+import xarray as xr
+
+from flows.config.findings import close_name
+from flows.cubes.filters import checked_names
+from flows.cubes.selection import OpenPart, Part, checked_option, open_part, refused
+from flows.errors import SweepError
+from stages.analyze.formulas.estimators import MODES, Joint, Mode
+from stages.analyze.formulas.outcomes.table import METRICS, Options
+from stages.analyze.labelled import counters as labelled
+from stages.analyze.labelled import pairing
+from stages.analyze.labelled import ranking as standing
+from stages.analyze.labelled.aggregate import Pooling
+from stages.analyze.labelled.aggregate import aggregate as estimate_groups
+from stages.analyze.labelled.counters import VERSIONS, Version
+from stages.analyze.labelled.leaderboard import Leaderboard
+from stages.analyze.labelled.outcomes import cube_outcome_metrics
+from stages.analyze.labelled.pairing import Pair
+from stages.analyze.labelled.ranking import Standings
+from stages.analyze.labelled.restriction import restrict
+from stages.analyze.labelled.selection import keys
+
+
+def leaderboard(
+    cube: str | Path | xr.Dataset,
+    part: Part | None = None,
+    *,
+    version: Version = "v1",
+    mode: Mode = "C_I",
+    seed: int = 0,
+    draws: int = 2000,
+    confidence: float = 0.95,
+) -> Leaderboard:
+    """All evaluations of a cube, or of a part of it, ranked by ReasonScore.
+
+    Parameters
+    ----------
+    cube, part
+        As for `open_part`.
+    version
+        "v1" scores upper bounds, "v2" what was measured.
+    mode
+        Estimator of the column ``accuracy``.
+    seed, draws
+        Of the bootstrap behind the intervals.
+    confidence
+        Level of the intervals.
+
+    Raises
+    ------
+    StorageError, SweepError
+        As `open_part`; also if counters contradict each other or an option is unknown.
+    """
+    opened = open_part(cube, part)
+    return board_of(opened, version=version, mode=mode, seed=seed, draws=draws, confidence=confidence)
+
+
+def board_of(
+    opened: OpenPart,
+    *,
+    version: Version = "v1",
+    mode: Mode = "C_I",
+    seed: int = 0,
+    draws: int = 2000,
+    confidence: float = 0.95,
+) -> Leaderboard:
+    """`leaderboard` of a part that is open already."""
+    checked_option("--score", version, VERSIONS)
+    checked_option("--mode", mode, MODES)
+    with refused():
+        return labelled.leaderboard(
+            opened.dataset,
+            version=version,
+            mode=mode,
+            seed=seed,
+            draws=draws,
+            confidence=confidence,
+            selection=opened.selection,
+        )
+
+
+def boards(
+    cube: str | Path | xr.Dataset,
+    by: str | None,
+    part: Part | None = None,
+    *,
+    version: Version = "v1",
+    mode: Mode = "C_I",
+) -> tuple[tuple[str, ...], dict[str, Leaderboard]]:
+    """Warnings, and a leaderboard for each value of a coordinate of evaluations or cells.
+
+    Parameters
+    ----------
+    by
+        A facet, tier, task, ...; None is one leaderboard, under the empty text.
+
+    Raises
+    ------
+    StorageError, SweepError
+        As `leaderboard`.
+    """
+    opened = open_part(cube, part)
+    if by is None:
+        return opened.warnings, {"": board_of(opened, version=version, mode=mode)}
+    table = keys(opened.dataset)
+    name = checked_names([by], table, "--group-by")[0]
+    name = "model_name" if name == "model" and "model_name" in table else name
+    values = labelled.names(opened.dataset, "tier") if name == "tier" else table[name].values
+    found = {}
+    for value in dict.fromkeys(value for value in values if value is not None):
+        with refused():
+            dataset = restrict(opened.dataset, {name: value})
+        words = ", ".join(filter(None, (opened.selection, f"{by}={value}")))
+        found[str(value)] = board_of(OpenPart(dataset, words), version=version, mode=mode)
+    return opened.warnings, found
+
+
+def aggregate(
+    cube: str | Path | xr.Dataset,
+    part: Part | None = None,
+    *,
+    by: Sequence[str] = ("model",),
+    mode: Mode = "C_P",
+    pooling: Pooling = "pooled",
+    joint: Joint = "none",
+    confidence: float = 0.95,
+) -> tuple[OpenPart, xr.Dataset]:
+    """Estimates with intervals of any groups; see `stages.analyze.labelled.aggregate.aggregate`.
+
+    Returns
+    -------
+    The part, and the estimates, in memory.
+
+    Raises
+    ------
+    StorageError, SweepError
+        As `leaderboard`.
+    """
+    checked_option("--mode", mode, MODES)
+    checked_option("--pooling", pooling, get_args(Pooling))
+    checked_option("--joint", joint, get_args(Joint))
+    opened = open_part(cube, part)
+    names = checked_names(by, keys(opened.dataset), "--by")
+    with refused():
+        found = estimate_groups(
+            opened.dataset, by=names, mode=mode, pooling=pooling, joint=joint, confidence=confidence
+        ).compute()
+    return opened, found
+
+
+def rank(
+    cube: str | Path | xr.Dataset,
+    part: Part | None = None,
+    *,
+    version: Version = "v1",
+    prior: float = standing.PRIOR,
+    seed: int = 0,
+    draws: int = 2000,
+) -> tuple[OpenPart, Standings, Leaderboard]:
+    """The part; its evaluations with rank intervals, clusters, expected wins and ratings; their leaderboard.
+
+    Raises
+    ------
+    StorageError, SweepError
+        As `leaderboard`; also if there are fewer than two evaluations.
+    """
+    if not (math.isfinite(prior) and prior >= 0):
+        raise SweepError(f"--prior: {prior} is no number of games", "Give a number from 0, such as 1")
+    opened = open_part(cube, part)
+    need_several(opened, 2)
+    board = board_of(opened, version=version, seed=seed, draws=draws)
+    with refused():
+        return opened, standing.standings(opened.dataset, board, prior=prior), board
+
+
+def compare(
+    cube: str | Path | xr.Dataset,
+    models: Sequence[str] = (),
+    part: Part | None = None,
+    *,
+    repeats: int | None = None,
+    truncated: str = "wrong",
+    method: str = "midp",
+) -> tuple[OpenPart, tuple[Pair, ...]]:
+    """Paired comparisons of evaluations on the trials that both finished.
+
+    Parameters
+    ----------
+    cube, part
+        As for `open_part`.
+    models
+        Labels, model names or numbers; default all.
+    repeats
+        Use the first so many repeats of each question.
+    truncated, method
+        See `stages.analyze.labelled.pairing.compare_evaluations`.
+
+    Raises
+    ------
+    StorageError, SweepError
+        As `open_part`; also if a model is unknown, or two have no trial in common.
+    """
+    checked_option("--truncated", truncated, pairing.TRUNCATED)
+    opened = open_part(cube, part)
+    labels = labelled.evaluation_labels(opened.dataset)
+    chosen = [_evaluation(name, labels, opened.dataset) for name in models] or list(range(len(labels)))
+    if len(set(chosen)) < len(chosen):
+        raise SweepError("a model is named twice", "Name two different ones")
+    need_several(opened, 2, len(chosen))
+    with refused():
+        pairs = pairing.compare_evaluations(
+            opened.dataset.isel(repeat=slice(repeats)), chosen, truncated=truncated, method=method
+        )
+    return opened, pairs
+
+
+def metrics(
+    cube: str | Path | xr.Dataset,
+    part: Part | None = None,
+    *,
+    names: Sequence[str] = ("pass_at_k", "pass_hat_k", "maj_at_k"),
+    k: Sequence[int] = (),
+    by: str = "model",
+    tau: float = 0.5,
+    options: Options | None = None,
+) -> tuple[OpenPart, xr.Dataset]:
+    """Metrics of repeated answers, the repeats of a question being its samples.
+
+    Parameters
+    ----------
+    names
+        Of `stages.analyze.formulas.outcomes.table.METRICS`.
+    k
+        Numbers of draws; default powers of two up to the number of repeats.
+    by
+        "model", or "task" or "tier" as well.
+    tau
+        Of g_pass_at_k_tau.
+    options
+        Further arguments by metric.
+
+    Raises
+    ------
+    StorageError, SweepError
+        As `open_part`; also if a metric is unknown or k exceeds the number of repeats.
+    """
+    if not names:
+        raise SweepError("--metrics: nothing is named", "Give names such as pass_at_k,pass_hat_k")
+    for name in names:
+        checked_option("--metrics", name, list(METRICS))
+    checked_option("--by", by, ("model", "task", "tier"))
+    opened = open_part(cube, part)
+    samples = opened.dataset.sizes["repeat"]
+    draws = list(k) or [2**power for power in range(samples.bit_length())]
+    over = [number for number in draws if number > samples or number < 1]
+    if over:
+        raise SweepError(
+            f"--k: {over[0]} is not from 1 to {samples}, the number of repeats of each question",
+            f"Give smaller ones, or ask more often: evalcube upsample CUBE --repeats {max(over[0], 2)}"
+            if over[0] > 0
+            else "Give whole numbers from 1",
+        )
+    given = {name: {"tau": tau} for name in names if METRICS[name].required == "tau"} | dict(options or {})
+    for name in names:
+        needed = METRICS[name].required
+        if needed and needed not in given.get(name, {}):
+            raise SweepError(
+                f"--metrics: {name} needs `{needed}`, which the command line cannot take",
+                "Use evalcube.cube_outcome_metrics(..., options=...) in Python",
+            )
+    with refused():
+        found = cube_outcome_metrics(opened.dataset, list(names), draws, by=by, options=given)  # type: ignore[arg-type]
+    return opened, found
+
+
+def need_several(opened: OpenPart, least: int, count: int | None = None) -> None:
+    """Refuse a comparison of fewer evaluations than it needs.
+
+    Raises
+    ------
+    SweepError
+        If there are fewer than `least`.
+    """
+    there = opened.dataset.sizes["model"] if count is None else count
+    if there < least:
+        names = ", ".join(labelled.evaluation_labels(opened.dataset))
+        raise SweepError(
+            f"a comparison needs at least two evaluations, got {there}; here are: {names}",
+            "Name two, widen --where, or measure another model",
+        )
+
+
+def _evaluation(name: str, labels: Sequence[str], dataset: xr.Dataset) -> int:
+    """Index of an evaluation by its label, its model's name if there is one only, or its number."""
+    models = labelled.names(dataset, "model_name")
+    found = [index for index, label in enumerate(labels) if name in (label, models[index])]
+    if not found and name.isascii() and name.isdecimal() and int(name) < len(labels):
+        found = [int(name)]
+    if len(found) == 1:
+        return found[0]
+    near = close_name(name, [*labels, *models]) if not found else None
+    shown = "; ".join(f"{index} = {label}" for index, label in enumerate(labels))
+    what = "several evaluations are" if found else "no evaluation is"
+    raise SweepError(
+        f"{what} called '{name}' in this cube", f"Did you mean '{near}'?" if near else f"Give one of: {shown}"
+    )

@@ -1,0 +1,281 @@
+"""A cube and some of its variants in; whether a treatment may replace the control, out. Reads only; asks nobody."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, get_args
+
+import numpy as np
+import numpy.typing as npt
+import xarray as xr
+
+from flows.cubes.gold import read_gold
+from flows.cubes.reader import Reader
+from flows.errors import SweepError
+from flows.plan.criteria import carries
+from flows.plan.plan import Plan
+from stages.analyze.verdict import Verdict, verdict
+from stages.analyze.verdict.composite import LAYERS
+from stages.analyze.verdict.gates import THRESHOLD
+from stages.analyze.verdict.result import Engine
+from stages.reply.status import COMPLETED, Status
+
+Floats = npt.NDArray[np.floating[Any]]
+BoolArray = npt.NDArray[np.bool_]
+
+_FINISHED = (*COMPLETED, Status.TRUNCATED)
+
+
+@dataclass(frozen=True)
+class CubeVerdict:
+    """A verdict on variants of a cube."""
+
+    verdict: Verdict
+    cube: str
+    tasks: tuple[str, ...]
+    units: int
+    """Questions that were compared: (task, point, trial)."""
+    readings_asked: int
+    """Judge readings that the finished trials should have."""
+    readings: int
+    """Of these, those with a score."""
+
+    @property
+    def exit_code(self) -> int:
+        """0 for PROGRESS, and for SOLO with the gate passed; else 1."""
+        return self.verdict.exit_code
+
+    def to_dict(self) -> dict[str, object]:
+        """The verdict as JSON values."""
+        own = {"cube": self.cube, "tasks": list(self.tasks), "units": self.units}
+        readings = {"asked": self.readings_asked, "given": self.readings}
+        return {**own, "judge_readings": readings, **self.verdict.to_dict()}
+
+
+def cube_verdict(
+    cube: str | Path,
+    control: str | None = None,
+    treatments: Sequence[str] = (),
+    *,
+    tasks: Sequence[str] = (),
+    engine: Engine = "reference",
+    threshold: float = THRESHOLD,
+    weights: Mapping[str, float] | None = None,
+    gold: str | Path | None = None,
+    gold_variant: str | None = None,
+) -> CubeVerdict:
+    """Compare variants of a cube on the questions that they share.
+
+    A unit is one question: (task, point, trial). Its repeats are runs, which are averaged before anything is compared.
+
+    Parameters
+    ----------
+    cube
+        The cube's address.
+    control, treatments
+        Evaluations, by the model's label, the full label or the number; without a treatment, the control's gate.
+        The control may be left out if there is one evaluation only.
+    tasks
+        Labels of tasks; default: all with assertions or a rubric.
+    engine, threshold
+        See `stages.analyze.verdict.verdict`.
+    weights
+        Declared weights by layer, such as {"fact": 2, "judge": 1}; a layer that is not named has none. Default: all
+        weigh the same.
+    gold
+        File of ratings by people, see `flows.cubes.gold.read_gold`.
+    gold_variant
+        The variant whose answers were rated; default: the control.
+
+    Raises
+    ------
+    SweepError
+        If the cube has no layers, or a name is not in it.
+    StorageError
+        If there is no cube.
+    """
+    if engine not in get_args(Engine):
+        raise SweepError(f"--engine: '{engine}' is none", f"Give one of: {', '.join(get_args(Engine))}")
+    if gold is not None and engine != "reference":
+        raise SweepError("--gold goes with --engine reference only", "Leave one of the two out")
+    if weights is not None and engine != "reference":
+        raise SweepError("--weights goes with --engine reference only", "Leave one of the two out")
+    if not 1 <= threshold <= 5:  # NaN, too
+        raise SweepError(f"--threshold: must be a number from 1 to 5, got {threshold:g}")
+    reader = Reader(cube)
+    plan = reader.plan
+    models = _chosen_models(reader, control, treatments)
+    names = [plan.labels[model] for model in models]
+    rated = None if gold_variant is None else plan.labels[_index(reader, "--gold-variant", gold_variant)]
+    if rated is not None and rated not in names:
+        raise SweepError(
+            f"--gold-variant: '{gold_variant}' is not compared here", f"Give one of: {', '.join(names)}"
+        )
+    data = _Data(reader.cube.dataset(), plan, models, _chosen_tasks(plan, tasks))
+    found = verdict(
+        data.layers(),
+        names,
+        data.units,
+        judges=data.readings(),
+        ok=data.runs(data.finished),
+        entries=data.runs(data.planned),
+        engine=engine,
+        threshold=threshold,
+        weights=None if weights is None else _weights(weights),
+        gold=None if gold is None else _gold(gold, data),
+        gold_variant=rated,
+    )
+    asked, given = data.counted_readings()
+    return CubeVerdict(
+        replace(found, notes=(*found.notes, *data.notes(asked - given, asked))),
+        str(cube),
+        tuple(plan.task_names[row] for row in data.rows),
+        len(data.units),
+        asked,
+        given,
+    )
+
+
+class _Data:
+    """The chosen part of a cube as the verdict takes it: arrays (run, variant, unit, ...)."""
+
+    def __init__(self, dataset: xr.Dataset, plan: Plan, models: Sequence[int], rows: Sequence[int]) -> None:
+        self._part = dataset.isel(model=list(models), task=list(rows))
+        self.plan, self.rows = plan, rows
+        sizes = self._part.sizes
+        status = self._array("status")
+        trial = np.arange(sizes["trial"])[:, None] < self._array("planned_trials")[..., None, None]
+        repeat = np.arange(sizes["repeat"]) < self._array("planned_repeats")[..., None, None]
+        self.planned: BoolArray = np.asarray(trial & repeat)
+        """Shape (variant, task, params, trial, repeat), as of `finished`."""
+        self.finished: BoolArray = self.planned & np.isin(status, _FINISHED)
+        self._mask: BoolArray = np.asarray(self.planned.any(axis=(0, 4)))
+        places = np.argwhere(self._mask)
+        self.units = [f"{plan.task_names[rows[t]]}/{slot}/{index}" for t, slot, index in places.tolist()]
+        if not self.finished.any():
+            raise SweepError("nothing is measured yet that could be compared", "Run the sweep first")
+
+    def _array(self, name: str) -> npt.NDArray[Any]:
+        return np.asarray(self._part[name].to_numpy())
+
+    def runs(self, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """An array (variant, task, params, trial, repeat, ...) as (run, variant, unit, ...)."""
+        return np.moveaxis(array[:, self._mask], 2, 0)
+
+    def layers(self) -> Floats:
+        """Scores (run, variant, unit, layer)."""
+        stacked = np.stack([self._array(name).astype(np.float64) for name in LAYERS], axis=-1)
+        return self.runs(stacked)
+
+    def readings(self) -> Floats | None:
+        """Judge readings (run, variant, unit, judge, repeat); None without judges."""
+        if "judge_readings" not in self._part:
+            return None
+        return self.runs(self._array("judge_readings").astype(np.float64))
+
+    def counted_readings(self) -> tuple[int, int]:
+        """How many readings the finished trials should have, and how many of them have a score."""
+        readings = self.readings()
+        if readings is None:
+            return 0, 0
+        judged = np.zeros(self._mask.shape[:2], dtype=bool)
+        for place, row in enumerate(self.rows):
+            task = self.plan.tasks[row]
+            for slot, entry in enumerate(task.cells):
+                judged[place, slot] = bool(task.rubric) or carries(entry.cell, "rubric")
+        asked = int((self.finished & judged[None, :, :, None, None]).sum())
+        each = sum(judge.repeats for judge in self.plan.judges)
+        return asked * each, int((~np.isnan(readings)).sum())
+
+    def notes(self, lost: int, asked: int) -> list[str]:
+        """What a reader of the verdict should know of the data."""
+        notes = []
+        left = int((self.planned & ~self.finished).sum())
+        if left:
+            notes.append(f"{left} planned trials are not finished: run the sweep again, and compare then")
+        if lost:
+            notes.append(
+                f"{lost} of {asked} judge readings are missing: the reply was cut, refused, or had no score"
+            )
+        flags = self._array("duplicate") == 1
+        repeated = int((flags & self._mask).sum())
+        if repeated:
+            notes.append(
+                f"{repeated} of {len(self.units)} questions repeat an earlier one, and count as new here"
+            )
+        return notes
+
+    def ids(self) -> dict[str, list[str]]:
+        """Units by the id that the data set gives their row."""
+        found: dict[str, list[str]] = {}
+        for unit, (t, slot, index) in zip(self.units, np.argwhere(self._mask).tolist(), strict=True):
+            cell = self.plan.tasks[self.rows[t]].cells[slot].cell
+            if carries(cell, "id"):
+                found.setdefault(str(cell.trial(index).extras.get("id", "")), []).append(unit)
+        return found
+
+
+def _weights(weights: Mapping[str, float]) -> list[float]:
+    """Weights in the order of the layers."""
+    listed = f"Write it like fact=2,judge=1; layers are {', '.join(LAYERS)}"
+    for name, weight in weights.items():
+        if name not in LAYERS:
+            raise SweepError(f"--weights: '{name}' is no layer", listed)
+        if not (math.isfinite(weight) and weight >= 0):
+            raise SweepError(
+                f"--weights: {name} must be a finite number of at least 0, got {weight:g}", listed
+            )
+    if not sum(weights.values()) > 0:
+        raise SweepError("--weights: no layer has any weight", listed)
+    return [float(weights.get(name, 0.0)) for name in LAYERS]
+
+
+def _gold(path: str | Path, data: _Data) -> dict[str, float]:
+    ratings = read_gold(path, data.ids())
+    known = set(data.units)
+    if known.isdisjoint(ratings):
+        first = next(iter(ratings)).removeprefix("id:")
+        raise SweepError(
+            f"--gold: none of the {len(ratings)} rated units is compared here: '{first}' is not, for one",
+            f"Units are named task/slot/trial, such as {data.units[0]}; or give the data set's id",
+        )
+    return ratings
+
+
+def _index(reader: Reader, option: str, name: str) -> int:
+    try:
+        return reader.evaluation_index(name)
+    except SweepError as error:
+        raise SweepError(f"{option}{error.message.removeprefix('--model')}", error.remedy) from None
+
+
+def _chosen_models(reader: Reader, control: str | None, treatments: Sequence[str]) -> list[int]:
+    if not reader.plan.layers:
+        raise SweepError(
+            f"cube '{reader.cube.url}' has no layer scores: its sweep declares neither assertions nor a rubric",
+            "Declare some in the config, and run it with another cube; the answers come from the cache",
+        )
+    if control is None and len(reader.plan.labels) > 1:
+        known = ", ".join(f"{i} = {label}" for i, label in enumerate(reader.plan.labels))
+        raise SweepError("--control is missing: say which variant is in use", f"Give one of: {known}")
+    models = [_index(reader, "--control", control or "0")]
+    models += [_index(reader, "--treatment", name) for name in treatments]
+    if len(set(models)) < len(models):
+        twice = next(model for model in models if models.count(model) > 1)
+        raise SweepError(
+            f"'{reader.plan.labels[twice]}' is given twice", "Compare a variant with another one"
+        )
+    return models
+
+
+def _chosen_tasks(plan: Plan, wanted: Sequence[str]) -> list[int]:
+    graded = [row for row, task in enumerate(plan.tasks) if task.graded]
+    known = [plan.task_names[row] for row in graded]
+    for name in wanted:
+        if name not in known:
+            what = "has neither assertions nor a rubric" if name in plan.task_names else "is not in this cube"
+            raise SweepError(f"--task: '{name}' {what}", f"Give one of: {', '.join(known)}")
+    return [row for row in graded if not wanted or plan.task_names[row] in wanted]

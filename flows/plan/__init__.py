@@ -1,0 +1,1 @@
+"""Plan what a sweep consists of, from a validated config or from a cube."""

@@ -1,0 +1,94 @@
+"""Addresses of work: which trials of a region are still to do, cut into blocks. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from stages.reply.status import Status
+from storage.cube.cube import Region
+
+IntArray = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Window:
+    """The part of a region that exists at the sweep's present sizes."""
+
+    region: Region
+    shape: tuple[int, int, int, int]
+    """(task, params, trial, repeat) of the region's arrays."""
+    first_trial: int
+    first_repeat: int
+
+    def coordinates(self, positions: IntArray) -> tuple[IntArray, ...]:
+        """Indices (task, params, trial, repeat) in the cube of flat positions in the window."""
+        task, params, trial, repeat = np.unravel_index(positions, self.shape)
+        return task, params, trial + self.first_trial, repeat + self.first_repeat
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """The unit of inference: some trials of one model. What tasks pass on instead of prompts."""
+
+    window: Window
+    generation: int
+    """Of the region's newest receipt when the block was cut."""
+    index: int
+    """Number within the region and generation."""
+    positions: IntArray
+    """Flat positions in the window."""
+
+    @property
+    def size(self) -> int:
+        """Number of trials."""
+        return len(self.positions)
+
+    @property
+    def key(self) -> tuple[int, ...]:
+        """A hashable name, unique within one run."""
+        region = self.window.region
+        return (region.model, region.trial, region.repeat, self.generation, self.index)
+
+
+def window_of(sizes: Mapping[str, int], region: Region, chunks: Mapping[str, int]) -> Window:
+    """The window of a region at the cube's sizes."""
+    first_trial, first_repeat = region.trial * chunks["trial"], region.repeat * chunks["repeat"]
+    trials = min(chunks["trial"], sizes["trial"] - first_trial)
+    repeats = min(chunks["repeat"], sizes["repeat"] - first_repeat)
+    return Window(region, (sizes["task"], sizes["params"], trials, repeats), first_trial, first_repeat)
+
+
+def pending_positions(
+    window: Window, wanted: npt.NDArray[np.bool_], status: npt.NDArray[np.uint8] | None
+) -> IntArray:
+    """Flat positions still to do, first trials of all cells first, so that partial data covers every cell.
+
+    Parameters
+    ----------
+    window
+        The region's window.
+    wanted
+        Which trials are to be measured, in the window's shape.
+    status
+        Status of the region as stored, in the window's shape; None where nothing is stored.
+    """
+    todo = wanted
+    if status is not None:
+        todo = todo & ((status == Status.MISSING) | (status == Status.TRANSPORT))
+    positions = np.flatnonzero(todo)
+    trial_major: Any = np.moveaxis(np.arange(todo.size).reshape(window.shape), (2, 3), (0, 1)).reshape(-1)
+    rank = np.empty(todo.size, dtype=np.int64)
+    rank[trial_major] = np.arange(todo.size)
+    return positions[np.argsort(rank[positions], kind="stable")]
+
+
+def cut_blocks(window: Window, generation: int, positions: IntArray, size: int) -> Iterator[Block]:
+    """Cut positions into blocks of about `size` trials."""
+    count = -(-len(positions) // size)
+    for index, part in enumerate(np.array_split(positions, count) if count else ()):
+        yield Block(window, generation, index, part)

@@ -1,0 +1,170 @@
+"""What a sweep declares about outputs in; each trial's checked assertions and rubric out, or the first mistake."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from flows.config.judgechecks import known_hooks
+from flows.errors import SweepError
+from stages.generate import Cell, Trial
+from stages.process.assertions import Assertion, DeclarationError, parse_assertions
+
+if TYPE_CHECKING:
+    from flows.plan.plan import Plan, TaskPlan
+
+_KEPT = 4096
+"""Different lists of assertions that are kept parsed."""
+_FIELDS = ("assertions", "rubric")
+
+
+@dataclass(frozen=True)
+class Criteria:
+    """What one output must be."""
+
+    assertions: tuple[Assertion, ...] = ()
+    rubric: str = ""
+    """Empty if no judge is asked."""
+
+
+def carries(cell: Cell, field: str) -> bool:
+    """Whether the trials of a cell bring assertions or a rubric of their own: a param of that name says so."""
+    return bool(getattr(cell.params, field, None))
+
+
+class CriteriaBook:
+    """The criteria of any trial of a plan; each list of assertions is parsed once. Threads may share it."""
+
+    def __init__(self, tasks: Sequence[TaskPlan]) -> None:
+        self._tasks = tasks
+        self._parsed: OrderedDict[str, tuple[Assertion, ...]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def of(self, task: int, trial: Trial) -> Criteria:
+        """The criteria of a trial: the assertions of its task and its own; its own rubric before its task's.
+
+        Raises
+        ------
+        DeclarationError
+            If one of its own assertions is wrong.
+        """
+        entry = self._tasks[task]
+        own, rubric = trial.extras.get("assertions"), trial.extras.get("rubric")
+        assertions = self._parse(entry.assertions) + self._parse(own or ())
+        return Criteria(assertions, str(rubric) if rubric else entry.rubric)
+
+    def _parse(self, declared: Any) -> tuple[Assertion, ...]:  # noqa: ANN401 - as a data set has it
+        if not declared:
+            return ()
+        key = json.dumps(declared, sort_keys=True, default=str)
+        with self._lock:
+            found = self._parsed.get(key)
+            if found is not None:
+                self._parsed.move_to_end(key)
+                return found
+        made = parse_assertions(declared, hooks=known_hooks())
+        with self._lock:
+            self._parsed[key] = made
+            while len(self._parsed) > _KEPT:
+                self._parsed.popitem(last=False)
+        return made
+
+
+def check_criteria(plan: Plan) -> bool:
+    """Check everything that the plan's tasks and their rows declare; tells whether any of it asks what an answer cost.
+
+    Raises
+    ------
+    SweepError
+        If an assertion is wrong, or there are rubrics without judges or judges without rubrics.
+    """
+    costs, judged = False, False
+    for index, task in enumerate(plan.tasks):
+        if not task.graded:
+            continue
+        rubrics = [bool(task.rubric) or carries(entry.cell, "rubric") for entry in task.cells]
+        if any(rubrics) and not plan.judges:
+            raise SweepError(
+                f"tasks.{task.label}: its outputs have a rubric, and nobody judges by it",
+                "Add judges: [{model: NAME}] to the config, or remove the rubric",
+            )
+        judged |= any(rubrics)
+        found = [_costs(criteria.assertions) for criteria in _all(plan, index)]
+        costs |= any(found)
+    if plan.judges and not judged:
+        raise SweepError(
+            "judges: no task has a rubric to judge by",
+            "Give a task `rubric: TEXT`, or a data set `rubric: FIELD`; or remove judges",
+        )
+    return costs
+
+
+def _all(plan: Plan, index: int) -> Iterator[Criteria]:
+    """All different criteria of a task, about; those of rows one by one."""
+    book, task = CriteriaBook(plan.tasks), plan.tasks[index]
+    for entry in task.cells:
+        cell = entry.cell
+        own = any(carries(cell, field) for field in _FIELDS)
+        count = (1 if cell.size is None else cell.size) if own else 0
+        for number in range(count):
+            trial = cell.trial(number)
+            try:
+                yield book.of(index, trial)
+            except DeclarationError as error:
+                raise _refused(task.label, cell, trial, error) from None
+    if task.assertions:
+        yield book.of(index, Trial("", ""))
+
+
+def _refused(label: str, cell: Cell, trial: Trial, error: DeclarationError) -> SweepError:
+    file, row = getattr(cell.params, "file", ""), trial.extras.get("row")
+    place = f"tasks.{label}: {file}, row {row}" if row is not None else f"tasks.{label}"
+    field = error.where + (f".{error.field}" if error.field else "")
+    remedy = error.remedy[:1].upper() + error.remedy[1:]
+    return SweepError(f"{place}: {field}: {error.rule}", remedy)
+
+
+def _costs(assertions: Sequence[Assertion]) -> bool:
+    return any(one.type == "cost_max" or _costs(one.children) for one in assertions)
+
+
+def criteria_differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    """What two descriptions of sweeps ask of outputs differently, in words; empty if it is the same.
+
+    Parameters
+    ----------
+    old, new
+        Specs of the cube and of the config; tasks that only one of them has are passed over.
+    """
+    found = []
+    before = {task["label"]: task for task in old.get("tasks", ())}
+    for task in new.get("tasks", ()):
+        other = before.get(task["label"], task)
+        for field in _FIELDS:
+            was, now = other.get(field), task.get(field)
+            if was != now:
+                found += [f"{field} of task {task['label']} {_changed(was, now)}"]
+    names = [{judge["name"]: judge for judge in spec.get("judges", ())} for spec in (old, new)]
+    for name in names[0] | names[1]:
+        was, now = names[0].get(name), names[1].get(name)
+        if was and now and was != now:
+            fields = ", ".join(field for field in now if now[field] != was.get(field))
+            found.append(f"judge {name} has another {fields}")
+        elif was != now:
+            found.append(f"judge {name} is in the {'cube' if was else 'config'} only")
+    if not found and list(names[0]) != list(names[1]):
+        found.append("judges stand in another order")
+    if old.get("asserted_prices") != new.get("asserted_prices"):
+        found.append("prices have changed, and an assertion (cost_max) depends on them")
+    return found
+
+
+def _changed(was: object, now: object) -> str:
+    if was and now:
+        return "have changed" if isinstance(now, list) else "has changed"
+    where = "cube" if was else "config"
+    return f"{'are' if isinstance(was or now, list) else 'is'} in the {where} only"

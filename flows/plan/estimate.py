@@ -1,0 +1,288 @@
+"""A config in; what its sweep would ask and cost out, with nothing sent and nothing written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from flows.config import as_config
+from flows.config.findings import did_you_mean
+from flows.config.models import SweepConfig
+from flows.config.secrecy import show
+from flows.errors import SweepError
+from flows.plan.blocks import Block, IntArray, Window
+from flows.plan.judge_estimate import JudgeCount, JudgeTally
+from flows.plan.judges import Judge
+from flows.plan.plan import Plan, build_plan
+from flows.plan.store import Home, open_existing
+from flows.plan.targets import Goal
+from flows.run.worker import prepare_trials
+from stages.process.reading import read_reply
+from stages.reply.record import Record
+from storage.cache.cache import Cache, find_cache
+from storage.cube.regions import Region
+
+EXACT_LIMIT = 20_000
+"""Up to so many requests of a sweep each is looked up in the cache; beyond, a sample of them."""
+SMALLEST_SAMPLE = 200
+"""Requests of an evaluation that are looked up at least: a share of one half is then known to ± 7 %."""
+
+_CHARACTERS_PER_TOKEN = 4.0
+
+
+@dataclass(frozen=True)
+class EvaluationEstimate:
+    """One evaluation of a dry run."""
+
+    evaluation: str
+    requests: int
+    """Trials of the target, repeats included."""
+    done: int
+    """Recorded in the cube."""
+    cached: int
+    """Not recorded, but answered by the cache."""
+    to_send: int
+    exact: bool
+    """Whether `cached` was counted or estimated from a sample."""
+    prompt_tokens: int
+    """Estimate for what is to send."""
+    completion_tokens: int
+    """Estimate for what is to send: the mean of cached replies, else the sampler's max_tokens."""
+    completion_basis: str
+    """Where the completion estimate comes from."""
+    cost: float
+    """USD, estimate for what is to send."""
+
+
+@dataclass(frozen=True)
+class SweepEstimate:
+    """A dry run."""
+
+    name: str
+    cube: str
+    cache: str
+    cells: int
+    """Per evaluation."""
+    points: Mapping[str, Mapping[str, int]]
+    """Number of points by task and tier; ``all`` counts each once."""
+    totals: Mapping[str, int]
+    """Number of points of all tasks by tier; ``all`` counts each once."""
+    trials: int
+    """Of a cell; with a precision, of its first round."""
+    most_trials: int
+    """Of a cell; more than `trials` if a precision may ask for more."""
+    repeats: int
+    evaluations: tuple[EvaluationEstimate, ...]
+    judges: tuple[EvaluationEstimate, ...] = ()
+    """What judges are asked about them, in the same terms."""
+
+    @property
+    def rows(self) -> tuple[EvaluationEstimate, ...]:
+        """Evaluations and judges."""
+        return (*self.evaluations, *self.judges)
+
+    @property
+    def requests(self) -> int:
+        """Of the whole sweep."""
+        return sum(row.requests for row in self.rows)
+
+    @property
+    def to_send(self) -> int:
+        """Of the whole sweep."""
+        return sum(row.to_send for row in self.rows)
+
+    @property
+    def cost(self) -> float:
+        """USD."""
+        return sum(row.cost for row in self.rows)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The estimate as JSON values."""
+        return {**asdict(self), "requests": self.requests, "to_send": self.to_send, "cost": self.cost}
+
+
+OpenTrials = list[tuple[Window, IntArray]]
+"""Windows of one evaluation with the flat positions not yet recorded."""
+
+
+def estimate(
+    config: SweepConfig | Mapping[str, Any] | str | Path,
+    *,
+    cube: str | Path | None = None,
+    cache: str | Path | None = None,
+) -> SweepEstimate:
+    """Work out what a run would do.
+
+    Parameters
+    ----------
+    config
+        A config, a mapping of the same form, or the path of a YAML file.
+    cube, cache
+        Address of the results and of the response cache; default: those of the config.
+
+    Raises
+    ------
+    ConfigError
+        If the config has problems.
+    SweepError
+        If the cube belongs to another config.
+    """
+    config = as_config(config, cube=cube, cache=cache)
+    plan = build_plan(config)
+    home = open_existing(plan, config.cube)
+    store = find_cache(config.cache)
+    left = _open_trials(plan, home)
+    limit = max(SMALLEST_SAMPLE, EXACT_LIMIT // max(1, sum(map(bool, left))))
+    if sum(map(_count, left)) <= EXACT_LIMIT:
+        limit = EXACT_LIMIT
+    tally = JudgeTally(plan, store)
+    rows = tuple(_estimate_evaluation(plan, trials, store, i, limit, tally) for i, trials in enumerate(left))
+    points = {
+        task.label: {
+            "all": len(task.cells),
+            **{tier: sum(1 for cell in task.cells if tier in cell.tiers) for tier in plan.tiers},
+        }
+        for task in plan.tasks
+    }
+    return SweepEstimate(
+        config.name,
+        config.cube,
+        config.cache,
+        plan.cells,
+        points,
+        {name: sum(counts[name] for counts in points.values()) for name in ("all", *plan.tiers)},
+        plan.trials,
+        max(plan.trials, config.precision.max if config.precision else 0),
+        plan.repeats,
+        rows,
+        tuple(
+            _judge_row(config, judge, count) for judge, count in zip(plan.judges, tally.counts, strict=True)
+        ),
+    )
+
+
+@dataclass(frozen=True)
+class PlannedPoint:
+    """One point of a task, as a sweep would measure it."""
+
+    params: Mapping[str, object]
+    tiers: tuple[str, ...]
+    difficulty: float
+    """Elementary steps."""
+
+
+def planned_points(config: SweepConfig, label: str) -> list[PlannedPoint]:
+    """The points of one task of a sweep, in their order in the cube.
+
+    Raises
+    ------
+    SweepError
+        If the sweep has no task of that label.
+    """
+    plan = build_plan(config)
+    for task in plan.tasks:
+        if task.label == label:
+            return [
+                PlannedPoint(planned.cell.params.canonical(), planned.tiers, planned.cell.difficulty)
+                for planned in task.cells
+            ]
+    raise SweepError(
+        f"the sweep has no task {show(label)}", did_you_mean(label, list(config.tasks), "Its tasks")
+    )
+
+
+def _estimate_evaluation(
+    plan: Plan, open_trials: OpenTrials, cache: Cache | None, model: int, limit: int, tally: JudgeTally
+) -> EvaluationEstimate:
+    evaluation = plan.evaluations[model]
+    each = Goal.uniform(plan, plan.trials, plan.repeats).counts[model]
+    left = _count(open_trials)
+    sample, exact = (open_trials, True) if left <= limit else (_sample(open_trials, limit), False)
+    prompts, hits, lengths = [], 0, []
+    for window, positions in sample:
+        for item in prepare_trials(plan, Block(window, 0, 0, positions)):
+            prompts.append(len(item.request.body))
+            data = cache.get(item.request.digest) if cache is not None else None
+            tally.look(item, data)
+            if data is not None:
+                hits += 1
+                lengths.append(read_reply(Record.decode(data)).completion_tokens)
+    seen = len(prompts)
+    cached = hits if exact else round(left * hits / max(seen, 1))
+    to_send = left - cached
+    known = [length for length in lengths if length >= 0]
+    longest = evaluation.sampler.get("max_tokens") or evaluation.sampler.get("max_completion_tokens")
+    each_completion = float(np.mean(known)) if known else float(longest or 0)
+    basis = (
+        "mean of cached replies"
+        if known
+        else "max_tokens"
+        if longest
+        else "unknown: the sampler sets no max_tokens"
+    )
+    prompt_tokens = to_send * (sum(prompts) / max(seen, 1)) / _CHARACTERS_PER_TOKEN
+    price_prompt, price_completion = plan.prices[model]
+    tally.end(model, left / max(seen, 1), each_completion, exact=exact)
+    return EvaluationEstimate(
+        plan.labels[model],
+        each,
+        each - left,
+        cached,
+        to_send,
+        exact,
+        round(prompt_tokens),
+        round(to_send * each_completion),
+        basis,
+        (prompt_tokens * price_prompt + to_send * each_completion * price_completion) / 1e6,
+    )
+
+
+def _judge_row(config: SweepConfig, judge: Judge, count: JudgeCount) -> EvaluationEstimate:
+    prices = next(model.prices for model in config.models if model.name == judge.model)
+    prompt_tokens = count.characters / _CHARACTERS_PER_TOKEN + count.assumed_tokens
+    to_send = round(count.to_send)
+    completion_tokens = to_send * judge.limit
+    return EvaluationEstimate(
+        f"judge {judge.name}",
+        count.requests,
+        count.requests - count.left,
+        count.left - to_send,
+        to_send,
+        count.exact,
+        round(prompt_tokens),
+        completion_tokens,
+        "max_tokens" if judge.limit else "unknown: the sampler sets no max_tokens",
+        (prompt_tokens * prices.prompt + completion_tokens * prices.completion) / 1e6,
+    )
+
+
+def _open_trials(plan: Plan, home: Home | None) -> list[OpenTrials]:
+    """What is not yet recorded, by evaluation."""
+    models = range(len(plan.evaluations))
+    if home is not None:
+        return [[(task.window, task.positions) for task in home.tasks(model)] for model in models]
+    window = Window(Region(0, 0, 0), (len(plan.tasks), plan.slots, plan.trials, plan.repeats), 0, 0)
+    goal = Goal.uniform(plan, plan.trials, plan.repeats)
+    goal.refuse_too_many()
+    positions = np.flatnonzero(goal.mask(window))  # one array for all evaluations
+    return [[(replace(window, region=Region(model, 0, 0)), positions)] for model in models]
+
+
+def _count(open_trials: OpenTrials) -> int:
+    return sum(len(positions) for _, positions in open_trials)
+
+
+def _sample(open_trials: OpenTrials, size: int) -> OpenTrials:
+    """`size` of the open trials, each as likely as any other: a stride could skip whole cells."""
+    chosen = np.sort(np.random.default_rng(0).choice(_count(open_trials), size, replace=False))
+    sample, first = [], 0
+    for window, positions in open_trials:
+        begin, end = np.searchsorted(chosen, (first, first + len(positions)))
+        if begin < end:
+            sample.append((window, positions[chosen[begin:end] - first]))
+        first += len(positions)
+    return sample

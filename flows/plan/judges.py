@@ -1,0 +1,121 @@
+"""A judge's settings in; the requests that have it grade an output, and what its replies say, out."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from flows.plan.spec import JudgeSpec
+from stages.infer.request import Request, build_request
+from stages.process.judging import read_judge
+from stages.process.reading import read_reply
+from stages.process.rubric import judge_messages, judge_prompt_digest
+from stages.reply.forms import CHAT
+from stages.reply.record import Record
+from storage.cache.cache import Cache
+
+
+@dataclass(frozen=True)
+class Judge:
+    """One place on the axis of judges: a model that grades outputs, so many times each."""
+
+    name: str
+    """Label of the judge."""
+    model: str
+    """Label of the model, where its requests go."""
+    request_model: str
+    """Name that is sent."""
+    sampler: Mapping[str, Any]
+    repeats: int
+    api: str = CHAT
+    """Which API its endpoint speaks."""
+
+    @cached_property
+    def identity(self) -> str:
+        """What is sent besides the texts; two judges with the same would share every reply."""
+        return json.dumps([self.request_model, self.sampler, self.api], sort_keys=True)
+
+    def requests(self, rubric: str, prompt: str, output: str) -> list[Request]:
+        """What is sent to have an output graded, a request for each repeat."""
+        messages = judge_messages(rubric, prompt, output)
+        return [
+            build_request(self.request_model, messages, self.sampler, repeat, self.api)
+            for repeat in range(self.repeats)
+        ]
+
+    @property
+    def limit(self) -> int:
+        """Most tokens of a reply; 0 if the sampler sets none."""
+        return int(self.sampler.get("max_tokens") or self.sampler.get("max_completion_tokens") or 0)
+
+    def spec(self) -> dict[str, object]:
+        """The judge as JSON, with the digest of the prompt that this version puts to judges."""
+        return {
+            "name": self.name,
+            "model": self.model,
+            "request_model": self.request_model,
+            "sampler": dict(self.sampler),
+            "repeats": self.repeats,
+            "prompt": judge_prompt_digest(),
+            **({} if self.api == CHAT else {"api": self.api}),
+        }
+
+    @classmethod
+    def from_spec(cls, spec: JudgeSpec) -> Judge:
+        """Read what `spec` wrote."""
+        return cls(spec.name, spec.model, spec.request_model, spec.sampler, spec.repeats, spec.api)
+
+
+def judge_keys(judges: Sequence[Judge], rubric: str, prompt: str, data: bytes | None) -> Iterator[str]:
+    """The key of every request about the answer in a cached reply; none without a reply, or for no record of one."""
+    if data is None:
+        return
+    try:
+        output = read_reply(Record.decode(data)).answer
+    except ValueError:
+        return
+    for judge in judges:
+        for request in judge.requests(rubric, prompt, output):
+            yield request.digest
+
+
+@dataclass(frozen=True)
+class Opinion:
+    """What one judge wrote about an output. `reason` is a model's own text."""
+
+    judge: str
+    repeat: int
+    score: float
+    """1 to 5; NaN where there is none."""
+    reason: str
+
+
+def opinions(
+    judges: Sequence[Judge], rubric: str, prompt: str, output: str, cache: Cache
+) -> Iterator[Opinion]:
+    """The replies about an output that the cache holds."""
+    for judge in judges:
+        for repeat, request in enumerate(judge.requests(rubric, prompt, output)):
+            data = cache.get(request.digest)
+            if data is not None:
+                said = read_judge(read_reply(Record.decode(data)).answer)
+                yield Opinion(judge.name, repeat, score_in(data), said.reason or said.failure)
+
+
+def score_in(data: bytes) -> float:
+    """The score in a judge's cached reply, 1 to 5; NaN where it was cut, refused, or has none that can be read.
+
+    Raises
+    ------
+    ValueError
+        If `data` is no record of a reply.
+    """
+    reading = read_reply(Record.decode(data))
+    if reading.finish != "stop":
+        return math.nan
+    score = read_judge(reading.answer).score
+    return math.nan if score is None else score

@@ -1,0 +1,140 @@
+"""A plan and what is measured so far in; how far to measure each cell out: fixed numbers, or adaptive precision."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from flows.config.models import SweepConfig
+from flows.config.precision import Precision as PrecisionConfig
+from flows.errors import SweepError
+from flows.plan.plan import Plan
+from flows.plan.targets import Goal
+from stages.analyze.formulas.precision import Precision, next_trials
+
+Counters = npt.NDArray[np.float64]
+_MOST = 2**31 - 1
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Some cells of a sweep, by name; an empty filter takes all."""
+
+    models: tuple[str, ...] = ()
+    """Labels of models or of evaluations."""
+    tasks: tuple[str, ...] = ()
+    tiers: tuple[str, ...] = ()
+
+    def mask(self, plan: Plan) -> npt.NDArray[np.bool_]:
+        """Which cells are chosen, shape (model, task, params).
+
+        Raises
+        ------
+        SweepError
+            If a name is not in the sweep, or nothing is chosen.
+        """
+        labels = [
+            {row.model, row.label, label} for row, label in zip(plan.evaluations, plan.labels, strict=True)
+        ]
+        models = _chosen("model", self.models, labels)
+        tasks = _chosen("task", self.tasks, [{name} for name in plan.task_names])
+        tiers = _chosen("tier", self.tiers, [{name} for name in plan.tiers])
+        member = plan.in_tier[tiers].any(axis=0) if self.tiers else plan.valid()
+        chosen: npt.NDArray[np.bool_] = models[:, None, None] & (member & tasks[:, None])
+        if not chosen.any():
+            raise SweepError(
+                f"no point of {', '.join(self.tasks)} is in {', '.join(self.tiers)}",
+                "`evalcube plan` shows the points of each task and tier",
+            )
+        return chosen
+
+
+def _chosen(kind: str, wanted: Sequence[str], known: Sequence[set[str]]) -> npt.NDArray[np.bool_]:
+    for name in wanted:
+        if not any(name in names for names in known):
+            listed = ", ".join(min(names, key=len) for names in known)
+            raise SweepError(f"--{kind}: '{name}' is not in this sweep", f"Give one of: {listed}")
+    return np.array([not wanted or not names.isdisjoint(wanted) for names in known], dtype=bool)
+
+
+class Sampling(ABC):
+    """Decides how far cells are measured, in rounds: asked again after each, until it wants no more."""
+
+    selection: Selection
+    """The cells that it looks after."""
+
+    @abstractmethod
+    def goal(self, plan: Plan, planned: Goal, counters: Counters) -> Goal:
+        """The goal of the next round.
+
+        Parameters
+        ----------
+        planned
+            What the cube is to hold already; all of it is measured, transport errors apart, when a round is over.
+        counters
+            Of the cube, shape (model, task, params, counter).
+        """
+
+    def models(self, plan: Plan) -> Sequence[int]:
+        """Evaluations that any round may want more of."""
+        return [int(i) for i in np.flatnonzero(self.selection.mask(plan).any(axis=(1, 2)))]
+
+    def notes(self) -> Mapping[str, object]:
+        """What has to be kept beside the cube, as JSON values, until a run has done all that it wants."""
+        return {}
+
+
+def as_configured(config: SweepConfig) -> Sampling:
+    """The sampling that a config asks for."""
+    if config.precision is None:
+        return Fixed(config.trials, config.repeats)
+    return Adaptive.of(config.precision, config.repeats)
+
+
+@dataclass(frozen=True)
+class Fixed(Sampling):
+    """So many trials and repeats of the selected cells; None is as many as the cube has planned."""
+
+    trials: int | None
+    repeats: int | None
+    selection: Selection = Selection()
+
+    def goal(self, plan: Plan, planned: Goal, counters: Counters) -> Goal:  # noqa: ARG002
+        """The same in every round, so that there is one."""
+        chosen = self.selection.mask(plan)
+        wanted = Goal.uniform(plan, self.trials or _MOST, self.repeats or 1, chosen)
+        return Goal(
+            wanted.trials if self.trials else np.where(chosen, planned.trials, 0),
+            wanted.repeats if self.repeats else np.where(chosen, np.maximum(planned.repeats, 1), 0),
+        ).squared(planned)
+
+
+@dataclass(frozen=True)
+class Adaptive(Sampling):
+    """As many trials as each selected cell needs for a precision."""
+
+    precision: Precision
+    repeats: int = 1
+    selection: Selection = Selection()
+
+    @classmethod
+    def of(cls, wanted: PrecisionConfig, repeats: int, selection: Selection = Selection()) -> Adaptive:
+        """The sampling for the section of a config."""
+        return cls(Precision(wanted.base, wanted.target, wanted.max), repeats, selection)
+
+    def goal(self, plan: Plan, planned: Goal, counters: Counters) -> Goal:
+        """`base` more trials for each cell that misses the target."""
+        chosen = self.selection.mask(plan)
+        # No repeats: somebody was killed between planning trials and repeats.
+        repeats = np.maximum(planned.repeats, 1)
+        trials: Any = next_trials(counters, planned.trials, self.precision, repeats=repeats)
+        most = Goal.uniform(plan, self.precision.maximum, self.repeats, chosen)
+        return Goal(
+            np.minimum(np.where(chosen, trials, 0), np.maximum(most.trials, planned.trials)).astype(np.int32),
+            np.maximum(most.repeats, np.where(chosen, planned.repeats, 0)),
+        )

@@ -1,0 +1,132 @@
+"""A sum of tokens or dollars in; round by round, the trials that it is best spent on, out."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from flows.errors import SweepError
+from flows.plan.plan import Plan
+from flows.plan.sampling import Counters, Sampling, Selection
+from flows.plan.targets import Goal
+from stages.analyze.formulas.allocation import Purpose, allocate
+from stages.analyze.formulas.reasonscore import column
+
+Unit = Literal["tokens", "usd"]
+
+_SHARE = 0.3
+_LEAST_SHARE = 0.05
+_MOST_TRIALS = 10**7
+_SUFFIXES = {"": 1.0, "k": 1e3, "m": 1e6, "b": 1e9}
+
+
+@dataclass(frozen=True)
+class Amount:
+    """What may be spent."""
+
+    value: float
+    unit: Unit
+
+    @classmethod
+    def parse(cls, text: str) -> Amount:
+        """Read an amount such as ``2M``, ``500k tokens`` or ``5USD``; a plain number is tokens.
+
+        Raises
+        ------
+        SweepError
+            If it is none.
+
+        Examples
+        --------
+        >>> Amount.parse("2M"), Amount.parse("$1.50")
+        (Amount(value=2000000.0, unit='tokens'), Amount(value=1.5, unit='usd'))
+        """
+        form = re.fullmatch(
+            r"(?P<sign>\$?)\s*(?P<number>\d+(\.\d+)?)\s*(?P<suffix>[kmb]?)\s*(?P<unit>|tokens?|usd)",
+            text.strip().lower(),
+            re.ASCII,
+        )
+        value = float(form["number"]) * _SUFFIXES[form["suffix"]] if form else 0.0
+        if form is None or not 0 < value < math.inf or (form["sign"] and form["unit"].startswith("token")):
+            raise SweepError(f"--budget: '{text}' is no amount", "Write it like 2M (tokens), 500k or 5USD")
+        return cls(value, "usd" if form["sign"] or form["unit"] == "usd" else "tokens")
+
+
+@dataclass(frozen=True)
+class Budget(Sampling):
+    """Spends an amount on the selected cells where it narrows the ranking or the intervals most.
+
+    In rounds, so that what the first trials show decides where the next ones go. Trials are paid by what the cell's
+    trials have cost so far, so that the sum is met about, not exactly. Cells that cost nothing get nothing: no sum
+    would bound them.
+    """
+
+    amount: Amount
+    purpose: Purpose
+    selection: Selection
+    before: float
+    """What the cube had cost, in the amount's unit, before the first trial of this budget."""
+
+    def goal(self, plan: Plan, planned: Goal, counters: Counters) -> Goal:
+        """Trials of the next round; what is planned already comes first."""
+        chosen = self.selection.mask(plan) & (planned.trials > 0)
+        here = Goal(np.where(chosen, planned.trials, 0), np.where(chosen, planned.repeats, 0))
+        trials = column(counters, "trials")
+        if (trials != here.trials * here.repeats)[chosen].any():
+            return here
+        each = spent(counters, self.amount.unit) / np.maximum(trials, 1) * here.repeats
+        paid = chosen & (each > 0)
+        if not paid.any():
+            raise SweepError(*_nothing_to_go_by(self.amount.unit, bool(chosen.any())))
+        left = self.amount.value - (spent(counters, self.amount.unit).sum() - self.before)
+        more = allocate(
+            counters,
+            here.trials,
+            plan.ranked,
+            budget=min(left, max(_SHARE * left, _LEAST_SHARE * self.amount.value)),
+            cost=np.where(paid, each, 1.0),
+            purpose=self.purpose,
+            most=np.minimum(plan.sources, _MOST_TRIALS) * paid,
+        )
+        return Goal(more.astype(np.int32), here.repeats)
+
+    def notes(self) -> Mapping[str, object]:
+        """The budget itself, so that an interrupted one goes on instead of beginning anew."""
+        return {"budget": self.document()}
+
+    def document(self) -> dict[str, Any]:
+        """The budget as JSON values."""
+        return {**asdict(self), "selection": {k: list(v) for k, v in asdict(self.selection).items()}}
+
+
+def resumed(budget: Budget, noted: object) -> Budget:
+    """The budget, or the interrupted one that it repeats, which remembers what was spent before."""
+    if isinstance(noted, dict) and isinstance(noted.get("before"), (int, float)):
+        same = Budget(budget.amount, budget.purpose, budget.selection, float(noted["before"]))
+        if same.document() == noted:
+            return same
+    return budget
+
+
+def spent(counters: Counters, unit: Unit) -> npt.NDArray[np.float64]:
+    """What each cell has cost, in tokens (prompt and completion) or dollars."""
+    if unit == "usd":
+        return column(counters, "cost_sum")
+    return column(counters, "prompt_tokens_sum") + column(counters, "tokens_sum")
+
+
+def _nothing_to_go_by(unit: Unit, any_trials: bool) -> tuple[str, str]:
+    if not any_trials:
+        return (
+            "--budget: nothing is measured yet that would tell where to spend",
+            "Run the sweep with a few trials per cell first, such as trials: 16",
+        )
+    if unit == "usd":
+        return "--budget: the models have no prices", "Give `prices:` in the config, or a budget in tokens"
+    return "--budget: the endpoints report no tokens", "Use --trials instead"

@@ -1,0 +1,246 @@
+"""A plan and an address in; the sweep's cube, its ledger, and what is left to do, out. Refuses another sweep's cube."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+import storage.errors
+from flows.errors import SweepError
+from flows.plan.blocks import pending_positions, window_of
+from flows.plan.criteria import criteria_differences
+from flows.plan.differences import spec_differences
+from flows.plan.plan import Plan
+from flows.plan.spec import parse_spec
+from flows.plan.targets import Goal
+from flows.run.block_queue import RegionTask
+from stages.reply.status import COUNTERS, Status
+from stages.score.counters import set_cost
+from storage.cube.cube import Cube, region_digest
+from storage.cube.ledger import Ledger, Receipt
+from storage.cube.regions import Region
+from storage.files import replace_synced
+from storage.urls import directory_of
+
+LEDGER, LEASE, NOTES, SPENT, LIVE = "ledger.jsonl", "lease.json", "sweep.json", "spent.json", "live.json"
+"""Names of a sweep's records beside its cube."""
+
+_SHOWN_DIFFERENCES = 6
+_UNKNOWN = 255
+_CHANGING = ("facets", "price_prompt", "price_completion")
+
+
+class Home:
+    """The cube of one sweep with its records."""
+
+    def __init__(self, cube: Cube, plan: Plan, goal: Goal | None = None) -> None:
+        self.cube = cube
+        self.planned = Goal(cube.read_planned("trial"), cube.read_planned("repeat"))
+        """What the cube is to hold, by this run or others."""
+        self.goal = self.planned if goal is None else goal
+        """How far this run goes; the cube may go further."""
+        self._wanted = self.planned.union(self.goal)
+        sizes, reach = cube.sizes, self.goal.reach
+        self.plan = replace(
+            plan, trials=max(reach[0], sizes["trial"]), repeats=max(reach[1], sizes["repeat"])
+        )
+        """At the size that the cube has once it has grown to the goal."""
+        self.ledger = Ledger(cube.side / LEDGER)
+        self._newest = self.ledger.newest()
+
+    @property
+    def lease_path(self) -> Path:
+        """Where the sweep's lease lies."""
+        return self.cube.side / LEASE
+
+    def grow(self) -> None:
+        """Bring the cube to the goal's size and plan; only the holder of the lease may."""
+        sizes = self.cube.sizes
+        if (sizes["trial"], sizes["repeat"]) != (self.plan.trials, self.plan.repeats):
+            self.cube.grow(trial=self.plan.trials, repeat=self.plan.repeats)
+        if not self._wanted.same(self.planned):
+            self.cube.write_planned("trial", self._wanted.trials)
+            self.cube.write_planned("repeat", self._wanted.repeats)
+            self.planned = self._wanted
+
+    def relabel(self) -> None:
+        """Take over what a config may change at any time: facets and prices."""
+        for coordinate in self.plan.coordinates():
+            if coordinate.name not in _CHANGING:
+                continue
+            if (self.cube.read_label(coordinate.name) != coordinate.values).any():
+                self.cube.write_label(coordinate.name, coordinate.values)
+
+    def counters(self) -> npt.NDArray[np.float64]:
+        """The cube's counters (model, task, params, counter), with costs at the config's prices."""
+        return self._priced(self.cube.read_counters())
+
+    def _priced(self, counters: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        priced = counters.copy()
+        prices = np.array(self.plan.prices, dtype=np.float64)[:, None, None]
+        set_cost(priced, prices[..., 0], prices[..., 1])
+        return priced
+
+    def note(self, notes: Mapping[str, Any]) -> None:
+        """Keep what helps readers of the cube but is no part of its identity, such as the cache's address."""
+        with storage.errors.guarded(self.cube.side, "keep notes of the sweep"):
+            replace_synced(self.cube.side / NOTES, json.dumps(notes, indent=1).encode())
+
+    def regions(self, model: int) -> Iterator[Region]:
+        """The regions of one evaluation that the goal reaches into."""
+        chunks = self.cube.chunks
+        trials, repeats = int(self.goal.trials[model].max()), int(self.goal.repeats[model].max())
+        for trial in range(-(-trials // chunks["trial"])):
+            for repeat in range(-(-repeats // chunks["repeat"])):
+                yield Region(model, trial, repeat)
+
+    def tasks(self, model: int) -> Iterator[RegionTask]:
+        """The regions of one evaluation with something left to do; what is done costs neither request nor cache."""
+        for region in self.regions(model):
+            task = self._task(region)
+            if task is not None:
+                yield task
+
+    def _task(self, region: Region) -> RegionTask | None:
+        window = window_of(self.plan.sizes, region, self.cube.chunks)
+        receipt = self._newest.get(region)
+        # Plans only grow, so that equal numbers are equal trials.
+        if receipt is not None and receipt.complete and receipt.planned == self._wanted.mask(window).sum():
+            return None
+        status, generation = None, 0
+        if receipt is not None:
+            generation = receipt.generation
+            status = self._trusted_status(receipt, window.shape)
+        positions = pending_positions(window, self.goal.mask(window), status)
+        if not len(positions):
+            return None
+        kept = (receipt.trials, receipt.repeats) if receipt is not None and status is not None else (0, 0)
+        return RegionTask(window, positions, generation, kept)
+
+    def _trusted_status(self, receipt: Receipt, shape: tuple[int, ...]) -> npt.NDArray[np.uint8] | None:
+        """Status as stored, missing beyond what the receipt vouches for.
+
+        None if the region is not what its receipt says: somebody was killed between writing and recording.
+        """
+        arrays = self.cube.read_region(receipt.region)
+        part = {name: values[:, :, : receipt.trials, : receipt.repeats] for name, values in arrays.items()}
+        if region_digest(part) != receipt.digest:
+            return None
+        status = np.full(shape, Status.MISSING, dtype=np.uint8)
+        status[:, :, : receipt.trials, : receipt.repeats] = arrays["status"][
+            :, :, : receipt.trials, : receipt.repeats
+        ]
+        return status
+
+    def stale(self) -> list[int]:
+        """Evaluations whose counters do not yet hold what the ledger records."""
+        recorded = np.zeros(len(self.plan.evaluations))
+        for region, receipt in self._newest.items():
+            recorded[region.model] += receipt.planned - receipt.transport - receipt.missing
+        counters = self.cube.read_counters()
+        counted = counters[..., COUNTERS.index("trials")].sum(axis=(1, 2))
+        behind = set(np.flatnonzero(recorded != counted).tolist())
+        return sorted(behind | self._counted_at_other_prices(counters) | self._counted_unmarked())
+
+    def _counted_at_other_prices(self, counters: npt.NDArray[np.float64]) -> set[int]:
+        cost = COUNTERS.index("cost_sum")
+        same = np.isclose(counters[..., cost], self._priced(counters)[..., cost], rtol=1e-9, atol=0.0)
+        return set(np.flatnonzero(~same.all(axis=(1, 2))).tolist())
+
+    def _counted_unmarked(self) -> set[int]:
+        """Evaluations with recorded trials whose prompts were not compared when they were counted."""
+        first = np.flatnonzero(self._unknown().any(axis=(0, 1)))
+        if not len(first):
+            return set()
+        step = self.cube.chunks["trial"]
+        return {
+            region.model
+            for region, receipt in self._newest.items()
+            if region.trial * step + receipt.trials > first[0]
+        }
+
+    def unmarked(self) -> list[int]:
+        """Tasks with planned prompts of which nobody knows yet whether they occurred before."""
+        return np.flatnonzero(self._unknown().any(axis=(1, 2))).tolist()
+
+    def _unknown(self) -> npt.NDArray[np.bool_]:
+        """Planned prompts without a flag, shape (task, params, trial)."""
+        flags = self.cube.read_duplicates()
+        planned = self.planned.trials.max(axis=0)
+        unknown: npt.NDArray[np.bool_] = (flags == _UNKNOWN) & (
+            np.arange(flags.shape[2]) < planned[:, :, None]
+        )
+        return unknown
+
+    def transport(self) -> list[int]:
+        """Transport errors recorded, by evaluation."""
+        errors = [0] * len(self.plan.evaluations)
+        for region, receipt in self._newest.items():
+            errors[region.model] += receipt.transport
+        return errors
+
+
+def open_home(plan: Plan, url: str) -> Home:
+    """Open the sweep's cube, or create it with nothing planned yet.
+
+    Raises
+    ------
+    SweepError
+        If there is a cube of another sweep, or the sizes are more than a cube can have.
+    StorageError
+        If the address cannot be used.
+    """
+    if not directory_of(url).exists():
+        Goal.uniform(plan, plan.trials, plan.repeats).refuse_too_many()
+        try:
+            cube = Cube.create(
+                url,
+                sizes=plan.sizes,
+                chunks=plan.chunks,
+                coordinates=plan.coordinates(),
+                counters=COUNTERS,
+                attrs={"title": "evalcube sweep", "spec": plan.spec()},
+                layers=list(plan.layers),
+            )
+            return Home(cube, plan)
+        except storage.errors.CubeExistsError:
+            pass  # another driver was faster: its lease decides who goes on
+    return Home(_open_same(plan, url, writable=True), plan)
+
+
+def open_existing(plan: Plan, url: str) -> Home | None:
+    """Open the sweep's cube for reading, with the plan's own sizes as the goal; None if there is none yet.
+
+    Raises
+    ------
+    SweepError
+        If there is a cube of another sweep, or the sizes are more than a cube can have.
+    """
+    if not directory_of(url).exists():
+        return None
+    goal = Goal.uniform(plan, plan.trials, plan.repeats)
+    goal.refuse_too_many()
+    return Home(_open_same(plan, url, writable=False), plan, goal)
+
+
+def _open_same(plan: Plan, url: str, *, writable: bool) -> Cube:
+    cube = Cube.open(url, writable=writable)
+    parse_spec(cube.attrs.get("spec"), cube.sizes)  # damaged, it cannot be compared
+    old, new = cube.attrs.get("spec", {}), plan.spec()
+    differences = spec_differences(old, new) + criteria_differences(old, new)
+    if differences:
+        shown = "; ".join(differences[:_SHOWN_DIFFERENCES])
+        more = len(differences) - _SHOWN_DIFFERENCES
+        raise SweepError(
+            f"cube '{url}' was written by another config: {shown}"
+            + (f"; and {more} more" if more > 0 else ""),
+            "Give this sweep a cube of its own (`cube:` or --cube); with the same cache, what both have in common "
+            "is not asked again",
+        )
+    return cube

@@ -1,0 +1,113 @@
+"""A plan in; how far each cell is to be measured, as arrays of trials and repeats, out. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from flows.errors import SweepError
+from flows.plan.blocks import Window
+from flows.plan.plan import Plan
+
+IntArray = npt.NDArray[np.int32]
+BoolArray = npt.NDArray[np.bool_]
+
+MOST_TRIALS, MOST_REPEATS = 10**7, 10**5
+"""Of one cell; the same as a config may ask for."""
+MOST_QUESTIONS, MOST_REQUESTS = 5 * 10**7, 10**9
+"""Of one cube: slots of its tasks times trials; trials times repeats of all evaluations."""
+
+
+@dataclass(frozen=True, eq=False)
+class Goal:
+    """How far each cell of a sweep is to be measured: its first trials, its first repeats of each."""
+
+    trials: IntArray
+    """Shape (model, task, params); 0 where there is no cell."""
+    repeats: IntArray
+
+    @classmethod
+    def uniform(cls, plan: Plan, trials: int, repeats: int, chosen: BoolArray | None = None) -> Goal:
+        """The same for every cell, or for the chosen ones, as far as a cell has so many different trials.
+
+        Parameters
+        ----------
+        chosen
+            Shape (model, task, params); None means all.
+        """
+        shape = (len(plan.evaluations), *plan.sources.shape)
+        wanted = np.broadcast_to(plan.valid(), shape) if chosen is None else chosen & plan.valid()
+        most = np.minimum(plan.sources, trials)
+        return cls(np.where(wanted, most, 0).astype(np.int32), np.where(wanted, repeats, 0).astype(np.int32))
+
+    @property
+    def reach(self) -> tuple[int, int]:
+        """The most trials and repeats of any cell."""
+        return int(self.trials.max()), int(self.repeats.max())
+
+    @property
+    def counts(self) -> list[int]:
+        """Trials of each model, repeats included."""
+        each: Any = (self.trials.astype(np.int64) * self.repeats).sum(axis=(1, 2))
+        return [int(count) for count in each]
+
+    def union(self, other: Goal) -> Goal:
+        """As far as either of the two reaches in trials, and in repeats."""
+        return Goal(np.maximum(self.trials, other.trials), np.maximum(self.repeats, other.repeats))
+
+    def squared(self, planned: Goal) -> Goal:
+        """The goal with all repeats of its new trials, and all trials of its new repeats.
+
+        A plan is a rectangle for each cell: what its union with this goal holds must be measured by somebody.
+        """
+        trials = np.where(
+            self.repeats > planned.repeats, np.maximum(self.trials, planned.trials), self.trials
+        )
+        repeats = np.where(
+            self.trials > planned.trials, np.maximum(self.repeats, planned.repeats), self.repeats
+        )
+        return Goal(trials, repeats)
+
+    def refuse_too_many(self) -> None:
+        """Refuse more than a cube can have, before any array of that size is made.
+
+        Raises
+        ------
+        SweepError
+            If there are too many trials in a cell, or in all.
+        """
+        _, tasks, slots = self.trials.shape
+        trials, repeats = self.reach
+        sizes = (
+            (trials, MOST_TRIALS, "trials of a cell"),
+            (repeats, MOST_REPEATS, "repeats"),
+            (
+                tasks * slots * trials,
+                MOST_QUESTIONS,
+                f"questions ({tasks} tasks x {slots} points x {trials:,} trials)",
+            ),
+            (sum(self.counts), MOST_REQUESTS, "requests"),
+        )
+        for size, most, what in sizes:
+            if size > most:
+                raise SweepError(
+                    f"{size:,} {what} are more than a cube can have: {most:,}",
+                    "Ask for fewer trials or repeats, or spread the tasks over several cubes",
+                )
+
+    def same(self, other: Goal) -> bool:
+        """Whether both reach equally far."""
+        return np.array_equal(self.trials, other.trials) and np.array_equal(self.repeats, other.repeats)
+
+    def mask(self, window: Window) -> BoolArray:
+        """Which trials of a region belong to the goal, in the window's shape."""
+        model = window.region.model
+        trial = np.arange(window.shape[2]) + window.first_trial
+        repeat = np.arange(window.shape[3]) + window.first_repeat
+        within: BoolArray = (trial < self.trials[model, :, :, None])[..., None] & (
+            repeat < self.repeats[model, :, :, None]
+        )[:, :, None, :]
+        return within

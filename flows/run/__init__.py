@@ -1,0 +1,1 @@
+"""Run a sweep on a Dask cluster."""

@@ -1,0 +1,48 @@
+"""A sweep's folder and cache in; the notes of its batches, as the inference engine needs them, out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from flows.plan.plan import Plan
+from stages.infer.batch.note import Note
+from storage.cache.cache import Cache, look_up
+from storage.cube.batch_notes import FOLDER, BatchNotes
+
+
+class BatchBook(BatchNotes):
+    """Notes beside a cube's records, and what the sweep's cache holds.
+
+    Parameters
+    ----------
+    side
+        Folder of the cube's records.
+    cache
+        The sweep's cache.
+    """
+
+    def __init__(self, side: Path, cache: Cache) -> None:
+        super().__init__(side / FOLDER)
+        self._cache = cache
+
+    def records(self, digests: Sequence[str]) -> Sequence[bytes | None]:
+        """Cached replies, those that others stored a moment ago among them."""
+        return look_up(self._cache, digests)
+
+
+def requests_in_batches(side: Path, plan: Plan, unfinished: Sequence[bool]) -> int:
+    """How many requests notes tell of that are of models, or of judges, with something left to answer.
+
+    Parameters
+    ----------
+    side
+        Folder of the cube's records.
+    unfinished
+        By evaluation.
+    """
+    models = {evaluation.model for evaluation, left in zip(plan.evaluations, unfinished, strict=True) if left}
+    models |= {judge.model for judge in plan.judges if models}
+    notes = BatchNotes(side / FOLDER)
+    found = [Note.decode(token, notes.read(token) or b"") for token in notes.tokens()]
+    return sum(len(note.digests) for note in found if note is not None and note.model in models)

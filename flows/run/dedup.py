@@ -1,0 +1,72 @@
+"""Jobs of a task in; what became of them out, those left aside that another run with the same cache asks already."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+
+from distributed import Reschedule
+
+from flows.run.worker import Workspace
+from stages.infer.jobs import Job, Result
+
+_PATIENCE_SECONDS = 600.0
+"""So long another run is waited for; then it may be stopped, and its requests are asked anyway."""
+
+
+def ask(work: Workspace, model: str, jobs: Sequence[Job], task: Hashable) -> list[Result | None]:
+    """Ask, and wait for the answers that another run was first to ask for.
+
+    Parameters
+    ----------
+    task
+        Name of the task, by which it can be abandoned.
+
+    Returns
+    -------
+    list of Result or None
+        In the order of the jobs; None for one that another run has had answered meanwhile.
+
+    Raises
+    ------
+    Reschedule
+        The task was abandoned.
+    """
+
+    def run(some: Sequence[Job]) -> dict[str, Result]:
+        results = work.engine().run(model, some, caller=task) if some else []
+        return {job.digest: result for job, result in zip(some, results, strict=True)}
+
+    work.accept(task)
+    claims = work.claims(model)
+    keys = [job.digest for job in jobs]
+    claim = None if claims is None else claims.make(keys)
+    if claims is None or claim is None:
+        answers = run(jobs)
+        return [answers[key] for key in keys]
+    try:
+        theirs = claims.others(keys, claim)
+        mine = [job for job in jobs if job.digest not in theirs]
+        # What another run claimed when this one looked it up may be answered by now, and claimed no more.
+        answers = run(_unanswered(work, mine) if claims.met_others else mine)
+        if theirs:
+            claims.wait(sorted(set(theirs.values())), _PATIENCE_SECONDS, _is_over(work, task))
+            answers |= run(_unanswered(work, [job for job in jobs if job.digest in theirs]))
+    finally:
+        claim.release()
+    return [answers.get(key) for key in keys]
+
+
+def _unanswered(work: Workspace, jobs: Sequence[Job]) -> list[Job]:
+    replies = work.fetch([job.digest for job in jobs])
+    return [job for job, reply in zip(jobs, replies, strict=True) if reply is None]
+
+
+def _is_over(work: Workspace, task: Hashable) -> Callable[[], bool]:
+    """Tells whether to stop waiting, as the run stops."""
+
+    def told() -> bool:
+        if work.is_abandoned(task):
+            raise Reschedule
+        return work.drained
+
+    return told

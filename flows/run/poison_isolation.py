@@ -1,0 +1,189 @@
+"""Blocks that workers died with in; their results, but for the few trials that kill, out.
+
+A worker that dies takes all its tasks along, and Dask cannot tell which one was to blame. So a block that saw several
+workers die is asked again, one block at a time: each of its tasks leaves a mark where all workers see it, and takes it
+away when it ends. A task that finds its own mark does not run, since whoever left it is dead; the block is cut into
+parts, and a single trial that killed twice, the second time with no other trial under way, is given up as a transport
+error. Everybody else's trials are done as usual.
+"""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from distributed import Future as DaskFuture
+from distributed import KilledWorker
+
+from flows.plan.blocks import Block
+from flows.plan.plan import Plan
+
+Future = DaskFuture[Any]
+
+KILLED = "worker killed"
+"""Cause of the transport error that such a trial is."""
+
+FOLDER = "suspects"
+"""Of the marks, beside a cube."""
+
+_PARTS = 8
+_PROOF = 2
+"""Workers that must die with a single trial."""
+_FIRST_INDEX = 1_000_000
+"""Number of the first part: parts are blocks of their own beside those of a region."""
+
+
+def name_trials(plan: Plan, block: Block) -> str:
+    """What tells people which trials a block has: model, task, params, trial."""
+    label = plan.labels[block.window.region.model]
+    names = []
+    for task, slot, trial, repeat in zip(*block.window.coordinates(block.positions), strict=True):
+        entry = plan.tasks[task]
+        params = ", ".join(f"{name}={value}" for name, value in entry.cells[slot].cell.plain_params.items())
+        again = f" repeat {repeat}" if plan.repeats > 1 else ""
+        names.append(f"{label}, {entry.label} {params}, trial {trial}{again}")
+    return "; ".join(names)
+
+
+class WorkerDiedError(Exception):
+    """A task was not run, because the last worker that ran it died."""
+
+
+def watched(mark: str, function: Callable[..., Any], *args: Any) -> Any:  # noqa: ANN401 - those of the function
+    """Runs on a worker: call `function` under a mark that outlives this process, unless it is there already.
+
+    Raises
+    ------
+    WorkerDiedError
+        If it is there.
+    """
+    path = Path(mark)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        path.touch(exist_ok=False)
+    except FileExistsError:
+        raise WorkerDiedError(mark) from None
+    try:
+        return function(*args)
+    finally:
+        path.unlink(missing_ok=True)
+
+
+def is_killed(future: Future) -> bool:
+    """Whether workers died with a task, or with one that it needs."""
+    return future.status == "error" and isinstance(future.exception(), KilledWorker | WorkerDiedError)
+
+
+@dataclass(eq=False)
+class _Suspect:
+    """A block that is taken apart."""
+
+    settle: Callable[[list[tuple[Block, Future]]], None]
+    open_parts: int = 1
+    results: list[tuple[Block, Future]] = field(default_factory=list)
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    suspect: _Suspect
+    block: Block
+    deaths: int = 0
+
+    @property
+    def alone(self) -> bool:
+        """Whether it has to run alone, so that it cannot be blamed for another's death."""
+        return self.deaths == _PROOF - 1
+
+
+class Suspects:
+    """Takes suspect blocks apart, one part at a time.
+
+    Parameters
+    ----------
+    folder
+        Where marks are left; all workers must see it.
+    submit
+        Submits a block's tasks under marks that begin with the given path; returns the last one.
+    give_up
+        Submits what records the trials of a block as transport errors.
+    when_done
+        Has a handler called, later and in the driver's thread, when a future is done.
+    quiet
+        Tells whether nothing else is under way that makes or grades trials.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        submit: Callable[[Block, str], Future],
+        give_up: Callable[[Block], Future],
+        when_done: Callable[[Future, Callable[[Future], None]], None],
+        quiet: Callable[[], bool],
+    ) -> None:
+        self._folder = folder
+        self._submit = submit
+        self._give_up = give_up
+        self._when_done = when_done
+        self._quiet = quiet
+        self._waiting: deque[_Part] = deque()
+        self._busy = False
+        self._numbers = itertools.count(_FIRST_INDEX)
+
+    def add(self, block: Block, settle: Callable[[list[tuple[Block, Future]]], None]) -> None:
+        """Take a block apart; `settle` gets what is known of its trials in the end, or the task that failed."""
+        suspect = _Suspect(settle)
+        self._waiting.append(_Part(suspect, self._renumbered(block)))
+        self.go_on()
+
+    @property
+    def want_quiet(self) -> bool:
+        """Whether all that is left to try has to run alone."""
+        return bool(self._waiting) and all(part.alone for part in self._waiting)
+
+    def close(self) -> None:
+        """Remove the marks, those of runs that were killed too."""
+        with suppress(OSError):
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _renumbered(self, block: Block) -> Block:
+        return replace(block, index=next(self._numbers))
+
+    def go_on(self) -> None:
+        """Try the next part, if none is being tried and one may be."""
+        quiet = self._quiet()
+        part = next((part for part in self._waiting if quiet or not part.alone), None)
+        if self._busy or part is None:
+            return
+        self._waiting.remove(part)
+        self._busy = True
+        if part.deaths >= _PROOF:
+            future = self._give_up(part.block)
+        else:
+            name = "-".join(map(str, (*part.block.key, part.deaths)))
+            future = self._submit(part.block, str(self._folder / name))
+        self._when_done(future, lambda done: self._done(part, done))
+
+    def _done(self, part: _Part, future: Future) -> None:
+        self._busy = False
+        suspect = part.suspect
+        if not is_killed(future) or part.deaths >= _PROOF:
+            suspect.open_parts -= 1
+            suspect.results.append((part.block, future))
+            if not suspect.open_parts:
+                suspect.settle(suspect.results)
+        elif part.block.size == 1:
+            self._waiting.appendleft(replace(part, deaths=part.deaths + 1))
+        else:
+            count = min(_PARTS, part.block.size)
+            suspect.open_parts += count - 1
+            pieces = np.array_split(part.block.positions, count)
+            blocks = [self._renumbered(replace(part.block, positions=piece)) for piece in pieces]
+            self._waiting.extendleft(_Part(suspect, block) for block in reversed(blocks))
+        self.go_on()

@@ -1,0 +1,69 @@
+"""A cluster's workers and the models to ask in; an error out if a worker lacks a key or cannot reach a server."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Sequence
+from urllib.parse import urlsplit
+
+from distributed import Client
+
+from flows.config.models import ModelConfig
+from flows.errors import SweepError
+from flows.run.servers import is_managed
+from stages.infer.endpoint import missing_key_message
+
+
+def check_workers(
+    client: Client, models: Sequence[ModelConfig], addresses: Sequence[str], *, unset_keys: bool
+) -> None:
+    """Refuse what workers cannot do before anything is sent.
+
+    Parameters
+    ----------
+    client
+        A connected client.
+    models
+        The models that will be asked.
+    addresses
+        Of the workers.
+    unset_keys
+        Whether keys may be unset on the workers though they are set here.
+
+    Raises
+    ------
+    SweepError
+        If a key is not set on a worker, or a server of this machine is out of its reach.
+    """
+    variables = sorted({model.key_env for model in models if model.key_env is not None})
+    if variables and unset_keys:
+        for address, unset in client.run(_unset, variables).items():
+            for model in models:
+                if model.key_env is not None and model.key_env in unset:
+                    raise SweepError(f"worker {address}: {missing_key_message(model.name, model.key_env)}")
+    far = [address for address in addresses if not _is_here(address)]
+    for model in models:
+        if far and is_managed(model):
+            raise SweepError(
+                f"models[{model.name}].endpoint: '{model.endpoint}' is served on this machine only, and worker "
+                f"{far[0]} is elsewhere",
+                "Serve the model at an address that the workers reach and give that as the endpoint",
+            )
+
+
+def _unset(variables: Sequence[str]) -> list[str]:
+    """Runs on workers: names of the variables that are not set there."""
+    return [name for name in variables if not os.environ.get(name, "").strip()]
+
+
+def _is_here(address: str) -> bool:
+    host = urlsplit(address).hostname or ""
+    return host in {"127.0.0.1", "::1", "localhost", socket.gethostname()} or host == _own_address()
+
+
+def _own_address() -> str:
+    try:
+        return socket.gethostbyname(socket.gethostname())
+    except OSError:
+        return ""

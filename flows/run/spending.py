@@ -1,0 +1,122 @@
+"""What workers report in; what a sweep has spent, over all its runs, and whether it must stop, out."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from flows.config.spend import Spend
+from flows.plan.sampling import Counters
+from flows.plan.spending_budget import spent as spent_on
+from flows.run.events import Event, Traffic
+from storage.errors import StorageError, guarded
+from storage.files import replace_synced
+
+_SAVE_SECONDS = 5.0
+_MILLION = 1e6
+
+
+@dataclass(frozen=True)
+class Spent:
+    """What requests have cost; answers of the cache cost nothing."""
+
+    tokens: float = 0.0
+    """Of prompts and completions."""
+    usd: float = 0.0
+
+
+class Spending:
+    """Adds up what a sweep spends and remembers it beside the cube; stops the sweep at its bound.
+
+    Parameters
+    ----------
+    path
+        Where the sum is kept between runs.
+    counters
+        Of the cube: what it has cost, where no sum was kept yet.
+    prices
+        By label of the model, USD per million tokens of prompts and of completions.
+    bound
+        Where to stop; None is nowhere.
+    """
+
+    def __init__(
+        self, path: Path, counters: Counters, prices: Mapping[str, tuple[float, float]], bound: Spend | None
+    ) -> None:
+        self._path = path
+        self._prices = prices
+        self._bound = bound
+        self._before = read_spent(path) or Spent(
+            float(spent_on(counters, "tokens").sum()), float(spent_on(counters, "usd").sum())
+        )
+        self._workers: dict[str, Traffic] = {}
+        self._saved_at = time.monotonic()
+        self.stop: Callable[[], None] | None = None
+        """Called when the bound is reached, perhaps more than once."""
+
+    def __call__(self, event: Event) -> None:
+        """Take an event in."""
+        if not isinstance(event, Traffic):
+            return
+        self._workers[event.worker] = event
+        if time.monotonic() - self._saved_at > _SAVE_SECONDS:
+            with suppress(StorageError):  # the last one tells
+                self.save()
+        if self.stop is not None and self.reached:
+            self.stop()
+
+    @property
+    def spent(self) -> Spent:
+        """By all runs so far."""
+        now = self.of_run
+        return Spent(self._before.tokens + now.tokens, self._before.usd + now.usd)
+
+    @property
+    def of_run(self) -> Spent:
+        """By this run so far."""
+        tokens, usd = 0.0, 0.0
+        for report in self._workers.values():
+            for model, (prompts, completions) in report.usage.items():
+                price = self._prices.get(model, (0.0, 0.0))
+                tokens += prompts + completions
+                usd += (prompts * price[0] + completions * price[1]) / _MILLION
+        return Spent(tokens, usd)
+
+    @property
+    def reached(self) -> str:
+        """The bound that is reached, for people; empty if none is."""
+        bound, spent = self._bound, self.spent
+        if bound is not None and bound.tokens is not None and spent.tokens >= bound.tokens:
+            return f"spend.tokens: {spent.tokens:,.0f} of {bound.tokens:,.0f} tokens are spent"
+        if bound is not None and bound.usd is not None and spent.usd >= bound.usd:
+            return f"spend.usd: {spent.usd:,.2f} of {bound.usd:,.2f} USD are spent"
+        return ""
+
+    def save(self) -> None:
+        """Keep the sum, so that a run that is killed loses no more than the last seconds of it.
+
+        Raises
+        ------
+        StorageError
+            If it cannot be written.
+        """
+        self._saved_at = time.monotonic()
+        spent = self.spent
+        with guarded(self._path, "keep what the sweep has spent"):
+            replace_synced(self._path, json.dumps({"tokens": spent.tokens, "usd": spent.usd}).encode())
+
+
+def read_spent(path: Path) -> Spent | None:
+    """The sum that earlier runs kept; None if there is none that can be read."""
+    try:
+        document: Any = json.loads(path.read_bytes())
+        kept = Spent(float(document["tokens"]), float(document["usd"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return kept if math.isfinite(kept.tokens) and math.isfinite(kept.usd) else None

@@ -1,0 +1,211 @@
+"""A run's events in; its totals and its summary out."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from flows.run.efficiency import LimitUse
+from flows.run.events import TALLY, BlockDone, Event, Extended, Started, Traffic
+from flows.run.poison_isolation import KILLED
+from stages.analyze.formulas.reasonscore import mean_score, tier_score
+
+FloatArray = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class ModelSummary:
+    """One evaluation after a run."""
+
+    model: str
+    trials: int
+    """Trials of the target."""
+    done: int
+    """Recorded as finished."""
+    transport: int
+    """Transport errors, which the next run asks again."""
+
+
+@dataclass(frozen=True)
+class RunSummary:
+    """What a run did, and what is left."""
+
+    reason: str
+    """``complete``, ``incomplete`` (transport errors are left) or ``stopped``."""
+    cube: str
+    cache: str
+    seconds: float
+    trials: int
+    """Trials of the target, repeats included."""
+    done: int
+    """Of these, finished; by this run or earlier ones."""
+    transport: int
+    cached: int
+    """Trials that the cache answered in this run."""
+    sent: int
+    """Requests sent, retries included; what a killed worker sent in its last half second is not known."""
+    prompt_tokens: int
+    completion_tokens: int
+    retries: dict[str, int] = field(default_factory=dict)
+    """By cause."""
+    causes: dict[str, int] = field(default_factory=dict)
+    """Transport errors of this run, by cause."""
+    details: dict[str, str] = field(default_factory=dict)
+    """One thing that an endpoint said, by cause."""
+    usd: float = 0.0
+    """Cost of this run's requests at the config's prices."""
+    spent: dict[str, float] = field(default_factory=dict)
+    """Tokens and USD of all runs so far; answers of the cache are free."""
+    bound: str = ""
+    """The bound under `spend:` that stopped the run."""
+    graded: int = 0
+    """Trials that this run finished, those from the cache included."""
+    asking_seconds: float = 0.0
+    """From the first request to the last answer."""
+    limits: tuple[LimitUse, ...] = ()
+    """For each endpoint that was asked, the limit that was used most, and how far."""
+    models: tuple[ModelSummary, ...] = ()
+    in_batches: int = 0
+    """Requests in batches that were not waited for."""
+
+    @property
+    def efficiency(self) -> float | None:
+        """Use of the limit that held the run up most, about from 0 to 1; None if nothing was asked."""
+        return max((use.used for use in self.limits), default=None)
+
+    @property
+    def trials_per_second(self) -> float:
+        """Trials that this run finished, by its whole duration."""
+        return self.graded / self.seconds if self.seconds else 0.0
+
+    @property
+    def left(self) -> int:
+        """Trials still to do."""
+        return self.trials - self.done
+
+    def to_dict(self) -> dict[str, Any]:
+        """The summary as JSON values."""
+        return {
+            **asdict(self),
+            "left": self.left,
+            "efficiency": self.efficiency,
+            "trials_per_second": self.trials_per_second,
+        }
+
+
+class Tracker:
+    """Adds up events; safe to read from any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._workers: dict[str, Traffic] = {}
+        self._tallies: dict[int, FloatArray] = {}
+        self._done: Counter[int] = Counter()
+        self.started: Started | None = None
+        self.begun = time.monotonic()
+        self._seen: set[tuple[int, ...]] = set()
+        self._asked_from = self._asked_to = 0.0
+        self.cached = 0
+        self.transport = 0
+        self.causes: Counter[str] = Counter()
+        self.details: dict[str, str] = {}
+
+    def __call__(self, event: Event) -> None:
+        """Take an event in."""
+        with self._lock:
+            if isinstance(event, Started):
+                self.started, self.begun = event, time.monotonic()
+            elif isinstance(event, Extended) and self.started is not None:
+                self.started = replace(self.started, trials=event.trials)
+            elif isinstance(event, Traffic):
+                self._note_asking(event)
+                self._workers[event.worker] = event
+            elif isinstance(event, BlockDone):
+                self._add_block(event)
+
+    def _note_asking(self, event: Traffic) -> None:
+        before, now = self._workers.get(event.worker, Traffic()), time.monotonic()
+        if event.sent and not self._asked_from:
+            self._asked_from = now - event.active
+        if event.in_flight or (event.sent, event.replies) != (before.sent, before.replies):
+            self._asked_to = now
+
+    def _add_block(self, event: BlockDone) -> None:
+        key = tuple(event.key)
+        if key in self._seen:
+            return
+        self._seen.add(key)
+        self.cached += event.cached
+        self.transport += event.transport
+        self.causes.update(event.causes)
+        for cause, detail in event.details.items():
+            before = self.details.get(cause, "")
+            # Every trial that kills is to be found; of what an endpoint says, one example will do.
+            self.details[cause] = f"{before}; {detail}" if before and cause == KILLED else detail
+        self._done[event.model] += event.trials
+        tally = np.array(event.tally, dtype=np.float64)
+        self._tallies[event.model] = tally + self._tallies.get(event.model, 0.0)
+
+    @property
+    def blocks(self) -> int:
+        """Blocks graded by this run."""
+        return len(self._seen)
+
+    @property
+    def seconds(self) -> float:
+        """Since the sweep started."""
+        return time.monotonic() - self.begun
+
+    @property
+    def asking_seconds(self) -> float:
+        """From the first request to the last sign of one, to about half a second."""
+        return self._asked_to - self._asked_from if self._asked_from else 0.0
+
+    def traffic(self) -> Traffic:
+        """Totals over all workers, those that died included."""
+        with self._lock:
+            reports = list(self._workers.values())
+        retries: Counter[str] = Counter()
+        failures: Counter[str] = Counter()
+        usage: dict[str, FloatArray] = {}
+        models: dict[str, dict[str, float]] = {}
+        for report in reports:
+            for model, counts in report.models.items():
+                total = models.setdefault(model, {})
+                for name, count in counts.items():
+                    total[name] = total.get(name, 0) + count
+            for model, tokens in report.usage.items():
+                usage[model] = usage.get(model, 0.0) + np.array(tokens, dtype=np.float64)
+            retries.update(report.retries)
+            failures.update(report.failures)
+        return Traffic(
+            sent=sum(report.sent for report in reports),
+            replies=sum(report.replies for report in reports),
+            in_flight=sum(report.in_flight for report in reports),
+            prompt_tokens=sum(report.prompt_tokens for report in reports),
+            completion_tokens=sum(report.completion_tokens for report in reports),
+            usage={model: tuple(tokens.tolist()) for model, tokens in usage.items()},
+            retries=dict(retries),
+            failures=dict(failures),
+            models=models,
+        )
+
+    def done(self) -> dict[int, int]:
+        """Trials finished by this run, by evaluation."""
+        with self._lock:
+            return dict(self._done)
+
+    def scores(self) -> dict[int, float]:
+        """Provisional ReasonScore of what this run has graded so far, by evaluation."""
+        with self._lock:
+            tallies = dict(self._tallies)
+        return {
+            model: float(mean_score(tier_score(tally, labels=TALLY).score))
+            for model, tally in tallies.items()
+        }

@@ -1,0 +1,146 @@
+"""A config or a cube in; the same sweep with more trials, where they were asked for, out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, get_args
+
+from deploy.clusters import Cluster
+from flows.config import as_config
+from flows.config.models import SweepConfig
+from flows.config.precision import LEVELS, Precision
+from flows.cubes.reader import read_notes
+from flows.errors import SweepError
+from flows.plan.plan import build_plan
+from flows.plan.sampling import Adaptive, Fixed, Sampling, Selection
+from flows.plan.spending_budget import Amount, Budget, resumed, spent
+from flows.plan.store import open_existing
+from flows.plan.targets import MOST_REPEATS, MOST_TRIALS
+from flows.run.events import Subscriber
+from flows.run.summary import RunSummary
+from flows.run.sweep import run
+from stages.analyze.formulas.allocation import Purpose
+from storage.cube.cube import Cube
+from storage.urls import directory_of
+
+
+def upsample(
+    source: SweepConfig | Mapping[str, Any] | str | Path,
+    *,
+    trials: int | None = None,
+    repeats: int | None = None,
+    precision: Precision | str | None = None,
+    budget: Amount | str | None = None,
+    purpose: Purpose = "ranking",
+    models: Sequence[str] = (),
+    tasks: Sequence[str] = (),
+    tiers: Sequence[str] = (),
+    cube: str | Path | None = None,
+    cache: str | Path | None = None,
+    scheduler: str | None = None,
+    workers: int | None = None,
+    cluster: Cluster | None = None,
+    subscribers: Sequence[Subscriber] = (),
+) -> RunSummary:
+    """Measure some cells of a sweep further; what is recorded or cached is not asked again.
+
+    Parameters
+    ----------
+    source
+        A config in any form that `run` takes, or the address of a cube, whose own config is used then.
+    trials, repeats
+        How many each selected cell has in the end; cells that have more keep them. None leaves them as they are.
+    precision
+        As many trials as each selected cell needs instead: ``low``, ``medium``, ``high`` or your own.
+    budget, purpose
+        Tokens or dollars to spend, such as ``2M`` or ``5USD``, where they settle the ``ranking`` or narrow the
+        ``intervals`` most; what the cube has is the guide.
+    models, tasks, tiers
+        Names of what is selected; empty means all.
+    cube, cache, scheduler, workers, cluster, subscribers
+        As for `run`.
+
+    Raises
+    ------
+    SweepError
+        If nothing is asked for, a name is unknown, or the cube does not tell how it was made.
+    """
+    given = [
+        f"--{n}"
+        for n, v in (("trials", trials), ("precision", precision), ("budget", budget))
+        if v is not None
+    ]
+    if not given and repeats is None:
+        raise SweepError("nothing to add was asked for", "Give --trials, --repeats, --precision or --budget")
+    if len(given) > 1 or (budget is not None and repeats is not None):
+        others = ", ".join([*given, *(["--repeats"] if repeats is not None else [])])
+        raise SweepError(f"{others} exclude each other", "Give one of them")
+    _refuse_numbers(("--trials", trials, MOST_TRIALS), ("--repeats", repeats, MOST_REPEATS))
+    settings = config_of(source, cube=cube, cache=cache)
+    selection = Selection(tuple(models), tuple(tasks), tuple(tiers))
+    sampling: Sampling = Fixed(trials, repeats, selection)
+    if precision is not None:
+        sampling = Adaptive.of(_named(precision), repeats or 1, selection)
+    if budget is not None:
+        sampling = _budget(settings, budget, purpose, selection)
+    return run(
+        settings,
+        scheduler=scheduler,
+        workers=workers,
+        cluster=cluster,
+        sampling=sampling,
+        subscribers=subscribers,
+    )
+
+
+def _refuse_numbers(*given: tuple[str, int | None, int]) -> None:
+    for option, number, most in given:
+        if number is not None and not 1 <= number <= most:
+            raise SweepError(f"{option}: must be a whole number from 1 to {most:,}, got {number}")
+
+
+def _budget(settings: SweepConfig, amount: Amount | str, purpose: Purpose, selection: Selection) -> Budget:
+    if purpose not in get_args(Purpose):
+        raise SweepError(f"--goal: '{purpose}' is none", f"Give one of: {', '.join(get_args(Purpose))}")
+    wanted = Amount.parse(amount) if isinstance(amount, str) else amount
+    home = open_existing(build_plan(settings), settings.cube)
+    if home is None:
+        raise SweepError(
+            f"--budget: there is no cube '{settings.cube}' yet that would tell where to spend",
+            "Run the sweep with a few trials per cell first, such as trials: 16",
+        )
+    before = float(spent(home.counters(), wanted.unit).sum())
+    return resumed(Budget(wanted, purpose, selection, before), read_notes(home.cube).get("budget"))
+
+
+def _named(precision: Precision | str) -> Precision:
+    if isinstance(precision, Precision):
+        return precision
+    if precision not in LEVELS:
+        raise SweepError(f"--precision: '{precision}' is none", f"Give one of: {', '.join(LEVELS)}")
+    return LEVELS[precision]
+
+
+def config_of(
+    source: SweepConfig | Mapping[str, Any] | str | Path,
+    *,
+    cube: str | Path | None = None,
+    cache: str | Path | None = None,
+) -> SweepConfig:
+    """The config of a sweep, given in any form or by its cube.
+
+    Raises
+    ------
+    SweepError
+        If the cube does not tell how it was made.
+    """
+    if not isinstance(source, (str, Path)) or not directory_of(source).is_dir():
+        return as_config(source, cube=cube, cache=cache)
+    noted = read_notes(Cube.open(source)).get("config")
+    if not isinstance(noted, dict):
+        raise SweepError(
+            f"cube '{source}' does not tell how it was made: {source}/_evalcube/sweep.json is gone or damaged",
+            "Give the sweep's config file instead",
+        )
+    return as_config(noted, cube=cube or str(source), cache=cache)

@@ -1,0 +1,155 @@
+"""Watches a cluster's workers: shares the endpoints' connections out among them, and tells when there are none."""
+
+from __future__ import annotations
+
+import math
+import queue
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from typing import Any, Protocol
+
+from distributed import Client
+
+from deploy.clusters import ClusterError
+from flows.run.events import Event, Noted, Slowed, Traffic
+from flows.run.worker import plugin_name
+from stages.infer.jobs import Slowdown
+
+_LOOK_SECONDS = 1.0
+_NOTE_SECONDS = 5.0
+_PATIENCE_SECONDS = 60.0
+
+
+class Shared(Protocol):
+    """Something that depends on the number of workers, and on what they report of a model."""
+
+    model: str
+    workers: int
+
+    def deepen(self) -> None:
+        """Allow more of its blocks at once."""
+
+
+class Workers:
+    """The workers of a run.
+
+    A worker sends nothing before it has been told its share, so that one that joins or restarts never adds
+    connections to those that are there already; what is in flight above a share that shrinks ends as usual.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        run: str,
+        shared: Iterable[Shared],
+        emit: Callable[[Event], None],
+        reports: queue.SimpleQueue[Slowed | Traffic] | None = None,
+    ) -> None:
+        self._reports = reports or queue.SimpleQueue()
+        self._client = client
+        self._run = run
+        self._shared = tuple(shared)
+        self._emit = emit
+        self._there: list[str] = []
+        self._told: list[str] = []
+        self._looked_at = -math.inf
+        self._gone_at: float | None = None
+        self._noted = False
+
+    @property
+    def any(self) -> bool:
+        """Whether there were workers at the last look."""
+        return bool(self._there)
+
+    def look(self) -> None:
+        """See who is there, at most once a second, and heed what workers report of their endpoints.
+
+        Raises
+        ------
+        ClusterError
+            If there has been no worker for a minute.
+        """
+        now = time.monotonic()
+        self._heed()
+        if now - self._looked_at < _LOOK_SECONDS:
+            return
+        self._looked_at = now
+        try:
+            self._there = present(self._client)
+            if self._there != self._told:
+                self._share_out()
+        except (OSError, TimeoutError):
+            return  # a scheduler that went away shows in the futures
+        self._mind_absence(now)
+
+    def _heed(self) -> None:
+        """Give more blocks to those who could ask more; tell the others what one learned of an overload."""
+        told: list[Slowed] = []
+        hungry: set[str] = set()
+        while not self._reports.empty():
+            report = self._reports.get()
+            if isinstance(report, Slowed):
+                told.append(report)
+            else:
+                hungry.update(report.hungry)
+        for item in self._shared:
+            if item.model in hungry:
+                item.deepen()
+        if told and len(self._there) > 1:
+            with suppress(OSError, TimeoutError):
+                self._client.run(_slow_down, plugin_name(self._run), told, on_error="ignore")
+
+    def _share_out(self) -> None:
+        for item in self._shared:
+            item.workers = max(len(self._there), 1)
+        ranks = {address: rank for rank, address in enumerate(self._there)}
+        answers = self._client.run(_take_share, plugin_name(self._run), ranks, on_error="ignore")
+        # A worker that is still starting has no plugin yet: it is told at the next look.
+        self._told = sorted(address for address, told in answers.items() if told is True)
+
+    def _mind_absence(self, now: float) -> None:
+        if self._there:
+            self._gone_at, self._noted = None, False
+            return
+        self._gone_at = now if self._gone_at is None else self._gone_at
+        if now - self._gone_at > _PATIENCE_SECONDS:
+            raise ClusterError(
+                f"the cluster has had no worker for {_PATIENCE_SECONDS:g} s: they died or were stopped. "
+                f"Look at their memory and logs, start some, and run the same command again to resume."
+            )
+        if now - self._gone_at > _NOTE_SECONDS and not self._noted:
+            self._noted = True
+            self._emit(Noted("the cluster has no workers at the moment; waiting for some"))
+
+
+def present(client: Client) -> list[str]:
+    """Addresses of the cluster's workers.
+
+    `Client.scheduler_info` may tell of none: it shares what it has asked with a look of its own that leaves them out.
+
+    Raises
+    ------
+    OSError
+        If the scheduler cannot be asked.
+    """
+    if client.scheduler is None or client.status not in ("running", "connecting"):
+        raise OSError("the scheduler is away")
+    return sorted(client.sync(client.scheduler.identity, n_workers=-1)["workers"])
+
+
+def _take_share(name: str, ranks: dict[str, int], dask_worker: Any = None) -> bool:  # noqa: ANN401 - Dask's own
+    """Runs on every worker: so many share the endpoints, and this is its place among them."""
+    plugin = dask_worker.plugins.get(name)
+    if plugin is None or plugin.workspace is None or dask_worker.address not in ranks:
+        return False
+    plugin.workspace.share_out(len(ranks), ranks[dask_worker.address])
+    return True
+
+
+def _slow_down(name: str, slowed: list[Slowed], dask_worker: Any = None) -> None:  # noqa: ANN401 - Dask's own worker
+    """Runs on every worker: take over what the others learned of overloaded endpoints."""
+    plugin = dask_worker.plugins.get(name)
+    for one in slowed:
+        if plugin is not None and plugin.workspace is not None and one.worker != dask_worker.address:
+            plugin.workspace.slow_down(Slowdown(one.model, one.overload, one.pause))

@@ -1,0 +1,1 @@
+"""Formulas on arrays of counters and outcomes; numpy and scipy only."""

@@ -1,0 +1,224 @@
+"""Outcomes of models on the same trials -> paired tests and intervals of differences.
+
+Models of one cube answer the same questions, trial by trial, so that a pair differs in its discordant trials
+only: b, which the first alone got right, and c, which the second alone did.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import bdtr, gammaln
+
+from stages.analyze.formulas.compare.winrates import need_two
+from stages.analyze.formulas.estimators import Bounds
+from stages.analyze.formulas.intervals import Floats
+from stages.analyze.formulas.stratified import combine, score_moments
+from stages.reply.status import COMPLETED, Status
+
+METHODS = ("midp", "exact")
+
+
+@dataclass(frozen=True)
+class PairedComparison:
+    """Every pair of models; first axis pair, in the order (0, 1), (0, 2), ... (1, 2), ..."""
+
+    pairs: NDArray[np.int64]
+    """Shape (pair, 2): indices of the first and second model."""
+    trials: Floats
+    """Shape (pair, task): trials that both finished."""
+    first_only: Floats
+    """Shape (pair, task): b, trials that only the first got right."""
+    second_only: Floats
+    """Shape (pair, task): c."""
+    task_p: Floats
+    """Shape (pair, task): McNemar's p value; NaN without common trials."""
+    task_p_holm: Floats
+    """The same, adjusted over the pairs, task by task."""
+    p: Floats
+    """Shape (pair,): McNemar's p value over all tasks' trials together."""
+    p_holm: Floats
+    """The same, adjusted over the pairs."""
+    difference: Floats
+    """Shape (pair,): mean over points of the difference of success rates, first − second, weighted."""
+    lower: Floats
+    """Lower bound of the difference, of the level asked for in each pair by itself."""
+    upper: Floats
+
+
+def compare_pairs(
+    status: ArrayLike,
+    weights: ArrayLike = 1.0,
+    *,
+    truncated: str = "wrong",
+    method: str = "midp",
+    confidence: float | None = None,
+) -> PairedComparison:
+    """All pairs of models compared on the trials that both finished.
+
+    The p value asks whether one model wins more discordant trials; the interval says by how much the rates
+    differ on average over the points, whatever the number of trials of each. In a group of points where
+    guessing explains the share c, the guess-corrected difference is 1/(1 − c) times the one given here.
+
+    Parameters
+    ----------
+    status
+        Codes of `stages.reply.status.Status`, shape (model, task, params, ...); further dims, such as trial and
+        repeat, are trials of a point, taken as independent, and must be the same questions for all models; where
+        questions were asked several times see `stages.analyze.formulas.compare.repeated`.
+    weights
+        Non-negative weights that broadcast to (task, params); they need not sum to 1.
+    truncated
+        "wrong": a truncated trial is a failure. "drop": pairs with a truncated trial are left out.
+    method
+        See `mcnemar`.
+    confidence
+        Level of the intervals in (0, 1); None means z = 1.96 exactly.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than two models, the shape has fewer than four dims, or an option is unknown.
+    """
+    codes = np.asarray(status)
+    if codes.ndim < 4:
+        raise ValueError(f"`status` must be (model, task, params, trial, ...), got shape {codes.shape}")
+    need_two(codes.shape[0])
+    codes = codes.reshape(*codes.shape[:3], -1)
+    right, valid = codes == Status.CORRECT, np.isin(codes, _valid(truncated))
+    share = np.broadcast_to(np.asarray(weights, dtype=float), codes.shape[1:3])
+    pairs = np.array(list(combinations(range(len(codes)), 2)), dtype=np.int64)
+    tables = np.empty((len(pairs), codes.shape[1], 3))
+    bounds = np.empty((len(pairs), 3))
+    for index, (first, second) in enumerate(pairs):
+        cells = pair_table(right[first], valid[first], right[second], valid[second])
+        tables[index] = cells.sum(axis=1)
+        bounds[index] = paired_difference(
+            cells[..., 1], cells[..., 2], cells[..., 0], share, axis=(0, 1), confidence=confidence
+        )
+    trials, b, c = np.moveaxis(tables, -1, 0)
+    task_p = np.where(trials > 0, mcnemar(b, c, method=method), np.nan)
+    total = mcnemar(b.sum(axis=1), c.sum(axis=1), method=method)
+    p = np.where(trials.sum(axis=1) > 0, total, np.nan)
+    return PairedComparison(
+        pairs, trials, b, c, task_p, holm(task_p, axis=0), p, holm(p), *np.moveaxis(bounds, -1, 0)
+    )
+
+
+def pair_table(
+    first: NDArray[np.bool_],
+    first_valid: NDArray[np.bool_],
+    second: NDArray[np.bool_],
+    second_valid: NDArray[np.bool_],
+) -> Floats:
+    """(trials of both, only the first right, only the second right) of arrays (..., trial): shape (..., 3)."""
+    both = first_valid & second_valid
+    parts = (both, both & first & ~second, both & second & ~first)
+    return np.stack([part.sum(axis=-1) for part in parts], axis=-1).astype(np.float64)
+
+
+def paired_difference(
+    first_only: ArrayLike,
+    second_only: ArrayLike,
+    trials: ArrayLike,
+    weights: ArrayLike = 1.0,
+    *,
+    axis: int | tuple[int, ...] = -1,
+    confidence: float | None = None,
+) -> Bounds:
+    """Weighted mean over strata of (b − c)/n, the difference of two success rates, with bounds.
+
+    A trial is worth 1, −1 or, if both were right or both wrong, 0; see `stages.analyze.formulas.stratified`.
+
+    Parameters
+    ----------
+    first_only, second_only, trials
+        b, c and n of each stratum; everything broadcasts. Strata without trials are left out.
+    weights
+        Non-negative weights of the strata.
+    axis
+        The axes of the strata.
+    confidence
+        Level in (0, 1); None means z = 1.96 exactly.
+
+    Returns
+    -------
+    point, lower, upper
+        In [−1, 1]; NaN without trials.
+
+    Examples
+    --------
+    >>> [round(float(value), 3) for value in paired_difference([12], [2], [50])]
+    [0.2, 0.046, 0.345]
+    """
+    b, c, n = (np.asarray(part, dtype=float) for part in (first_only, second_only, trials))
+    sums = score_moments(b, n, nothing=n - b - c, chance=0.5, weights=weights)
+    axes = (axis,) if isinstance(axis, int) else axis
+    strata = sums.ndim - 1
+    return combine(sums.sum(axis=tuple(place % strata for place in axes)), confidence=confidence, least=-1.0)
+
+
+def mcnemar(first_only: ArrayLike, second_only: ArrayLike, *, method: str = "midp") -> Floats:
+    """Two-sided p value that discordant trials fall to either side alike, elementwise; 1 without any.
+
+    Parameters
+    ----------
+    first_only, second_only
+        Whole numbers b and c, any shape.
+    method
+        "exact": twice the binomial tail, at most 1; never rejects too often. "midp": less half the chance of
+        what was seen; rejects closer to the nominal rate.
+
+    References
+    ----------
+    M. W. Fagerland, S. Lydersen, P. Laake (2013), The McNemar test for binary matched-pairs data: mid-p and
+    asymptotic are better than exact conditional, BMC Medical Research Methodology 13, 91.
+    https://doi.org/10.1186/1471-2288-13-91
+
+    Examples
+    --------
+    >>> float(mcnemar(1, 7, method="exact").round(6)), float(mcnemar(1, 7).round(6))
+    (0.070312, 0.039062)
+    """
+    if method not in METHODS:
+        raise ValueError(f"`method` must be one of {', '.join(METHODS)}, got {method!r}")
+    b, c = np.broadcast_arrays(np.asarray(first_only, dtype=float), np.asarray(second_only, dtype=float))
+    if np.any((b < 0) | (c < 0) | (b != np.floor(b)) | (c != np.floor(c))):
+        raise ValueError("`first_only` and `second_only` are counts of trials: whole numbers, not negative")
+    n, least = b + c, np.minimum(b, c)
+    tail = bdtr(least, n.astype(np.int64), 0.5)
+    seen = np.exp(gammaln(n + 1.0) - gammaln(b + 1.0) - gammaln(c + 1.0) - n * np.log(2.0))
+    p = 2.0 * tail - (0.0 if method == "exact" else seen)
+    return np.asarray(np.minimum(p, 1.0))
+
+
+def holm(p: ArrayLike, *, axis: int = -1) -> Floats:
+    """Holm's adjustment of p values: step-down along an axis; NaN stays and is no test.
+
+    References
+    ----------
+    S. Holm (1979), A simple sequentially rejective multiple test procedure, Scandinavian Journal of Statistics
+    6, 65-70. https://www.jstor.org/stable/4615733
+
+    Examples
+    --------
+    >>> holm([0.01, 0.04, 0.03]).round(3).tolist()
+    [0.03, 0.06, 0.06]
+    """
+    values = np.moveaxis(np.asarray(p, dtype=float), axis, -1)
+    order = np.argsort(values, axis=-1)
+    tests = (~np.isnan(values)).sum(axis=-1, keepdims=True)
+    factor = np.maximum(tests - np.arange(values.shape[-1]), 1)
+    stepped = np.minimum(np.maximum.accumulate(np.take_along_axis(values, order, -1) * factor, axis=-1), 1.0)
+    adjusted = np.empty_like(values)
+    np.put_along_axis(adjusted, order, stepped, axis=-1)
+    return np.moveaxis(adjusted, -1, axis)
+
+
+def _valid(truncated: str) -> list[int]:
+    if truncated not in ("wrong", "drop"):
+        raise ValueError(f"`truncated` must be 'wrong' or 'drop', got {truncated!r}")
+    return [*COMPLETED, Status.TRUNCATED] if truncated == "wrong" else [*COMPLETED]

@@ -1,0 +1,73 @@
+"""Draws of models' scores -> the distribution of each model's rank, with an interval."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.stats import rankdata
+
+from stages.analyze.formulas.compare.winrates import need_two
+from stages.analyze.formulas.intervals import Floats
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """Ranks of models, 1 the best; NaN for a model without a score."""
+
+    expected: Floats
+    """Mean rank over the draws, ties shared; shape (model,)."""
+    lower: Floats
+    """The best rank inside the interval, shape (model,)."""
+    upper: Floats
+    """The worst rank inside the interval, shape (model,)."""
+    shares: Floats
+    """Shape (model, rank): share of the draws in which the model takes the rank; tied models share theirs."""
+
+
+def rank_intervals(draws: ArrayLike, *, confidence: float = 0.95) -> Ranks:
+    """Interval of each model's rank from draws of all scores, such as the bootstrap's.
+
+    Where models tie in a draw, the best of their ranks counts for `lower` and the worst for `upper`. The
+    bounds are ranks that occurred, with at most (1 − confidence)/2 of the draws beyond each.
+
+    Parameters
+    ----------
+    draws
+        Scores, higher is better, shape (model, draw); a model with a NaN is not ranked.
+    confidence
+        Level of the percentile interval, in (0, 1).
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than two models, no draws, or the level is outside (0, 1).
+
+    Examples
+    --------
+    >>> ranks = rank_intervals([[9, 8, 9, 9], [5, 6, 4, 5], [1, 7, 3, 2]])
+    >>> ranks.lower.tolist(), ranks.upper.tolist(), ranks.expected.tolist()
+    ([1.0, 2.0, 2.0], [1.0, 3.0, 3.0], [1.0, 2.25, 2.75])
+    """
+    scores = np.asarray(draws, dtype=float)
+    if scores.ndim != 2 or scores.shape[1] == 0:
+        raise ValueError(f"`draws` must be (model, draw) with at least one draw, got shape {scores.shape}")
+    need_two(len(scores))
+    if not 0.0 < confidence < 1.0:
+        raise ValueError(f"`confidence` must lie inside (0, 1), got {confidence!r}; 0.95 means 95 %")
+    ranked = np.flatnonzero(~np.isnan(scores).any(axis=1))
+    blank = np.full(len(scores), np.nan)
+    result = Ranks(blank, blank.copy(), blank.copy(), np.full((len(scores),) * 2, np.nan))
+    if len(ranked) == 0:
+        return result
+    best, worst = (rankdata(-scores[ranked], method=how, axis=0) for how in ("min", "max"))
+    tail = (1.0 - confidence) / 2.0
+    result.expected[ranked] = (best + worst).mean(axis=1) / 2.0
+    result.lower[ranked] = np.quantile(best, tail, axis=1, method="inverted_cdf")
+    result.upper[ranked] = np.quantile(worst, 1.0 - tail, axis=1, method="inverted_cdf")
+    places = np.arange(1, len(scores) + 1)
+    for model, low, high in zip(ranked, best, worst, strict=True):
+        inside = (low <= places[:, np.newaxis]) & (places[:, np.newaxis] <= high)
+        result.shares[model] = (inside / (high - low + 1)).mean(axis=1)
+    return result

@@ -1,0 +1,108 @@
+"""Two models' answers to questions that each were asked several times -> a test and a design effect by question.
+
+Answers to one question are alike, so that trials are not independent, but questions are: the test turns the sign
+of whole questions, and intervals take as many trials as independent ones would tell as much.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.signal import fftconvolve
+from scipy.stats import binom
+
+from stages.analyze.formulas.compare.paired import METHODS, mcnemar
+from stages.analyze.formulas.intervals import Floats
+
+_DIRECT = 20_000
+"""Longest distribution that is convolved term by term."""
+
+
+def sign_flip(differences: ArrayLike, *, method: str = "midp") -> float:
+    """Two-sided p value that each question's difference is as likely with the other sign; 1 without any.
+
+    The exact distribution of the sum over all 2^n signs, without drawing. With one trial for each question it is
+    `mcnemar`.
+
+    Parameters
+    ----------
+    differences
+        Whole numbers, one for each question: how many of its trials only the first got right, less those that
+        only the second did.
+    method
+        "exact" or "midp", as in `mcnemar`.
+
+    References
+    ----------
+    R. A. Fisher (1935), The Design of Experiments, section 21: the randomisation test of paired differences.
+
+    Examples
+    --------
+    >>> sign_flip([1, 1, 1, 1, 1, 1, 1, -1]) == float(mcnemar(7, 1))
+    True
+    >>> round(sign_flip([4, 2, -1], method="exact"), 6)
+    0.5
+    """
+    if method not in METHODS:
+        raise ValueError(f"`method` must be one of {', '.join(METHODS)}, got {method!r}")
+    values = np.asarray(differences, dtype=float).ravel()
+    if np.any(values != np.floor(values)):
+        raise ValueError("`differences` are counts of trials: whole numbers")
+    first, second = values[values > 0], -values[values < 0]
+    steps, counts = np.unique(np.concatenate([first, second]).astype(np.int64), return_counts=True)
+    if not len(steps) or steps[-1] == 1:
+        return float(mcnemar(len(first), len(second), method=method))
+    chances = _sums(steps.tolist(), counts.tolist())
+    least = int(min(first.sum(), second.sum()))
+    tail = 2.0 * chances[: least + 1].sum() - (chances[least] if method == "midp" else 0.0)
+    return float(np.clip(tail, 0.0, 1.0))
+
+
+def _sums(steps: list[int], counts: list[int]) -> Floats:
+    """Chances of 0, 1, 2, ... if each step is taken or not with chance ½, as often as it is there."""
+    chances = np.ones(1)
+    for step, count in zip(steps, counts, strict=True):
+        taken = np.zeros(step * count + 1)
+        taken[::step] = binom.pmf(np.arange(count + 1), count, 0.5)
+        convolve = np.convolve if len(chances) + len(taken) < _DIRECT else fftconvolve
+        chances = np.maximum(convolve(chances, taken), 0.0)
+    return chances
+
+
+def design_effect(first_only: ArrayLike, second_only: ArrayLike, trials: ArrayLike) -> float:
+    """How many trials tell as much as an independent one: variance by question over variance by trial.
+
+    Parameters
+    ----------
+    first_only, second_only, trials
+        Whole numbers by stratum and question, shape (stratum, question). Strata count alike.
+
+    Returns
+    -------
+    From 1, trials of a question are independent, to the most trials of a question, they say the same; that is
+    also taken where nothing can be told.
+
+    References
+    ----------
+    J. N. K. Rao, A. J. Scott (1992), A simple method for the analysis of clustered binary data, Biometrics 48,
+    577-585. https://doi.org/10.2307/2532311
+
+    Examples
+    --------
+    >>> design_effect([[4, 0, 4, 0, 0]], [[0, 4, 0, 0, 0]], [[4, 4, 4, 4, 4]])
+    4.0
+    """
+    b, c, asked = (np.asarray(part, dtype=float) for part in (first_only, second_only, trials))
+    most = float(asked.max(initial=0.0))
+    if most <= 1.0:
+        return 1.0
+    questions, n = (asked > 0).sum(axis=-1), asked.sum(axis=-1)
+    used = questions > 1
+    b, c, asked, questions, n = b[used], c[used], asked[used], questions[used], n[used]
+    mean = (b - c).sum(axis=-1) / n
+    spread = ((b - c - mean[:, np.newaxis] * asked) ** 2).sum(axis=-1)
+    by_question = questions / (questions - 1) * spread / n**2
+    by_trial = ((b + c).sum(axis=-1) - n * mean**2) / (n * (n - 1))
+    if by_trial.sum() <= 0.0:
+        return most
+    return float(np.clip(by_question.sum() / by_trial.sum(), 1.0, most))

@@ -1,0 +1,182 @@
+"""Successes and trials of models per task -> the chance that one model is truly better than another."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import betainc, betaln, xlogy
+
+from stages.analyze.formulas.intervals import Z_95, Floats, wilson
+
+METHODS = ("exact", "reference")
+
+DRAWS = 10_000
+"""Draws per model and task of the reference method."""
+
+_NODES = 160
+_REACH = 6.5
+"""Half-width of the integration window in units of 1/√m; see `superiority`."""
+
+
+@dataclass(frozen=True)
+class WinRates:
+    """Pairwise chances of being better, averaged over tasks."""
+
+    rates: Floats
+    """Shape (model, model): the row's chance to beat the column; NaN on the diagonal and without common tasks."""
+    tasks: NDArray[np.int64]
+    """Shape (model, model): tasks in which both have trials, the ones averaged over."""
+
+
+def win_rates(successes: ArrayLike, trials: ArrayLike, *, method: str = "exact", seed: int = 0) -> WinRates:
+    """Chance that model A's rate exceeds model B's, per task, averaged over the tasks common to both.
+
+    Parameters
+    ----------
+    successes, trials
+        Real-valued counts s and m, shape (model, task), such as those of
+        `stages.analyze.formulas.reasonscore.adjusted`; s is clipped to [0, m], m <= 0 means no trials.
+    method
+        "exact": posteriors Beta(s + ½, m − s + ½), integrated numerically to 1e-10; deterministic.
+        "reference": Beta with the mean and variance of Wilson's interval, 10 000 draws per model and task; it
+        repeats with the seed and errs by about 0.005 per task.
+    seed
+        Seed of the draws, >= 0; "exact" does not use it.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than two models, shapes do not fit, or `method` is unknown.
+
+    Examples
+    --------
+    >>> float(win_rates([[100], [92]], [[128], [128]]).rates[0, 1].round(6))
+    0.875948
+    """
+    if method not in METHODS:
+        raise ValueError(f"`method` must be one of {', '.join(METHODS)}, got {method!r}")
+    m = np.asarray(trials, dtype=float)
+    s = np.asarray(successes, dtype=float)
+    if m.ndim != 2 or s.shape != m.shape:
+        raise ValueError(f"`successes` {s.shape} and `trials` {m.shape} must both be (model, task)")
+    need_two(len(m))
+    m = np.where(m > 0, m, np.nan)
+    s = np.clip(s, 0.0, m)
+    pairs = np.array(list(combinations(range(len(m)), 2)))
+    total, tasks = np.zeros(m.shape[:1] * 2), np.zeros(m.shape[:1] * 2, dtype=np.int64)
+    for task in range(m.shape[1]):
+        first, second = pairs[~np.isnan(m[pairs, task]).any(axis=1)].T
+        if method == "exact":
+            chance = jeffreys(s[first, task], m[first, task], s[second, task], m[second, task])
+        else:
+            draws = _draw(s[:, task], m[:, task], [seed, task])
+            chance = np.array([np.mean(draws[i] > draws[j]) for i, j in zip(first, second, strict=True)])
+        total[first, second] += chance
+        total[second, first] += 1.0 - chance
+        tasks[first, second] += 1
+        tasks[second, first] += 1
+    with np.errstate(invalid="ignore"):
+        return WinRates(total / np.where(tasks > 0, tasks, np.nan), tasks)
+
+
+def need_two(models: int) -> None:
+    """Refuse a comparison of fewer than two models.
+
+    Raises
+    ------
+    ValueError
+        If `models` < 2.
+    """
+    if models < 2:
+        raise ValueError(f"a comparison needs at least two models, got {models}; select or evaluate more")
+
+
+def jeffreys(s1: ArrayLike, m1: ArrayLike, s2: ArrayLike, m2: ArrayLike) -> Floats:
+    """P(A > B) for A ~ Beta(s1 + ½, m1 − s1 + ½) and B likewise, elementwise; NaN where m <= 0.
+
+    Examples
+    --------
+    >>> float(jeffreys(100, 128, 92, 128).round(6))
+    0.875948
+    """
+    first, second = ((np.asarray(s, float), np.asarray(m, float)) for s, m in ((s1, m1), (s2, m2)))
+    parts = []
+    for s, m in (first, second):
+        count = np.where(m > 0, m, np.nan)
+        with np.errstate(invalid="ignore"):
+            kept = np.clip(s, 0.0, count)
+        parts += [kept + 0.5, count - kept + 0.5]
+    return superiority(*parts)
+
+
+def superiority(a1: ArrayLike, b1: ArrayLike, a2: ArrayLike, b2: ArrayLike) -> Floats:
+    """P(X > Y) for independent X ~ Beta(a1, b1), Y ~ Beta(a2, b2) with all parameters >= ½, elementwise.
+
+    Quadrature of ∫ f(x) F(x) dx, where f is the density of the variable with more counts, the narrower one,
+    and F the other's distribution function. With x = sin²θ the density ∝ sin^(2a−1)θ cos^(2b−1)θ has no pole,
+    and −log of it has a second derivative of at least 2(a + b − 1): beyond 6.5/√(a + b − 1) from its mode it
+    holds less than 1e-17. Nodes are Gauss-Legendre's, drawn towards the window's ends, where a real-valued
+    exponent has a kink. Absolute error below 1e-10.
+
+    Examples
+    --------
+    >>> float(superiority(1, 1, 1, 1).round(12))
+    0.5
+    """
+    parts = np.broadcast_arrays(*(np.asarray(part, dtype=float) for part in (a1, b1, a2, b2)))
+    a, b, c, d = (part.ravel() for part in parts)
+    narrow = a + b >= c + d
+    f_a, f_b = np.where(narrow, a, c), np.where(narrow, b, d)
+    g_a, g_b = np.where(narrow, c, a), np.where(narrow, d, b)
+    mode = np.arctan2(np.sqrt(2.0 * f_a - 1.0), np.sqrt(2.0 * f_b - 1.0))
+    with np.errstate(divide="ignore"):
+        reach = _REACH / np.sqrt(f_a + f_b - 1.0)
+    start, stop = np.clip(mode - reach, 0.0, np.pi / 2), np.clip(mode + reach, 0.0, np.pi / 2)
+    nodes, weights = _rule()
+    theta = start[:, np.newaxis] + (stop - start)[:, np.newaxis] * nodes
+    sine, cosine = np.sin(theta) ** 2, np.cos(theta) ** 2
+    log_density = (
+        xlogy(f_a[:, np.newaxis] - 0.5, sine)
+        + xlogy(f_b[:, np.newaxis] - 0.5, cosine)
+        - betaln(f_a, f_b)[:, np.newaxis]
+    )
+    mass = 2.0 * np.exp(log_density) * weights * (stop - start)[:, np.newaxis]
+    won = (mass * betainc(g_a[:, np.newaxis], g_b[:, np.newaxis], sine)).sum(axis=1) / mass.sum(axis=1)
+    won = np.clip(won, 0.0, 1.0)
+    return np.asarray(np.where(narrow | np.isnan(won), won, 1.0 - won).reshape(parts[0].shape)[()])
+
+
+@cache
+def _rule() -> tuple[Floats, Floats]:
+    """Nodes and weights on [0, 1] after v³(10 − 15v + 6v²), flat to second order at both ends."""
+    points, weights = np.polynomial.legendre.leggauss(_NODES)
+    v = (points + 1.0) / 2.0
+    return v**3 * (10.0 - 15.0 * v + 6.0 * v**2), weights / 2.0 * 30.0 * v**2 * (1.0 - v) ** 2
+
+
+def moment_matched(successes: ArrayLike, trials: ArrayLike) -> tuple[Any, Any]:
+    """Parameters (a, b) of the Beta with Wilson's centre as its mean and margin/1.96 as its deviation.
+
+    Examples
+    --------
+    >>> a, b = moment_matched(100, 128)
+    >>> float(a.round(3)), float(b.round(3)), float(superiority(a, b, *moment_matched(92, 128)).round(6))
+    (102.465, 30.08, 0.871884)
+    """
+    centre, margin = wilson(successes, trials)
+    size = centre * (1.0 - centre) / (margin / Z_95) ** 2 - 1.0
+    return centre * size, (1.0 - centre) * size
+
+
+def _draw(successes: Floats, trials: Floats, key: list[int]) -> dict[int, Floats]:
+    """Draws of every model with trials, each from its own stream."""
+    a, b = moment_matched(successes, trials)
+    return {
+        model: np.random.default_rng([*key, model]).beta(a[model], b[model], DRAWS)
+        for model in np.flatnonzero(~np.isnan(trials)).tolist()
+    }

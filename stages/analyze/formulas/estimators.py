@@ -1,0 +1,201 @@
+"""Summed counters -> the six estimates of success (equality or correctness × three readings of truncation).
+
+The event is E, equality with the reference answer, or C, correctness: equality less what guessing explains.
+A truncated trial would have been right as often as a completed one (I, independence), never (P, pessimism) or
+always (O, optimism). With n_e correct, n_u completed, n_t truncated, n finished trials and g summed guess
+chances of completed trials, W being Wilson's interval::
+
+    E_I = W(n_e, n_u)          C_I = W(n_e − g, n_u − g)
+    E_P = W(n_e, n)            C_P = W(n_e − g, n_u − g) × W(n_u, n)
+    E_O = W(n_e + n_t, n)      C_O = 1 − W(n_u − n_e, n_u − g) × W(n_u, n)
+
+Counters add: sum them over a group first and estimate once. These intervals are the reference's. With guessing
+they take n_u − g for a number of trials, which leaves out the noise of guesses: at a chance of ½ nominal 95 % cover
+about 91 %. `stages.analyze.formulas.stratified` counts that noise, for a single group too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from stages.analyze.formulas.intervals import Floats, wilson_bounds
+from stages.analyze.formulas.reasonscore import column
+from stages.reply.status import COUNTERS
+
+Mode = Literal["E_I", "E_P", "E_O", "C_I", "C_P", "C_O"]
+MODES: tuple[Mode, ...] = get_args(Mode)
+
+Joint = Literal["none", "bonferroni"]
+
+Bounds = tuple[Floats, Floats, Floats]
+"""Point value, lower and upper bound, of one shape."""
+
+
+@dataclass(frozen=True)
+class Counts:
+    """The counters that the estimators use; arrays of one shape (...)."""
+
+    trials: Floats
+    completed: Floats
+    correct: Floats
+    truncated: Floats
+    guesses: Floats
+    """Summed guess chances of the completed trials."""
+
+    @property
+    def wrong(self) -> Floats:
+        """Completed and not correct."""
+        return self.completed - self.correct
+
+
+def counts(counters: ArrayLike, *, labels: Sequence[str] = COUNTERS) -> Counts:
+    """The counters that the estimators use, after a check that they do not contradict each other.
+
+    Parameters
+    ----------
+    counters
+        Array (..., counter).
+    labels
+        Names along the last axis.
+
+    Raises
+    ------
+    ValueError
+        If a label is absent; if completed + truncated differs from trials, correct or guess_sum exceeds
+        completed, or one of them is negative. NaN is undefined, not contradictory.
+    """
+    names = ("trials", "completed", "correct", "truncated", "guess_sum")
+    found = Counts(*(column(counters, name, labels) for name in names))
+    slack = 1e-9 * (1.0 + np.abs(found.completed))
+    broken = {
+        "completed + truncated must equal trials": found.completed + found.truncated != found.trials,
+        "correct must not exceed completed": found.correct > found.completed,
+        "guess_sum must not exceed completed": found.guesses > found.completed + slack,
+        "none may be negative": np.minimum.reduce([column(counters, name, labels) for name in names]) < 0,
+    }
+    undefined = np.isnan(found.trials + found.completed + found.correct + found.truncated + found.guesses)
+    for rule, wrong in broken.items():
+        if np.any(wrong & ~undefined):
+            where = tuple(int(place) for place in np.argwhere(wrong & ~undefined)[0])
+            values = ", ".join(f"{name} {column(counters, name, labels)[where]:g}" for name in names)
+            place = f" at index {where}" if where else ""
+            raise ValueError(
+                f"the counters{place} contradict each other: {rule}, got {values}; recompute the counters "
+                "from the trials"
+            )
+    return found
+
+
+def checked_mode(mode: str) -> Mode:
+    """The name of an estimator.
+
+    Raises
+    ------
+    ValueError
+        If it is none of `MODES`; the message lists the six.
+    """
+    if mode not in MODES:
+        raise ValueError(
+            f"`mode` must be one of {', '.join(MODES)}, got {mode!r}: E for equality, C for correctness "
+            "(guess-corrected); truncated trials as the others (I), as wrong (P) or as right (O)"
+        )
+    return mode
+
+
+def estimate(
+    counters: ArrayLike,
+    *,
+    labels: Sequence[str] = COUNTERS,
+    mode: str = "C_P",
+    confidence: float | None = None,
+    joint: str = "none",
+) -> Bounds:
+    """Point value, lower and upper bound of one estimator, elementwise.
+
+    Parameters
+    ----------
+    counters
+        Array (..., counter) of counters summed over each group.
+    labels
+        Names along the last axis.
+    mode
+        One of `MODES`.
+    confidence
+        Level of each Wilson interval, in (0, 1); None means z = 1.96 exactly.
+    joint
+        "none" keeps that level for each factor of the products C_P and C_O, as the reference does; the
+        product of two 95 % intervals is then not a 95 % interval by construction. "bonferroni" gives each
+        factor half of the error. The other four have a single factor and do not change.
+
+    Returns
+    -------
+    point, lower, upper
+        Arrays (...) in [0, 1]. NaN without finished trials; for E_I and C_I also without completed ones; for
+        the C family also where every completed trial had a single option. Where every trial was truncated,
+        C_P is 0 and C_O is 1, with the bound that the share of completed trials sets.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range or counters contradict each other, see `counts`.
+
+    Examples
+    --------
+    >>> names = ["trials", "completed", "correct", "truncated", "guess_sum"]
+    >>> [round(float(value), 4) for value in estimate([128, 112, 84, 16, 56], labels=names, mode="C_P")]
+    [0.4375, 0.3011, 0.5775]
+    """
+    chosen = checked_mode(mode)
+    found = counts(counters, labels=labels)
+    n, done, right = found.trials, found.completed, found.correct
+    if chosen == "E_I":
+        return wilson_bounds(right, done, confidence=confidence)
+    if chosen == "E_P":
+        return wilson_bounds(right, n, confidence=confidence)
+    if chosen == "E_O":
+        return wilson_bounds(right + found.truncated, n, confidence=confidence)
+    if chosen == "C_I":
+        return wilson_bounds(right - found.guesses, done - found.guesses, confidence=confidence)
+    level = factor_confidence(confidence, joint)
+    if chosen == "C_P":
+        return _times_completed(found, right - found.guesses, level)
+    point, lower, upper = _times_completed(found, found.wrong, level)
+    return 1.0 - point, 1.0 - upper, 1.0 - lower
+
+
+def factor_confidence(confidence: float | None, joint: str) -> float | None:
+    """Level of each of two factors, so that their product has the level asked for; see `estimate`.
+
+    Raises
+    ------
+    ValueError
+        If `joint` is neither "none" nor "bonferroni".
+
+    Examples
+    --------
+    >>> factor_confidence(None, "bonferroni")
+    0.975
+    """
+    if joint not in get_args(Joint):
+        raise ValueError(f"`joint` must be 'none' or 'bonferroni', got {joint!r}")
+    if joint == "none":
+        return confidence
+    return (1.0 + (0.95 if confidence is None else confidence)) / 2.0
+
+
+def _times_completed(found: Counts, successes: Floats, confidence: float | None) -> Bounds:
+    """Interval product of a guess-corrected share of the completed trials and the share of completed ones."""
+    share = wilson_bounds(successes, found.completed - found.guesses, confidence=confidence)
+    completed = wilson_bounds(found.completed, found.trials, confidence=confidence)
+    # Without a completed trial the first factor is anything in [0, 1], but the product is still bounded.
+    unknown = found.completed == 0
+    point, lower, upper = (
+        np.where(unknown, anything, factor) * other
+        for anything, factor, other in zip((0.0, 0.0, 1.0), share, completed, strict=True)
+    )
+    return point, lower, upper

@@ -1,0 +1,220 @@
+"""Arguments of the outcome metrics -> checked values, or a ValueError or TypeError that names rule and value."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Sequence
+from numbers import Real
+from typing import Any, SupportsFloat, SupportsIndex, cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from stages.analyze.formulas.intervals import Floats
+
+Bounds = Sequence[float] | None
+
+_LARGEST = np.iinfo(np.int64).max
+_SLACK = 1e-12
+"""By how much weights may exceed a sum of 1: what adding up rounded weights costs."""
+
+
+def matrix(values: object, name: str = "R") -> NDArray[Any]:
+    """Outcomes as a two-dimensional array of numbers or booleans; one dimension means one question.
+
+    Only the shape and the type are checked: `whole` looks at the entries, block by block.
+
+    Raises
+    ------
+    ValueError
+        If the values are ragged, not real numbers, have 0 or more than 2 dimensions, or are empty.
+    """
+    array = _numbers(values, f"`{name}`", "a rectangular array of outcomes, one row per question")
+    if array.ndim not in (1, 2):
+        raise ValueError(
+            f"`{name}` must have 1 dimension (one question) or 2 (questions × samples), got {array.ndim}"
+        )
+    _require_numeric(array, f"`{name}`")
+    return array
+
+
+def outcomes(values: object) -> NDArray[Any]:
+    """The matrix R, questions × samples, with at least one question and one sample."""
+    array = matrix(values)
+    array = array.reshape(1, -1) if array.ndim == 1 else array
+    questions, samples = array.shape
+    if samples == 0:
+        raise ValueError("`R` has no samples; every question needs at least one")
+    if questions == 0:
+        raise ValueError("`R` has no questions; it needs at least one row")
+    return array
+
+
+def prior_outcomes(values: object, questions: int) -> NDArray[Any]:
+    """The matrix R0, questions × prior samples; one dimension is split into one row per question."""
+    array = matrix(values, "R0")
+    if array.ndim == 1:
+        if array.size % questions:
+            raise ValueError(
+                f"a one-dimensional `R0` must hold a multiple of {questions} entries, as many for each row "
+                f"of `R`, got {array.size}"
+            )
+        return array.reshape(questions, -1)
+    if array.shape[0] != questions:
+        raise ValueError(f"`R0` must have one row per row of `R` ({questions}), got {array.shape[0]}")
+    return array
+
+
+def whole(block: NDArray[Any], name: str = "R") -> NDArray[Any]:
+    """The entries as integers or booleans.
+
+    Raises
+    ------
+    ValueError
+        If an entry is NaN, infinite, not a whole number or beyond 64 bits.
+    """
+    if block.dtype.kind == "f":
+        if not np.isfinite(block).all():
+            raise ValueError(
+                f"`{name}` has NaN or infinite entries; leave out questions with missing samples"
+            )
+        block = block.astype(np.float64, copy=False)
+        if (np.abs(block) > 2.0**62).any():
+            raise ValueError(f"`{name}` has entries that do not fit in a signed 64-bit integer")
+        integers = block.astype(np.int64)
+        if (integers != block).any():
+            raise ValueError(f"`{name}` must hold whole numbers, got {_first(block, integers != block)}")
+        return integers
+    if block.dtype.kind == "u" and block.dtype.itemsize == 8:
+        if (block > _LARGEST).any():
+            raise ValueError(f"`{name}` has entries that do not fit in a signed 64-bit integer")
+        return block.astype(np.int64)
+    return block
+
+
+def out_of_range(block: NDArray[Any], top: int, name: str = "R") -> ValueError:
+    """The error for a block with an entry outside 0..top."""
+    bad = (block < 0) | (block > top)
+    return ValueError(
+        f"entries of `{name}` must be integers in 0..{top}, got {_first(block, bad)}; "
+        "a category needs a weight in `w`, which defaults to the binary (0, 1)"
+    )
+
+
+def draws(k: object, samples: int | None = None) -> int:
+    """The number of draws k: an integer >= 1, and at most the number of samples where that is given."""
+    if isinstance(k, bool | np.bool_):
+        raise ValueError(f"`k` must be an integer, got {k!r}")  # noqa: TRY004 - as the reference has it
+    try:
+        number = operator.index(cast(SupportsIndex, k))
+    except TypeError:
+        raise ValueError(f"`k` must be an integer, got {k!r}") from None
+    if number < 1:
+        raise ValueError(f"`k` must be at least 1, got {number}")
+    if samples is not None and number > samples:
+        raise ValueError(f"`k` must be at most the number of samples, {samples}, got {number}")
+    return number
+
+
+def rewards(w: object) -> Floats:
+    """The weight of each category 0..C, shape (C + 1,)."""
+    array = _numbers(w, "`w`", "one weight per category")
+    if array.ndim != 1 or array.size == 0:
+        raise ValueError(
+            f"`w` must be one-dimensional with a weight per category, got an array of shape {array.shape}"
+        )
+    _require_numeric(array, "`w`")
+    return _finite(array, "`w`")
+
+
+def spectrum_weights(weights: object, k: int) -> Floats:
+    """Weights of the thresholds 1..k, shape (k,): non-negative, with a sum of at most 1."""
+    array = _numbers(weights, "`weights`", "one weight per threshold")
+    if array.shape != (k,):
+        raise ValueError(
+            f"`weights` must hold one weight for each of the {k} thresholds, got an array of shape {array.shape}"
+        )
+    _require_numeric(array, "`weights`")
+    checked = _finite(array, "`weights`")
+    if (checked < 0).any():
+        raise ValueError(f"`weights` must not be negative, got {_first(checked, checked < 0)}")
+    total = math.fsum(checked)
+    if total > 1.0 + _SLACK:
+        raise ValueError(f"`weights` must add up to at most 1, got {total}; divide them by their sum")
+    return checked
+
+
+def fraction(value: object, name: str) -> float:
+    """A real number in [0, 1]."""
+    number = _real(value, name)
+    if not 0.0 <= number <= 1.0:
+        raise ValueError(f"`{name}` must lie in [0, 1], got {value!r}")
+    return number
+
+
+def power(value: object, name: str) -> float:
+    """An exponent: any real number."""
+    return _real(value, name)
+
+
+def confidence_level(value: object) -> float:
+    """A level inside (0, 1)."""
+    number = _real(value, "confidence")
+    if not 0.0 < number < 1.0:
+        raise ValueError(f"`confidence` must lie inside (0, 1), got {value!r}; 0.95 means 95 %")
+    return number
+
+
+def clipping(bounds: object) -> tuple[float, float] | None:
+    """The pair (lo, hi), lo <= hi, to clip an interval to; NaN and infinity do not clip."""
+    if bounds is None:
+        return None
+    parts = tuple(cast(Sequence[object], bounds))
+    if len(parts) != 2:
+        raise ValueError(f"`bounds` must be a pair (lo, hi) or None, got {len(parts)} values")
+    low, high = (_real(part, "bounds") for part in parts)
+    if low > high:
+        raise ValueError(f"`bounds` must be (lo, hi) with lo <= hi, got ({low}, {high})")
+    return low, high
+
+
+def concentration(value: object, name: str) -> float:
+    """A parameter of the Beta prior: a finite number above 0."""
+    number = math.nan if isinstance(value, bool) or not isinstance(value, Real) else float(value)
+    if not 0.0 < number < math.inf:
+        raise ValueError(f"`{name}` must be a finite number above 0, got {value!r}; 1 means a uniform prior")
+    return number
+
+
+def _real(value: object, name: str) -> float:
+    if not isinstance(value, Real | np.bool_):
+        raise TypeError(f"`{name}` must be a real number, got {value!r}")
+    return float(cast(SupportsFloat, value))
+
+
+def _numbers(values: object, what: str, want: str) -> NDArray[Any]:
+    try:
+        return np.asarray(cast(ArrayLike, values))
+    except ValueError as error:
+        raise ValueError(f"{what} must be {want}; rows of unequal length are not") from error
+
+
+def _require_numeric(array: NDArray[Any], what: str) -> None:
+    if array.size == 0 and array.dtype.kind == "f":
+        return
+    if array.dtype.kind == "c":
+        raise ValueError(f"{what} must hold real numbers, not complex ones")
+    if array.dtype.kind not in "biuf":
+        raise ValueError(f"{what} must hold numbers or booleans, got the type {array.dtype}")
+
+
+def _finite(array: NDArray[Any], what: str) -> Floats:
+    floats = array.astype(np.float64)
+    if not np.isfinite(floats).all():
+        raise ValueError(f"{what} must hold finite numbers, got {_first(floats, ~np.isfinite(floats))}")
+    return floats
+
+
+def _first(array: NDArray[Any], bad: NDArray[np.bool_]) -> str:
+    return repr(array[bad].flat[0].item())

@@ -1,0 +1,323 @@
+"""Outcomes, scores in [0, 1], budget k -> TailPass: the distribution of the average score of k future samples.
+
+A profile holds, for each threshold t, the posterior mean and standard deviation of the probability that the
+average score of k samples reaches t. It is exact: all ways to split k draws among the distinct scores are listed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations, pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammaln, ndtri
+
+from stages.analyze.formulas.intervals import Floats
+from stages.analyze.formulas.outcomes import inputs
+from stages.analyze.formulas.outcomes.counts import Integers, count_rows
+
+_SPLITS = 100_000
+"""Most ways to split k draws that are listed for means."""
+_PAIRED_SPLITS = 1_500
+"""Most ways for variances, which look at all pairs."""
+_GRID = 10_000
+"""Largest default grid of thresholds."""
+_ROUNDING = 1e-12
+"""By how much an average score may miss a threshold through rounding."""
+
+
+@dataclass(frozen=True)
+class TailPassProfile:
+    """Posterior of the threshold probabilities; arrays are computed when first asked for."""
+
+    k: int
+    thresholds: Floats
+    scores: Floats
+    """Distinct scores, ascending, shape (levels,)."""
+    concentrations: Floats
+    """Dirichlet parameters of the distinct questions, shape (rows, levels)."""
+    rows: Integers
+    """The row of each question, shape (M,)."""
+
+    @cached_property
+    def question_mean(self) -> Floats:
+        """Mean of each question's threshold probabilities, shape (M, thresholds)."""
+        return self._means(self._payoffs)[self.rows]
+
+    @cached_property
+    def mean(self) -> Floats:
+        """Mean over the questions, shape (thresholds,)."""
+        return np.asarray(self._weights @ self._means(self._payoffs) / self.rows.size)
+
+    @cached_property
+    def covariance(self) -> Floats:
+        """Posterior covariance of the means over questions, shape (thresholds, thresholds)."""
+        return self._covariance(self._payoffs)
+
+    @cached_property
+    def std(self) -> Floats:
+        """Posterior standard deviations of the means over questions, shape (thresholds,)."""
+        return np.sqrt(np.maximum(np.diagonal(self.covariance), 0.0))
+
+    def linear(self, weights: object) -> tuple[float, float]:
+        """Mean and standard deviation of a convex combination of the thresholds' probabilities.
+
+        Raises
+        ------
+        ValueError
+            If there is not one weight >= 0 per threshold, with a sum of 1.
+        """
+        checked = inputs.spectrum_weights(weights, self.thresholds.size)
+        if abs(math.fsum(checked) - 1.0) > 1e-9:
+            raise ValueError(
+                f"`weights` must add up to 1, got {math.fsum(checked)}; divide them by their sum"
+            )
+        return self._utility(checked @ self._payoffs)
+
+    def moment(self, lam: float) -> tuple[float, float]:
+        """Mean and standard deviation of E[(average score)^λ], λ > 0 and finite; λ = 1 is Bayes@N.
+
+        Raises
+        ------
+        ValueError
+            If λ is not above 0 and finite.
+        """
+        exponent = inputs.concentration(lam, "lam")
+        return self._utility(self._averages**exponent)
+
+    def discovery(self) -> tuple[float, float]:
+        """Mean and standard deviation of the probability that any of k samples scores above 0."""
+        return self._utility((self._averages > 0.0).astype(np.float64))
+
+    def stability(self) -> tuple[float, float]:
+        """Mean and standard deviation of the probability that all of k samples score 1."""
+        full = (self._splits[:, -1] == self.k) & (self.scores[-1] == 1.0)
+        return self._utility(full.astype(np.float64))
+
+    def ci(
+        self, confidence: float = 0.95, *, method: str = "normal"
+    ) -> tuple[Floats, Floats, Floats, Floats]:
+        """(mean, std, lo, hi) per threshold, with normal intervals clipped to [0, 1].
+
+        Raises
+        ------
+        ValueError
+            If `confidence` is not inside (0, 1), or `method` is not "normal".
+        """
+        if method != "normal":
+            raise ValueError(
+                f"`method` must be 'normal', got {method!r}; the moments are exact, nothing is sampled"
+            )
+        margin = ndtri((1.0 + inputs.confidence_level(confidence)) / 2.0) * self.std
+        return (
+            self.mean,
+            self.std,
+            np.clip(self.mean - margin, 0.0, 1.0),
+            np.clip(self.mean + margin, 0.0, 1.0),
+        )
+
+    @cached_property
+    def _splits(self) -> Integers:
+        return _splits(self.k, self.scores.size)
+
+    @cached_property
+    def _averages(self) -> Floats:
+        return np.asarray(self._splits @ self.scores / self.k)
+
+    @cached_property
+    def _payoffs(self) -> Floats:
+        return _payoffs(self._averages, self.thresholds)
+
+    @cached_property
+    def _weights(self) -> Integers:
+        return np.bincount(self.rows, minlength=self.concentrations.shape[0])
+
+    def _means(self, payoffs: Floats) -> Floats:
+        log_ways = _log_ways(self.k, self._splits)
+        parts = [payoffs @ np.exp(log_ways + _log_split(row, self._splits)) for row in self.concentrations]
+        return np.stack(parts)
+
+    def _covariance(self, payoffs: Floats) -> Floats:
+        if self._splits.shape[0] > _PAIRED_SPLITS:
+            raise ValueError(
+                f"`k` = {self.k} with {self.scores.size} scores has {self._splits.shape[0]} outcomes, more than "
+                f"the {_PAIRED_SPLITS} for which variances are computed; use a smaller `k` or fewer scores"
+            )
+        log_ways = _log_ways(self.k, self._splits)
+        pairs = (self._splits[:, None, :] + self._splits[None, :, :]).reshape(-1, self.scores.size)
+        log_pairs = (log_ways[:, None] + log_ways[None, :]).ravel()
+        total = np.zeros((payoffs.shape[0], payoffs.shape[0]))
+        for row, weight, mean in zip(self.concentrations, self._weights, self._means(payoffs), strict=True):
+            joint = np.exp(log_pairs + _log_split(row, pairs)).reshape(log_ways.size, -1)
+            centred = payoffs - mean[:, None]
+            total += weight * (centred @ joint @ centred.T)
+        return total / self.rows.size**2
+
+    def _utility(self, payoff: Floats) -> tuple[float, float]:
+        payoffs = payoff[None]
+        mean = float((self._weights @ self._means(payoffs))[0]) / self.rows.size
+        return mean, math.sqrt(max(float(self._covariance(payoffs)[0, 0]), 0.0))
+
+
+def tailpass(
+    R: object,
+    k: int,
+    w: object = None,
+    R0: object = None,
+    *,
+    eta: float = 1.0,
+    prior: object = 1.0,
+    thresholds: object = None,
+) -> TailPassProfile:
+    """Posterior profile for k independent samples, with the posterior prior + counts(R) + η counts(R0).
+
+    Parameters
+    ----------
+    R, R0
+        Outcomes 0..C, questions × samples, and prior outcomes of the same questions or None.
+    k
+        Budget, any k >= 1.
+    w
+        Scores of the categories, in [0, 1]; None means (0, 1). Categories with equal scores are merged.
+    eta
+        Weight of the prior outcomes, in [0, 1].
+    prior
+        Dirichlet concentrations above 0: one number, one per category, or questions × categories.
+    thresholds
+        Increasing average scores in [0, 1]; None means 1/k, 2/k, ..., 1.
+
+    Raises
+    ------
+    ValueError
+        If an argument breaks these rules, or k is too large for the default grid.
+
+    Examples
+    --------
+    >>> profile = tailpass([[0, 1, 1], [1, 1, 1]], k=4)
+    >>> round(profile.moment(1)[0], 3)
+    0.7
+    """
+    scores, levels, category_level = _levels(w)
+    budget = inputs.draws(k)
+    rows = _plain_rows(R, scores.size - 1).astype(np.float64)
+    share = _share(eta)
+    if R0 is not None:
+        extra = count_rows(inputs.prior_outcomes(R0, rows.shape[0]), scores.size - 1, "R0")
+        rows = rows + share * extra
+    rows = rows + _prior(prior, rows.shape)
+    merged = np.stack([rows[:, category_level == level].sum(axis=1) for level in range(levels.size)], axis=1)
+    distinct, places = np.unique(merged, axis=0, return_inverse=True)
+    return TailPassProfile(budget, _thresholds(thresholds, budget), levels, distinct, places.ravel())
+
+
+def tailpass_empirical(R: object, k: int, w: object = None, *, thresholds: object = None) -> Floats:
+    """Threshold probabilities for k of the N samples without replacement, averaged over questions.
+
+    Arguments and errors as for `tailpass`, but k <= N.
+
+    Examples
+    --------
+    >>> tailpass_empirical([[0, 1, 1, 0, 1], [1, 1, 0, 1, 1]], 2).round(6).tolist()
+    [0.95, 0.45]
+    """
+    scores, levels, category_level = _levels(w)
+    rows = _plain_rows(R, scores.size - 1)
+    budget = inputs.draws(k, int(rows[0].sum()))
+    merged = np.stack([rows[:, category_level == level].sum(axis=1) for level in range(levels.size)], axis=1)
+    splits = _splits(budget, levels.size)
+    payoffs = _payoffs(splits @ levels / budget, _thresholds(thresholds, budget))
+    distinct, weights = np.unique(merged, axis=0, return_counts=True)
+    log_ways = _log_ways(budget, splits)
+    means = [payoffs @ np.exp(log_ways + _log_split(-row.astype(np.float64), splits)) for row in distinct]
+    return np.asarray(weights @ np.stack(means) / weights.sum())
+
+
+def _plain_rows(values: object, top: int) -> Integers:
+    return count_rows(inputs.outcomes(values), top)
+
+
+def _levels(w: object) -> tuple[Floats, Floats, NDArray[np.intp]]:
+    """Scores of the categories, the distinct ones, and the place of each category among these."""
+    scores = inputs.rewards((0.0, 1.0) if w is None else w)
+    if (scores < 0).any() or (scores > 1).any():
+        raise ValueError(f"`w` must hold scores in [0, 1], got {scores.tolist()}")
+    levels, places = np.unique(scores, return_inverse=True)
+    return scores, levels, places
+
+
+def _share(eta: object) -> float:
+    try:
+        return inputs.fraction(eta, "eta")
+    except TypeError as error:
+        raise ValueError(str(error)) from error
+
+
+def _prior(prior: object, shape: tuple[int, ...]) -> Floats:
+    array = np.asarray(prior)
+    if array.dtype.kind not in "iuf" or array.shape not in ((), shape[1:], shape):
+        raise ValueError(
+            f"`prior` must be a number, one per category ({shape[1]}) or an array of shape {shape}, got {prior!r}"
+        )
+    floats = array.astype(np.float64)
+    if not (np.isfinite(floats) & (floats > 0)).all():
+        raise ValueError(f"`prior` must hold finite concentrations above 0, got {prior!r}")
+    return floats
+
+
+def _thresholds(thresholds: object, k: int) -> Floats:
+    if thresholds is None:
+        if k > _GRID:
+            raise ValueError(f"`k` = {k} makes more than {_GRID} default thresholds; pass `thresholds`")
+        return np.arange(1, k + 1) / k
+    array = inputs.rewards(thresholds)
+    if array.size == 0 or array[0] < 0 or array[-1] > 1 or (np.diff(array) <= 0).any():
+        raise ValueError(
+            f"`thresholds` must increase strictly within [0, 1] and not be empty, got {thresholds!r}"
+        )
+    return array
+
+
+def _payoffs(averages: Floats, thresholds: Floats) -> Floats:
+    return (averages >= thresholds[:, None] - _ROUNDING).astype(np.float64)
+
+
+def _splits(k: int, levels: int) -> Integers:
+    """All ways to split k draws among the levels, shape (ways, levels)."""
+    ways = math.comb(k + levels - 1, levels - 1)
+    if ways > _SPLITS:
+        raise ValueError(
+            f"`k` = {k} draws split among {levels} scores in {ways} ways, more than {_SPLITS}; "
+            "use a smaller `k` or fewer distinct scores"
+        )
+    return np.array(list(_bars(k, levels)), dtype=np.int64).reshape(ways, levels)
+
+
+def _bars(k: int, levels: int) -> Iterator[list[int]]:
+    for bars in combinations(range(k + levels - 1), levels - 1):
+        edges = [-1, *bars, k + levels - 1]
+        yield [right - left - 1 for left, right in pairwise(edges)]
+
+
+def _log_ways(k: int, splits: Integers) -> Floats:
+    return np.asarray(gammaln(k + 1.0) - gammaln(splits + 1.0).sum(axis=1))
+
+
+def _log_split(row: Floats, splits: Integers) -> Floats:
+    """Log of the rising factorials Π (a_l)_{x_l} / (Σ a)_k; for negative integers a, draws without replacement."""
+    most = int(splits[0].sum())
+    total = np.zeros(splits.shape[0])
+    for level, a in enumerate(row):
+        total += _log_rises(float(a), most)[splits[:, level]]
+    return np.asarray(total - _log_rises(float(row.sum()), most)[-1])
+
+
+def _log_rises(a: float, most: int) -> Floats:
+    with np.errstate(divide="ignore"):
+        factors = np.log(np.abs(a + np.arange(most)))
+    if a <= 0:
+        factors[int(-a) :] = -np.inf
+    return np.concatenate([[0.0], np.cumsum(factors)])

@@ -1,0 +1,196 @@
+"""One outcome matrix, names of metrics, several k -> all their values from a single pass over the matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from stages.analyze.formulas.outcomes import bayesian, binary, inputs, majority, maximum, spectrum
+from stages.analyze.formulas.outcomes.counts import (
+    Categories,
+    Successes,
+    binary_categories,
+    categories,
+    successes,
+)
+
+Options = Mapping[str, Mapping[str, Any]]
+
+_MEAN_AND_SIGMA = ("", "sigma")
+_INTERVAL = ("mu", "sigma", "lo", "hi")
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One metric and how to call it."""
+
+    function: Callable[..., Any]
+    categorical: bool = False
+    """Takes categories with weights `w`; else binary outcomes."""
+    takes_k: bool = True
+    required: str = ""
+    """An argument without a default, beyond R and k."""
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """Names of the values that it returns; () for a single number."""
+        if self.function.__name__.endswith("_ci"):
+            return _INTERVAL
+        return () if self.takes_k else _MEAN_AND_SIGMA
+
+
+def _entries() -> Iterable[tuple[str, Metric]]:
+    needs = {
+        "g_pass_at_k_tau": "tau",
+        "g_pass_at_k_tau_ci": "tau",
+        "threshold_spectrum_at_k": "weights",
+        "threshold_spectrum_at_k_ci": "weights",
+    }
+    for name in ("pass", "unanimous", "g_pass", "mg_pass", "auc"):
+        for full in (f"{name}_at_k", f"{name}_at_k_ci"):
+            yield full, Metric(getattr(binary, full))
+    for full in ("pass_hat_k", "pass_hat_k_ci", "g_pass_at_k_tau", "g_pass_at_k_tau_ci"):
+        yield full, Metric(getattr(binary, full), required=needs.get(full, ""))
+    yield from (("maj_at_k", Metric(majority.maj_at_k)), ("maj_at_k_ci", Metric(majority.maj_at_k_ci)))
+    for name in ("geom", "geom_ds", "geo_spectrum", "geo_spectrum_star", "threshold_spectrum"):
+        for full in (f"{name}_at_k", f"{name}_at_k_ci"):
+            yield full, Metric(getattr(spectrum, full), required=needs.get(full, ""))
+    for full in ("max_at_k", "max_at_k_ci"):
+        yield full, Metric(getattr(maximum, full), categorical=True)
+    for full in ("bayes", "bayes_ci", "avg", "avg_ci"):
+        yield full, Metric(getattr(bayesian, full), categorical=True, takes_k=False)
+
+
+METRICS: Mapping[str, Metric] = dict(_entries())
+"""Every metric by name; `tailpass` profiles are not single values and are left out."""
+
+
+def metric_table(
+    R: object,
+    metrics: Sequence[str] | None = None,
+    k: int | Sequence[int] = 1,
+    *,
+    w: object = None,
+    R0: object = None,
+    options: Options | None = None,
+) -> dict[str, Any]:
+    """Values of several metrics for several k, with one pass over R.
+
+    Parameters
+    ----------
+    R
+        Outcomes, questions × samples: numpy, or a Dask array, which is reduced by chunk; or reduced outcomes.
+    metrics
+        Names; None means all that `w` and `options` allow.
+    k
+        One number of draws or several.
+    w, R0
+        Weights and prior outcomes of the categorical metrics (bayes, avg, max_at_k).
+    options
+        Further arguments by metric, such as ``{"g_pass_at_k_tau": {"tau": 0.5}}``.
+
+    Returns
+    -------
+    By metric the value, or a mapping from k to the value for metrics of k.
+
+    Raises
+    ------
+    ValueError
+        If a metric is unknown, lacks an argument or does not fit the outcomes, and as the metric itself does.
+
+    Examples
+    --------
+    >>> table = metric_table([[0, 1, 1, 0, 1], [1, 1, 0, 1, 1]], ["pass_at_k", "avg"], k=[1, 2])
+    >>> [round(value, 6) for value in table["pass_at_k"].values()], round(table["avg"][0], 6)
+    ([0.7, 0.95], 0.7)
+    """
+    names = selected(metrics, w, options)
+    prepared = _reduced(R, names, w, R0)
+    return {name: _values(name, prepared, k, w, options) for name in names}
+
+
+def selected(metrics: Sequence[str] | None, w: object, options: Options | None) -> tuple[str, ...]:
+    """The names to evaluate, checked against what they need."""
+    given = options or {}
+    for name in (*(metrics or ()), *given):
+        if name not in METRICS:
+            raise ValueError(f"unknown metric {name!r}; there are {', '.join(sorted(METRICS))}")
+    if metrics is None:
+        only_categorical = top_category(w) > 1
+        return tuple(
+            name
+            for name, metric in METRICS.items()
+            if (metric.categorical or not only_categorical)
+            and (not metric.required or metric.required in given.get(name, {}))
+        )
+    for name in metrics:
+        required = METRICS[name].required
+        if required and required not in given.get(name, {}):
+            raise ValueError(f"{name} needs `{required}`; pass options={{{name!r}: {{{required!r}: ...}}}}")
+    return tuple(dict.fromkeys(metrics))
+
+
+def top_category(w: object) -> int:
+    """C, the largest category that has a weight."""
+    return 1 if w is None else inputs.rewards(w).size - 1
+
+
+def evaluate(
+    name: str,
+    outcomes: Successes | Categories,
+    k: int | None,
+    w: object = None,
+    options: Options | None = None,
+) -> Any:  # noqa: ANN401 - a number or a tuple of numbers
+    """One value of one metric of reduced outcomes."""
+    metric = METRICS[name]
+    arguments: dict[str, Any] = dict((options or {}).get(name, {}))
+    if metric.categorical:
+        arguments["w"] = w
+    return (
+        metric.function(outcomes, k, **arguments)
+        if metric.takes_k
+        else metric.function(outcomes, **arguments)
+    )
+
+
+def _reduced(R: object, names: Sequence[str], w: object, R0: object) -> dict[str, Successes | Categories]:
+    """The outcomes that each metric is to get, each kind reduced once."""
+    chosen = [METRICS[name] for name in names]
+    top = top_category(w)
+    plain: Successes | Categories | None = None
+    if top == 1 or not all(metric.categorical for metric in chosen):
+        plain = successes(R)
+    table = binary_categories(plain) if top == 1 and isinstance(plain, Successes) else None
+    if table is None and any(metric.categorical for metric in chosen):
+        table = categories(R, top)
+    prior = categories(R, top, R0) if R0 is not None else table
+    result: dict[str, Successes | Categories] = {}
+    for name, metric in zip(names, chosen, strict=True):
+        source = plain if not metric.categorical else prior if name in _WITH_PRIOR else table
+        if source is not None:
+            result[name] = source
+    return result
+
+
+_WITH_PRIOR = ("bayes", "bayes_ci", "max_at_k_ci")
+
+
+def _values(
+    name: str,
+    prepared: Mapping[str, Successes | Categories],
+    k: int | Sequence[int],
+    w: object,
+    options: Options | None,
+) -> Any:  # noqa: ANN401 - a number, a tuple of numbers or these by k
+    if not METRICS[name].takes_k:
+        return evaluate(name, prepared[name], None, w, options)
+    return {each: evaluate(name, prepared[name], each, w, options) for each in draws_list(k)}
+
+
+def draws_list(k: int | Sequence[int]) -> list[int]:
+    """One k or several as a list of checked integers."""
+    return [inputs.draws(each) for each in (np.ravel(np.asarray(k, dtype=object)))]

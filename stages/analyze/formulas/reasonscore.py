@@ -1,0 +1,294 @@
+"""Summed counters -> ReasonScore, version 1: point, task and tier scores, and score per token.
+
+Counters add, so every function takes counters that are already summed over the group that it scores: a point
+is one cell, a task is the sum of its cells within a tier. Clipping, intervals and ratios happen here, after
+the sum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from stages.analyze.formulas.intervals import Floats, wilson
+from stages.reply.status import COUNTERS
+
+Basis = Literal["completed", "all"]
+
+FLOOR = 0.01
+"""Least score of a task, so that one failed task lowers a tier's geometric mean without making it zero."""
+
+SCALE = 1000.0
+"""Score of a perfect tier."""
+
+
+def column(counters: ArrayLike, label: str, labels: Sequence[str] = COUNTERS) -> Floats:
+    """One counter of a counters array (..., counter), as float64 of shape (...).
+
+    Raises
+    ------
+    ValueError
+        If the label is absent, or the labels do not fit the array's last axis.
+
+    Examples
+    --------
+    >>> column([[8, 5], [4, 4]], "correct", ["trials", "correct"]).tolist()
+    [5.0, 4.0]
+    """
+    array = np.asarray(counters, dtype=np.float64)
+    names = [str(name) for name in labels]
+    if array.ndim == 0 or array.shape[-1] != len(names):
+        raise ValueError(
+            f"`labels` names {len(names)} counters but the array has shape {array.shape}; its last axis "
+            "must match"
+        )
+    if label not in names:
+        raise ValueError(f"counter {label!r} is not among the labels {names}; add it to the counters")
+    return array[..., names.index(label)]
+
+
+def adjusted(
+    counters: ArrayLike, *, labels: Sequence[str] = COUNTERS, basis: Basis = "completed"
+) -> tuple[Floats, Floats]:
+    """Guess-corrected successes and trials: n_e − g, and n_u − g ("completed") or n − g ("all").
+
+    g is the counter ``guess_sum``: a truncated trial made no guess and adds nothing to it. Neither result is
+    clipped: clipping belongs after pooling.
+
+    Parameters
+    ----------
+    counters
+        Array (..., counter) of summed counters.
+    labels
+        Names along the last axis.
+    basis
+        Trials in the denominator: completed ones, or all finished ones, truncated included.
+
+    Raises
+    ------
+    ValueError
+        If `basis` is neither of the two.
+    """
+    if basis not in ("completed", "all"):
+        raise ValueError(f"`basis` must be 'completed' or 'all', got {basis!r}")
+    guesses = column(counters, "guess_sum", labels)
+    total = column(counters, "completed" if basis == "completed" else "trials", labels)
+    return column(counters, "correct", labels) - guesses, total - guesses
+
+
+def point_score(
+    counters: ArrayLike, *, labels: Sequence[str] = COUNTERS, basis: Basis = "completed"
+) -> Floats:
+    """Upper Wilson bound of the guess-corrected accuracy, less the share of truncated trials.
+
+    Parameters
+    ----------
+    counters
+        Array (..., counter) of summed counters.
+    labels
+        Names along the last axis.
+    basis
+        See `adjusted`.
+
+    Returns
+    -------
+    Array (...) in [−1, 1]; NaN without trials and where guessing leaves nothing to measure.
+
+    Examples
+    --------
+    >>> counts = [128, 126, 120, 2, 1.5]
+    >>> names = ["trials", "completed", "correct", "truncated", "guess_sum"]
+    >>> round(float(point_score(counts, labels=names, basis="all")), 6)
+    0.951985
+    """
+    successes, total = adjusted(counters, labels=labels, basis=basis)
+    centre, margin = wilson(successes, total)
+    trials = column(counters, "trials", labels)
+    with np.errstate(all="ignore"):
+        ratio = column(counters, "truncated", labels) / np.where(trials > 0, trials, np.nan)
+    return np.asarray(centre + margin - ratio)
+
+
+def task_score(
+    counters: ArrayLike, *, labels: Sequence[str] = COUNTERS, basis: Basis = "completed"
+) -> Floats:
+    """Score of a task within a tier: `point_score` of the summed counters, at least 0.01.
+
+    Where every trial was truncated the accuracy is undefined but the score is not: an upper bound is at most
+    1, so that less a truncation of 1 the score is at most 0, and so 0.01.
+
+    Parameters
+    ----------
+    counters
+        Array (..., counter), summed over the task's cells in the tier.
+    labels
+        Names along the last axis.
+    basis
+        See `adjusted`.
+
+    Returns
+    -------
+    Array (...) in [0.01, 1]; NaN without trials.
+    """
+    trials = column(counters, "trials", labels)
+    lost = (trials > 0) & (column(counters, "truncated", labels) >= trials)
+    score = point_score(counters, labels=labels, basis=basis)
+    return np.where(lost, FLOOR, np.maximum(score, FLOOR))
+
+
+@dataclass(frozen=True)
+class TierScores:
+    """Scores of tiers, with what they rest on; all arrays of one shape (...)."""
+
+    score: Floats
+    """1000 × the geometric mean over the tasks present; NaN without any."""
+    tasks_present: NDArray[np.int64]
+    """Tasks with a score."""
+    tasks_expected: NDArray[np.int64]
+    """Tasks that belong to the tier."""
+
+    @property
+    def incomplete(self) -> NDArray[np.bool_]:
+        """True where a task that belongs to the tier has no score."""
+        return self.tasks_present < self.tasks_expected
+
+
+def combine_tasks(task_scores: ArrayLike, *, expected: ArrayLike | None = None) -> TierScores:
+    """Geometric mean of task scores, × 1000.
+
+    Parameters
+    ----------
+    task_scores
+        Array (..., task), NaN where a task has no score.
+    expected
+        Booleans that broadcast to (..., task): the tasks that belong to the tier; None means all. A score of
+        a task outside the tier is not used.
+
+    Examples
+    --------
+    >>> round(float(combine_tasks([0.95] * 11 + [0.05]).score), 1)
+    743.3
+    """
+    scores = np.asarray(task_scores, dtype=float)
+    member = np.broadcast_to(True if expected is None else np.asarray(expected, dtype=bool), scores.shape)
+    there = member & ~np.isnan(scores)
+    present = there.sum(axis=-1)
+    with np.errstate(all="ignore"):
+        logs = np.where(there, np.log(np.where(there, scores, 1.0)), 0.0).sum(axis=-1)
+        mean = SCALE * np.exp(logs / np.where(present > 0, present, np.nan))
+    return TierScores(np.asarray(mean), np.asarray(present), np.asarray(member.sum(axis=-1)))
+
+
+def tier_score(
+    counters: ArrayLike,
+    *,
+    labels: Sequence[str] = COUNTERS,
+    basis: Basis = "completed",
+    expected: ArrayLike | None = None,
+) -> TierScores:
+    """Scores of tiers from the summed counters of their tasks.
+
+    Parameters
+    ----------
+    counters
+        Array (..., task, counter), summed over each task's cells in the tier.
+    labels
+        Names along the last axis.
+    basis
+        See `adjusted`.
+    expected
+        Booleans that broadcast to (..., task): the tasks that belong to the tier; None means all.
+    """
+    return combine_tasks(task_score(counters, labels=labels, basis=basis), expected=expected)
+
+
+def mean_score(tier_scores: ArrayLike) -> Floats:
+    """Arithmetic mean over the tiers present, array (..., tier) -> (...); NaN where there is none.
+
+    Examples
+    --------
+    >>> float(mean_score([850.0, 720.0, 580.0, float("nan")])).__round__(2)
+    716.67
+    """
+    return _mean_present(np.asarray(tier_scores, dtype=float))
+
+
+def tier_tokens(counters: ArrayLike, *, labels: Sequence[str] = COUNTERS) -> Floats:
+    """Completion tokens per finished trial, pooled over the tasks of a tier; truncated trials included.
+
+    Parameters
+    ----------
+    counters
+        Array (..., task, counter).
+    labels
+        Names along the last axis.
+
+    Returns
+    -------
+    Array (...); NaN without trials.
+    """
+    trials = column(counters, "trials", labels).sum(axis=-1)
+    with np.errstate(all="ignore"):
+        return np.asarray(
+            column(counters, "tokens_sum", labels).sum(axis=-1) / np.where(trials > 0, trials, np.nan)
+        )
+
+
+def score_per_token(
+    counters: ArrayLike,
+    *,
+    labels: Sequence[str] = COUNTERS,
+    basis: Basis = "completed",
+    expected: ArrayLike | None = None,
+) -> Floats:
+    """Mean of the tier scores / mean of the tiers' tokens per trial: a ratio of means, not bounded by 1.
+
+    Parameters
+    ----------
+    counters
+        Array (..., tier, task, counter), summed over each task's cells in each tier.
+    labels
+        Names along the last axis.
+    basis
+        See `adjusted`.
+    expected
+        Booleans that broadcast to (..., tier, task); None means all.
+
+    Returns
+    -------
+    Array (...), scores per token, over the tiers that have a score; NaN where no token was counted.
+    """
+    scores = tier_score(counters, labels=labels, basis=basis, expected=expected).score
+    return per_token(scores, tier_tokens(counters, labels=labels))
+
+
+def per_token(tier_scores: ArrayLike, tokens: ArrayLike) -> Floats:
+    """Ratio of the mean tier score to the mean of tokens per trial, over the tiers that have a score.
+
+    Parameters
+    ----------
+    tier_scores
+        Array (..., tier), NaN for a tier without trials.
+    tokens
+        Completion tokens per trial, broadcasts with `tier_scores`.
+
+    Examples
+    --------
+    >>> round(float(per_token([850, 720, 580], [1180, 1250, 1380])), 3)
+    0.564
+    """
+    scores, spent = np.broadcast_arrays(np.asarray(tier_scores, dtype=float), np.asarray(tokens, dtype=float))
+    mean = _mean_present(np.where(np.isnan(scores), np.nan, spent))
+    with np.errstate(all="ignore"):
+        return np.asarray(_mean_present(scores) / np.where(mean > 0, mean, np.nan))
+
+
+def _mean_present(values: Floats) -> Floats:
+    there = ~np.isnan(values)
+    count = there.sum(axis=-1)
+    with np.errstate(all="ignore"):
+        return np.asarray(np.where(there, values, 0.0).sum(axis=-1) / np.where(count > 0, count, np.nan))

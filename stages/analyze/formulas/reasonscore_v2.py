@@ -1,0 +1,104 @@
+"""Summed counters -> ReasonScore, version 2: pessimistic point estimates, with a bootstrap interval.
+
+Version 1 gives the benefit of the doubt: it scores upper bounds. Version 2 scores what was measured, the point
+value of C_P, guesses taken out and truncated trials failed, and says with an interval how uncertain that is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from stages.analyze.formulas import bootstrap
+from stages.analyze.formulas.bootstrap import Intervals
+from stages.analyze.formulas.estimators import estimate
+from stages.analyze.formulas.intervals import Floats
+from stages.analyze.formulas.reasonscore import TierScores, combine_tasks
+from stages.reply.status import COUNTERS
+
+LEAST = 10.0
+"""Least score of a tier."""
+
+
+def task_score(counters: ArrayLike, *, labels: Sequence[str] = COUNTERS) -> Floats:
+    """Point value of C_P of a task within a tier, from counters (..., counter) summed over its points.
+
+    NaN without trials; see `stages.analyze.formulas.estimators.estimate`.
+    """
+    return estimate(counters, labels=labels, mode="C_P")[0]
+
+
+def tier_score(
+    counters: ArrayLike, *, labels: Sequence[str] = COUNTERS, expected: ArrayLike | None = None
+) -> TierScores:
+    """1000 × the geometric mean of the tasks' scores, at least 10.
+
+    The floor is the tier's, not the task's: a tier with one task of which nothing was solved scores 10.
+
+    Parameters
+    ----------
+    counters
+        Array (..., task, counter), summed over each task's cells in the tier.
+    labels
+        Names along the last axis.
+    expected
+        Booleans that broadcast to (..., task): the tasks that belong to the tier; None means all.
+
+    Examples
+    --------
+    >>> names = ["trials", "completed", "correct", "truncated", "guess_sum"]
+    >>> float(tier_score([[128, 112, 84, 16, 56], [100, 100, 64, 0, 0]], labels=names).score.round(3))
+    529.15
+    """
+    found = combine_tasks(task_score(counters, labels=labels), expected=expected)
+    return TierScores(np.maximum(found.score, LEAST), found.tasks_present, found.tasks_expected)
+
+
+def bootstrap_scores(
+    counters: ArrayLike,
+    in_tier: ArrayLike,
+    identities: Sequence[str],
+    *,
+    seed: int,
+    labels: Sequence[str] = COUNTERS,
+    draws: int = 2000,
+    confidence: float = 0.95,
+) -> Intervals:
+    """Percentile intervals of version 2 scores; arguments, shapes and errors as of version 1's.
+
+    The draws of counters are those of `stages.analyze.formulas.bootstrap.bootstrap_scores` with the same seed.
+    """
+    return bootstrap.bootstrap_scores(
+        counters,
+        in_tier,
+        identities,
+        seed=seed,
+        labels=labels,
+        score=_drawn,
+        draws=draws,
+        confidence=confidence,
+    )
+
+
+def draw_tier_scores(
+    counters: ArrayLike,
+    in_tier: ArrayLike,
+    identity: str,
+    *,
+    seed: int,
+    labels: Sequence[str] = COUNTERS,
+    draws: int = 2000,
+) -> Floats:
+    """Version 2 tier scores of one model under every draw: array (draw, tier), NaN without trials.
+
+    Arguments as of `stages.analyze.formulas.bootstrap.draw_tier_scores`, whose draws of counters these are.
+    """
+    return bootstrap.draw_tier_scores(
+        counters, in_tier, identity, seed=seed, labels=labels, score=_drawn, draws=draws
+    )
+
+
+def _drawn(counters: Floats) -> Floats:
+    return tier_score(counters, labels=bootstrap.DRAWN).score

@@ -1,0 +1,168 @@
+"""Counters of points -> the weighted mean of the points' success, with an interval from their own variances.
+
+Adaptive sampling gives uncertain points more trials, so that summed counters answer "how often was a trial
+right", not "how good is the model over the points". Here each point is a stratum with a declared weight.
+
+A trial counts 1 if it is correct, −h if it is wrong, where h = c/(1 − c) takes out guessing at chance c, and 1, 0
+or nothing if it is truncated. A point's estimate is the mean of that, so nothing is clipped before the mean over
+points and the noise of guessing is part of the interval. With k = 1 + h, z = (value + h)/k lies in [0, 1], and
+the mean over points is an affine function of Z = Σ a z̄ / Σ a, a = w k, with variance V = Σ a² s²/m / (Σ a)². Z
+gets Wilson's interval at its effective number of trials::
+
+    M = (Z(1 − Z) + V + q)/(V + q²),   q = Σ a²/m / (Σ a)²
+
+that is Z(1 − Z)/V with unbiased terms, pulled towards 1/q, the number if all points were equally good, by about
+one trial's worth. One stratum of right and wrong answers gives exactly Wilson's interval. All sums add over any
+chunks: `moments` makes them, `combine` takes them.
+
+References
+----------
+L. Kish (1965), Survey Sampling, Wiley, chapter 8: effective sample size.
+E. L. Korn, B. I. Graubard (1998), Confidence intervals for proportions with small expected number of positive
+counts estimated from survey data, Survey Methodology 24, 193-201.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from stages.analyze.formulas.estimators import Bounds, checked_mode, counts
+from stages.analyze.formulas.intervals import Floats, wilson_bounds
+from stages.reply.status import COUNTERS
+
+MOMENTS = ("strata", "weight", "offset", "scale", "mean", "variance", "size", "single")
+"""Names of the additive sums: strata with an estimate, Σw, Σw(1 − k), Σa, Σaz̄, Σa²s²/m, Σa²/m, and the latter
+over strata of one trial, which tell nothing of their variance."""
+
+
+def stratified(
+    counters: ArrayLike,
+    weights: ArrayLike = 1.0,
+    *,
+    labels: Sequence[str] = COUNTERS,
+    mode: str = "C_P",
+    confidence: float | None = None,
+) -> Bounds:
+    """Weighted mean over strata of one estimator, with lower and upper bound.
+
+    Parameters
+    ----------
+    counters
+        Array (..., stratum, counter).
+    weights
+        Non-negative weights that broadcast to (..., stratum); they need not sum to 1.
+    labels
+        Names along the last axis.
+    mode
+        One of `stages.analyze.formulas.estimators.MODES`.
+    confidence
+        Level in (0, 1); None means z = 1.96 exactly.
+
+    Returns
+    -------
+    point, lower, upper
+        Arrays (...) in [0, 1]; NaN where no stratum has an estimate. A stratum without one is left out:
+        compare the strata present with those planned before comparing two means.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range or counters contradict each other.
+
+    Examples
+    --------
+    >>> names = ["trials", "completed", "correct", "truncated", "guess_sum"]
+    >>> cells = [[20, 20, 19, 0, 0], [92, 92, 46, 0, 0]]
+    >>> [round(float(value), 3) for value in stratified(cells, labels=names)]
+    [0.725, 0.646, 0.792]
+    """
+    return combine(moments(counters, weights, labels=labels, mode=mode).sum(axis=-2), confidence=confidence)
+
+
+def moments(
+    counters: ArrayLike, weights: ArrayLike = 1.0, *, labels: Sequence[str] = COUNTERS, mode: str = "C_P"
+) -> Floats:
+    """What each stratum adds to the sums `MOMENTS`: array (..., stratum, moment); zero without an estimate.
+
+    Arguments and errors as of `stratified`.
+    """
+    chosen = checked_mode(mode)
+    found = counts(counters, labels=labels)
+    with np.errstate(all="ignore"):
+        chance = np.where(found.completed > 0, found.guesses / found.completed, 0.0)
+    if chosen[0] == "E":
+        chance = np.zeros_like(chance)
+    if chosen[2] == "I":
+        return score_moments(found.correct, found.completed, chance=chance, weights=weights)
+    if chosen[2] == "O":
+        right = found.correct + found.truncated
+        return score_moments(right, found.trials, chance=chance, weights=weights)
+    return score_moments(found.correct, found.trials, nothing=found.truncated, chance=chance, weights=weights)
+
+
+def score_moments(
+    right: ArrayLike,
+    trials: ArrayLike,
+    *,
+    nothing: ArrayLike = 0.0,
+    chance: ArrayLike = 0.0,
+    weights: ArrayLike = 1.0,
+) -> Floats:
+    """What strata of trials worth 1, 0 or −c/(1 − c) add to the sums `MOMENTS`: array (..., moment).
+
+    Parameters
+    ----------
+    right
+        Trials worth 1; everything broadcasts.
+    trials
+        All trials of the stratum; those that are neither right nor nothing are worth −c/(1 − c).
+    nothing
+        Trials worth 0.
+    chance
+        c; with c = ½ a trial is worth 1, 0 or −1, as in a paired comparison. No estimate exists for c = 1.
+    weights
+        Weights of the strata.
+
+    Raises
+    ------
+    ValueError
+        If a weight is negative or NaN.
+    """
+    share = np.asarray(weights, dtype=float)
+    if not np.all(share >= 0):
+        raise ValueError("`weights` must not be negative or NaN; leave a point out with weight 0")
+    ones, m, zeros, c, w = np.broadcast_arrays(
+        *(np.asarray(part, dtype=float) for part in (right, trials, nothing, chance, share))
+    )
+    with np.errstate(all="ignore"):
+        scale = 1.0 / (1.0 - c)
+        mean = (ones + c * zeros) / m
+        spread = np.maximum((ones + c**2 * zeros) / m - mean**2, 0.0)
+        a = w * scale
+        variance = np.where(m > 1, a**2 * spread / (m - 1.0), 0.0)
+        size = a**2 / m
+        single = np.where(m > 1, 0.0, size)
+    parts = (np.ones_like(w), w, w * (1.0 - scale), a, a * mean, variance, size, single)
+    there = (m > 0) & (c < 1.0 - 1e-9)
+    return np.stack([np.where(there, part, 0.0) for part in parts], axis=-1)
+
+
+def combine(sums: ArrayLike, *, confidence: float | None = None, least: float = 0.0) -> Bounds:
+    """Point, lower and upper bound from summed moments (..., moment), at last clipped to [least, 1].
+
+    NaN where the weights sum to 0.
+    """
+    _, weight, offset, scale, mean, variance, size, single = np.moveaxis(np.asarray(sums, float), -1, 0)
+    with np.errstate(all="ignore"):
+        total = np.where(weight > 0, weight, np.nan)
+        rate = np.clip(mean / scale, 0.0, 1.0)
+        spread = rate * (1.0 - rate)
+        q = size / scale**2
+        error = (variance + single * spread) / scale**2
+        trials = (spread + error + q) / (error + q**2)
+        bounds = wilson_bounds(rate * trials, trials, confidence=confidence)
+        point, lower, upper = (np.clip((offset + scale * part) / total, least, 1.0) for part in bounds)
+    return point, lower, upper

@@ -1,0 +1,1 @@
+"""The formulas applied to labelled datasets of a cube."""

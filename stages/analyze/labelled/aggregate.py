@@ -1,0 +1,288 @@
+"""The cube's dataset -> estimates of any groups of its cells, labelled, with the counters they rest on.
+
+Counters of a group are summed first and one formula is applied to the sums; `pooling="stratified"` averages
+the estimates of points instead. A dataset on Dask stays lazy: sums run block by block along models.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+import numpy as np
+import xarray as xr
+from scipy.sparse import csr_array
+
+from stages.analyze.formulas import estimators, stratified
+from stages.analyze.formulas.estimators import Bounds, Joint, Mode
+from stages.analyze.formulas.intervals import Floats, quantile
+from stages.analyze.formulas.reasonscore import column
+from stages.analyze.labelled import selection
+from stages.analyze.labelled.counters import counters, names
+from stages.analyze.labelled.selection import CELL, MODEL, Groups, Key, Selection, Where
+
+Pooling = Literal["pooled", "stratified"]
+
+_BOUNDS = ("point", "lower", "upper")
+_PRESENT, _PLANNED = "points", "points_planned"
+
+
+def aggregate(
+    ds: xr.Dataset,
+    *,
+    by: str | Sequence[str] = (),
+    where: Where | None = None,
+    mode: Mode = "C_P",
+    pooling: Pooling = "pooled",
+    weights: str | xr.DataArray | None = None,
+    confidence: float = 0.95,
+    joint: Joint = "none",
+) -> xr.Dataset:
+    """Estimates and intervals of groups of cells.
+
+    Parameters
+    ----------
+    ds
+        Dataset with ``counters`` (model, task, params, counter), lazy or not, and the cube's coordinates.
+    by
+        Names to group by, which become the dims of the result in this order: model, task, params, tier, any
+        coordinate along them (model_name, template, sampler, difficulty, param_<name>, ...), or
+        facet_<key> for a key of the models' facets. Groups of tiers overlap: a point counts in each of its
+        tiers. A cell or model to which a name does not apply is in no group. Nothing: all cells are one group.
+    where
+        Conditions by the same names, all to be fulfilled: a value, a list of values, a pair (low, high) with
+        both ends included and None for open, or a function of a value.
+    mode
+        One of `stages.analyze.formulas.estimators.MODES`.
+    pooling
+        "pooled": the formula on summed counters, so that each trial weighs the same. "stratified": mean over
+        points, each with its weight whatever its number of trials: what to use if trials were added where the
+        estimate was uncertain.
+    weights
+        Weights of the points if stratified: a coordinate's name or an array along task and params; None is
+        equal weight. NaN is weight 0.
+    confidence
+        Level of the intervals in (0, 1); 0.95 uses z = 1.96.
+    joint
+        For the products C_P and C_O if pooled, see `stages.analyze.formulas.estimators.estimate`.
+
+    Returns
+    -------
+    Dataset with ``point``, ``lower`` and ``upper`` (by...), NaN where a group has no value; ``counters``
+    (by..., counter), the sums; ``points`` with trials and ``points_planned``, counts of cells of models: a
+    mean over points rests on the former. How it was computed is in the attributes.
+
+    Raises
+    ------
+    ValueError
+        If a name, mode or option is unknown, the selection is empty, or counters contradict each other (for
+        a lazy dataset when it is computed).
+    """
+    table = selection.keys(ds)
+    wanted = _names(by, table)
+    _check_options(mode, pooling, weights, confidence, joint)
+    chosen = selection.select(ds, where, table)
+    models = selection.group(ds, wanted, MODEL, chosen, table)
+    cells = selection.group(ds, wanted, CELL, chosen, table)
+    options = _options(mode, confidence)
+    values = _masked(ds, chosen)
+    share = _weights(ds, weights, table) if pooling == "stratified" else None
+    labels = names(ds, "counter")
+    columns = [*labels, _PRESENT, _PLANNED, *(stratified.MOMENTS if share is not None else ())]
+    inputs = (values,) if share is None else (values, share)
+    each = xr.apply_ufunc(
+        _columns,
+        *inputs,
+        kwargs={"labels": labels, "mode": mode},
+        input_core_dims=[["counter"], []][: len(inputs)],
+        output_core_dims=[["column"]],
+        dask="parallelized",
+        output_dtypes=[np.float64],
+        dask_gufunc_kwargs={"output_sizes": {"column": len(columns)}},
+    )
+    summed = _sum(_sum(each, CELL, cells), MODEL, models).transpose(*wanted, "column")
+    kwargs = {**options, "labels": labels, "joint": joint, "pooling": pooling}
+    result = _estimated(_finish, summed, "column", kwargs)
+    parts = [columns.index(name) for name in (_PRESENT, _PLANNED)]
+    result["counters"] = summed[..., : len(labels)].rename(column="counter")
+    result[_PRESENT], result[_PLANNED] = (summed[..., part].astype(np.int64) for part in parts)
+    result = _labelled(result, ds, (models, cells))
+    return result.assign_attrs(_attributes(mode, pooling, confidence, joint))
+
+
+def points(
+    ds: xr.Dataset,
+    *,
+    where: Where | None = None,
+    mode: Mode = "C_I",
+    confidence: float = 0.95,
+    joint: Joint = "none",
+) -> xr.Dataset:
+    """Estimates and intervals of single cells.
+
+    Parameters, errors and attributes as of `aggregate`.
+
+    Returns
+    -------
+    Dataset with ``point``, ``lower``, ``upper`` (model, task, params), NaN where a cell has no value or is not
+    selected, and ``counters``, with all coordinates. Models, tasks and slots without a selected cell are left
+    out.
+    """
+    table = selection.keys(ds)
+    _check_options(mode, "pooled", None, confidence, joint)
+    chosen = selection.select(ds, where, table)
+    kwargs = {**_options(mode, confidence), "labels": names(ds, "counter"), "joint": joint}
+    values = _masked(ds, chosen)
+    result = _estimated(estimators.estimate, values, "counter", kwargs)
+    result["counters"] = values
+    result = result.assign_coords(ds.coords)
+    kept = {"model": chosen.models, "task": chosen.cells.any(axis=1), "params": chosen.cells.any(axis=0)}
+    result = result.isel({dim: np.flatnonzero(there) for dim, there in kept.items()})
+    return result.assign_attrs(_attributes(mode, "pooled", confidence, joint))
+
+
+def _names(by: str | Sequence[str], table: dict[str, Key]) -> list[str]:
+    wanted = [by] if isinstance(by, str) else list(by)
+    for name in wanted:
+        selection.known(table, name, "by")
+    if len(set(wanted)) < len(wanted):
+        raise ValueError(f"`by` names something twice: {wanted}; name each once")
+    return wanted
+
+
+def _check_options(mode: str, pooling: str, weights: object, confidence: float, joint: str) -> None:
+    """Refuse unknown options now, even if the dataset is computed later."""
+    estimators.checked_mode(mode)
+    quantile(confidence)
+    estimators.factor_confidence(confidence, joint)
+    if pooling not in ("pooled", "stratified"):
+        raise ValueError(f"`pooling` must be 'pooled' or 'stratified', got {pooling!r}")
+    if pooling == "pooled" and weights is not None:
+        raise ValueError("`weights` are weights of points; they need pooling='stratified'")
+    if pooling == "stratified" and joint != "none":
+        raise ValueError(
+            "`joint` widens products of Wilson's intervals; the stratified interval has none: leave it out"
+        )
+
+
+def _options(mode: Mode, confidence: float) -> dict[str, Any]:
+    return {"mode": mode, "confidence": None if confidence == 0.95 else confidence}
+
+
+def _attributes(mode: str, pooling: str, confidence: float, joint: str) -> dict[str, Any]:
+    interval = "wilson" if pooling == "pooled" else "wilson at the effective number of trials"
+    return {
+        "mode": mode,
+        "pooling": pooling,
+        "interval": interval,
+        "confidence": confidence,
+        "joint": joint,
+    }
+
+
+def _masked(ds: xr.Dataset, chosen: Selection) -> xr.DataArray:
+    """Counters without coordinates, zero where not selected."""
+    values = xr.DataArray(counters(ds).variable.astype(np.float64))
+    inside = xr.DataArray(chosen.models, dims=MODEL) & xr.DataArray(chosen.cells, dims=CELL)
+    return _whole(values.where(inside, 0.0), (*CELL, "counter"))
+
+
+def _whole(values: xr.DataArray, dims: Sequence[str]) -> xr.DataArray:
+    """The same with one Dask chunk along `dims`, so that Dask need not cut the other dims small."""
+    return values if values.chunks is None else values.chunk(dict.fromkeys(dims, -1))
+
+
+def _weights(ds: xr.Dataset, weights: str | xr.DataArray | None, table: dict[str, Key]) -> xr.DataArray:
+    """Weight of each cell, shape (task, params)."""
+    sizes = {dim: ds.sizes[dim] for dim in CELL}
+    if weights is None:
+        return xr.DataArray(np.ones(tuple(sizes.values())), dims=CELL)
+    if isinstance(weights, str):
+        if weights not in table or table[weights].dims != CELL:
+            raise ValueError(f"`weights` must name a coordinate along {CELL}, got {weights!r}")
+        array = ds[weights]
+    else:
+        array = weights
+    if not set(array.dims) <= set(CELL):
+        raise ValueError(f"`weights` must be along {CELL}, got dims {array.dims}")
+    missing = {dim: size for dim, size in sizes.items() if dim not in array.dims}
+    share = array.astype(np.float64).fillna(0.0).expand_dims(missing).transpose(*CELL)
+    if bool((share < 0).any()):
+        raise ValueError("`weights` must not be negative; leave a point out with weight 0 or `where`")
+    return xr.DataArray(share.values, dims=CELL)
+
+
+def _columns(values: Floats, share: Floats | None = None, *, labels: list[str], mode: str) -> Floats:
+    """What a cell adds to a group: its counters, whether it has trials and is planned, and its moments."""
+    estimators.counts(values, labels=labels)
+    planned = [label for label in ("trials", "transport", "missing") if label in labels]
+    there = column(values, "trials", labels) > 0
+    meant = sum(column(values, label, labels) for label in planned) > 0
+    parts = [values, there[..., np.newaxis], np.asarray(meant)[..., np.newaxis]]
+    if share is not None:
+        parts.append(stratified.moments(values, share, labels=labels, mode=mode))
+    return np.concatenate(parts, axis=-1)
+
+
+def _sum(values: xr.DataArray, dims: tuple[str, ...], groups: Groups) -> xr.DataArray:
+    """Sums over the members of each group: `dims` are replaced by the groups' names."""
+    inner = [f"group_{name}" for name in groups.names]
+    summed: xr.DataArray = xr.apply_ufunc(
+        _sum_members,
+        _whole(values, dims),
+        kwargs={"matrix": groups.matrix, "shape": groups.shape, "core": len(dims)},
+        input_core_dims=[list(dims)],
+        output_core_dims=[inner],
+        dask="parallelized",
+        output_dtypes=[np.float64],
+        dask_gufunc_kwargs={
+            "output_sizes": dict(zip(inner, groups.shape, strict=True)),
+        },
+    )
+    return summed.rename(dict(zip(inner, groups.names, strict=True)))
+
+
+def _sum_members(values: Floats, *, matrix: csr_array, shape: tuple[int, ...], core: int) -> Floats:
+    """Sums over the last `core` axes, which become axes of the groups' levels."""
+    flat = values.reshape(-1, matrix.shape[1])
+    return np.asarray((matrix @ flat.T).T.reshape(*values.shape[:-core], *shape))
+
+
+def _estimated(
+    function: Callable[..., Bounds],
+    values: xr.DataArray,
+    core: str,
+    kwargs: dict[str, Any],
+) -> xr.Dataset:
+    bounds = xr.apply_ufunc(
+        function,
+        values,
+        kwargs=kwargs,
+        input_core_dims=[[core]],
+        output_core_dims=[[], [], []],
+        dask="parallelized",
+        output_dtypes=[np.float64] * 3,
+    )
+    return xr.Dataset(dict(zip(_BOUNDS, bounds, strict=True)))
+
+
+def _finish(
+    summed: Floats, *, labels: list[str], mode: str, confidence: float | None, joint: str, pooling: str
+) -> Bounds:
+    if pooling == "stratified":
+        return stratified.combine(summed[..., -len(stratified.MOMENTS) :], confidence=confidence)
+    sums = summed[..., : len(labels)]
+    return estimators.estimate(sums, labels=labels, mode=mode, confidence=confidence, joint=joint)
+
+
+def _labelled(result: xr.Dataset, ds: xr.Dataset, groups: Sequence[Groups]) -> xr.Dataset:
+    """The groups' values as coordinates; groups by model keep all that is known of a model."""
+    found: dict[str, Any] = {"counter": names(ds, "counter")}
+    pairs = (pair for item in groups for pair in zip(item.names, item.levels, strict=True))
+    for name, values in pairs:
+        same = len({type(value) for value in values}) <= 1
+        found[name] = (name, np.array(values, dtype=None if same else object))
+        if name == "model":
+            rows = ds.isel(model=values) if "model" not in ds.coords else ds.sel(model=values)
+            found |= {str(key): item for key, item in rows.coords.items() if item.dims == MODEL}
+    return result.assign_coords(found)

@@ -1,0 +1,202 @@
+"""The cube's dataset -> forensic tables as datasets: hazards and curves over tokens, compression, costs.
+
+Trials are read one evaluation at a time, so that memory does not grow with the number of evaluations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from stages.analyze.formulas.forensics import compression as traces
+from stages.analyze.formulas.forensics import hazard
+from stages.analyze.formulas.forensics.cost import costs, pareto_front
+from stages.analyze.labelled import counters as labelled
+from stages.analyze.labelled.leaderboard import Leaderboard
+
+BOUNDS = ("value", "lower", "upper")
+"""Labels along the dim ``bound``."""
+
+_NAMES = ("model_name", "template", "sampler", "eval_id")
+_CELL = ("params", "trial", "repeat")
+
+
+def hazard_table(
+    ds: xr.Dataset, *, by_task: bool = False, width: int = hazard.WIDTH, confidence: float | None = None
+) -> xr.Dataset:
+    """When trials end, by evaluation: life table, survival and incidence of right and wrong answers.
+
+    Parameters
+    ----------
+    ds
+        Dataset with ``status`` and ``tokens`` (model, task, params, trial, repeat), lazy or not.
+    by_task
+        One table for each task too.
+    width
+        Tokens in a bin; 1 gives the curves at every observed number of tokens.
+    confidence
+        Level of the pointwise bounds; None means z = 1.96.
+
+    Returns
+    -------
+    Dataset
+        ``ends`` (model[, task], bin, end), ``at_risk`` (…, bin), ``hazard`` and ``incidence`` (…, bin, cause,
+        bound), ``survival`` (…, bin, bound); coordinate ``tokens`` (bin) is the last number of tokens of a bin.
+
+    Raises
+    ------
+    ValueError
+        If an array is missing or `width` < 1.
+    """
+    counted = [
+        hazard.count_ends(status, tokens, width=width)
+        for status, tokens in _trials(ds, ("status", "tokens"), by_task=by_task)
+    ]
+    bins = max((item.shape[-2] for item in counted), default=1)
+    ends = np.stack([_padded(item, bins) for item in counted])
+    table = hazard.life_table(ends, confidence=confidence)
+    groups = ("model", "task") if by_task else ("model",)
+    variables = {
+        "ends": ((*groups, "bin", "end"), ends),
+        "at_risk": ((*groups, "bin"), table.at_risk),
+        "hazard": ((*groups, "bin", "cause", "bound"), _bounds(table.hazard)),
+        "survival": ((*groups, "bin", "bound"), _bounds(hazard.kaplan_meier(ends, confidence=confidence))),
+        "incidence": (
+            (*groups, "bin", "cause", "bound"),
+            _bounds(hazard.aalen_johansen(ends, confidence=confidence)),
+        ),
+    }
+    edges = (np.arange(bins) + 1) * width
+    axes = {"end": list(hazard.ENDS), "cause": list(hazard.CAUSES), "bound": list(BOUNDS)}
+    return xr.Dataset(variables, {**axes, "tokens": ("bin", edges), **_labels(ds, groups)})
+
+
+def compression_table(
+    ds: xr.Dataset, *, by_task: bool = False, confidence: float | None = None
+) -> xr.Dataset:
+    """How well reasoning traces compress, by evaluation and outcome.
+
+    Parameters
+    ----------
+    ds
+        Dataset with ``status``, ``tokens``, ``reasoning_bytes`` and ``compressed_bytes``, lazy or not.
+    by_task, confidence
+        As in `hazard_table`.
+
+    Returns
+    -------
+    Dataset
+        ``traces`` (model[, task], outcome); ``ratio``, ``bytes_per_token`` and ``compressed_per_token`` (…, outcome,
+        bound).
+    """
+    arrays = ("status", "tokens", "reasoning_bytes", "compressed_bytes")
+    sums = np.stack([traces.sum_traces(*items) for items in _trials(ds, arrays, by_task=by_task)])
+    found = traces.compression(sums, confidence=confidence)
+    groups = ("model", "task") if by_task else ("model",)
+    variables: dict[str, Any] = {"traces": ((*groups, "outcome"), found.traces)}
+    for name in ("ratio", "bytes_per_token", "compressed_per_token"):
+        variables[name] = ((*groups, "outcome", "bound"), _bounds(getattr(found, name)))
+    axes = {"outcome": list(traces.OUTCOMES), "bound": list(BOUNDS)}
+    return xr.Dataset(variables, {**axes, **_labels(ds, groups)})
+
+
+def cost_table(ds: xr.Dataset, *, by_task: bool = False, confidence: float | None = None) -> xr.Dataset:
+    """USD by evaluation: ``total``, ``per_trial``, ``per_correct`` and its bounds (model[, task]).
+
+    Parameters
+    ----------
+    ds
+        Dataset with ``counters``; prices from its coordinates ``price_prompt`` and ``price_completion``, else the
+        cost that was counted. NaN where neither is known.
+    by_task, confidence
+        As in `hazard_table`.
+    """
+    summed = labelled.task_counters(ds)
+    summed = summed if by_task else summed.sum("task")
+    groups = ("model", "task") if by_task else ("model",)
+    known = [str(name) for name in ("price_prompt", "price_completion") if name in ds.coords]
+    total = summed.sel(counter="cost_sum", drop=True)
+    total = total.where(total > 0)
+    if len(known) == 2:
+        priced = ds["price_prompt"] * summed.sel(counter="prompt_tokens_sum", drop=True)
+        priced = (priced + ds["price_completion"] * summed.sel(counter="tokens_sum", drop=True)) / 1e6
+        total = priced.where(priced.notnull(), total)
+    names = labelled.names(ds, "counter")
+    found = costs(summed.values, total.transpose(*groups).values, labels=names, confidence=confidence)
+    variables = {field.name: (groups, getattr(found, field.name)) for field in fields(found)}
+    return xr.Dataset(variables, _labels(ds, groups))
+
+
+@dataclass(frozen=True)
+class FrontRow:
+    """One evaluation among the others: what it scores for what it spends."""
+
+    model_name: str
+    template: str
+    sampler: str
+    eval_id: str
+    score: float
+    tokens: float
+    """Completion tokens per trial."""
+    cost: float
+    """USD per 1 000 trials; NaN if unknown."""
+    on_token_front: bool
+    """No other scores as high with as few tokens, and better in one of them."""
+    on_cost_front: bool
+    on_front: bool
+    """The same with tokens and cost both; false where the cost is unknown."""
+
+
+def pareto_rows(board: Leaderboard) -> tuple[FrontRow, ...]:
+    """Every row of a leaderboard, in its order, and the fronts of score against tokens and cost it is on."""
+    score = [row.score.value for row in board.rows]
+    tokens = [row.tokens_per_trial for row in board.rows]
+    cost = [row.cost_per_1000 for row in board.rows]
+    fronts = [pareto_front(score, tokens), pareto_front(score, cost), pareto_front(score, tokens, cost)]
+    return tuple(
+        FrontRow(
+            model_name=row.model_name,
+            template=row.template,
+            sampler=row.sampler,
+            eval_id=row.eval_id,
+            score=row.score.value,
+            tokens=row.tokens_per_trial,
+            cost=row.cost_per_1000,
+            on_token_front=bool(fronts[0][place]),
+            on_cost_front=bool(fronts[1][place]),
+            on_front=bool(fronts[2][place]),
+        )
+        for place, row in enumerate(board.rows)
+    )
+
+
+def _trials(ds: xr.Dataset, arrays: tuple[str, ...], *, by_task: bool) -> Iterator[tuple[NDArray[Any], ...]]:
+    """For each evaluation the arrays, with one axis of trials last, behind one of tasks if asked for."""
+    if absent := [name for name in arrays if name not in ds]:
+        raise ValueError(f"the dataset lacks the trial arrays {absent}; open it with `Cube.dataset()`")
+    for model in range(ds.sizes["model"]):
+        one = ds[list(arrays)].reset_coords(drop=True).isel(model=model).compute()
+        loaded = [one[name].transpose("task", *_CELL).values for name in arrays]
+        yield tuple(
+            item.reshape(len(item) if by_task else 1, -1)[slice(None) if by_task else 0] for item in loaded
+        )
+
+
+def _padded(ends: NDArray[np.int64], bins: int) -> NDArray[np.int64]:
+    missing = [(0, 0)] * (ends.ndim - 2) + [(0, bins - ends.shape[-2]), (0, 0)]
+    return np.pad(ends, missing)
+
+
+def _bounds(curve: hazard.Curve | traces.Ratio) -> NDArray[np.float64]:
+    return np.stack([curve.value, curve.lower, curve.upper], axis=-1)
+
+
+def _labels(ds: xr.Dataset, groups: tuple[str, ...]) -> dict[str, Any]:
+    """The coordinates that name evaluations and tasks."""
+    kept: dict[str, Any] = {name: ("model", labelled.names(ds, name)) for name in _NAMES if name in ds.coords}
+    return kept | ({"task": labelled.names(ds, "task")} if "task" in groups else {})

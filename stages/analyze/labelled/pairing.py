@@ -1,0 +1,204 @@
+"""Trial outcomes of two evaluations of a cube -> how they differ on the same questions, task by task and overall."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from stages.analyze.formulas.compare.paired import holm, pair_table, paired_difference
+from stages.analyze.formulas.compare.repeated import design_effect, sign_flip
+from stages.analyze.formulas.compare.winrates import need_two
+from stages.analyze.formulas.intervals import Floats
+from stages.analyze.labelled import counters as labelled
+from stages.analyze.labelled.leaderboard import Estimate
+from stages.reply.status import COMPLETED, Status
+
+TRUNCATED = ("wrong", "drop")
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Two evaluations on the trials that both finished, in one task or in all."""
+
+    task: str
+    """Empty for all tasks together."""
+    trials: int
+    questions: int
+    """Questions of such trials; a question that was asked several times has several."""
+    points: int
+    """Points with such trials."""
+    first_only: int
+    """Trials that only the first got right."""
+    second_only: int
+    difference: Estimate
+    """Mean over points of the difference of success rates, first − second."""
+    p: float
+    """McNemar's p value; by question where each was asked several times, see `compare.repeated.sign_flip`."""
+    p_holm: float
+    """Adjusted over the tasks of all pairs, or for all tasks together over the pairs."""
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two evaluations compared."""
+
+    first: str
+    second: str
+    tasks: tuple[Difference, ...]
+    overall: Difference
+
+
+def compare_evaluations(
+    ds: xr.Dataset,
+    models: Sequence[int],
+    *,
+    truncated: str = "wrong",
+    method: str = "midp",
+    confidence: float | None = None,
+) -> tuple[Pair, ...]:
+    """Every pair of some evaluations, compared on the trials that both finished.
+
+    Where questions were asked several times, whole questions are taken as independent, not their trials.
+
+    Parameters
+    ----------
+    ds
+        Dataset with ``status`` (model, task, params, trial, repeat), lazy or not.
+    models
+        Indices of the evaluations, at least two.
+    truncated
+        "wrong": a truncated trial is a failure. "drop": trials that either truncated are left out.
+    method, confidence
+        See `stages.analyze.formulas.compare.paired.compare_pairs`.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than two evaluations, an option is unknown, or two have no trial in common.
+    """
+    need_two(len(models))
+    if truncated not in TRUNCATED:
+        raise ValueError(f"`truncated` must be 'wrong' or 'drop', got {truncated!r}")
+    if "status" not in ds:
+        raise ValueError("the dataset has no array `status`; open it with `Cube.dataset()`")
+    labels, tasks = labelled.evaluation_labels(ds), labelled.names(ds, "task")
+    found = []
+    for place, first in enumerate(models[:-1]):
+        codes = _codes(ds, first)
+        for second in models[place + 1 :]:
+            cells = _cells(codes, _codes(ds, second), truncated)
+            if not cells[..., 0].any():
+                raise ValueError(
+                    f"{labels[first]!r} and {labels[second]!r} have finished no trial in common; run the sweep "
+                    "further or select what both have"
+                )
+            single = tuple(
+                _difference(cells[task], name, method, confidence) for task, name in enumerate(tasks)
+            )
+            overall = _difference(cells, "", method, confidence)
+            found.append(Pair(labels[first], labels[second], single, overall))
+    return _adjusted(found)
+
+
+def _adjusted(pairs: Sequence[Pair]) -> tuple[Pair, ...]:
+    """The same with p values adjusted by Holm, over the tasks of all pairs and over the pairs."""
+    single = iter(holm([item.p for pair in pairs for item in pair.tasks]).tolist())
+    total = holm([pair.overall.p for pair in pairs]).tolist()
+    return tuple(
+        replace(
+            pair,
+            tasks=tuple(replace(item, p_holm=next(single)) for item in pair.tasks),
+            overall=replace(pair.overall, p_holm=p),
+        )
+        for pair, p in zip(pairs, total, strict=True)
+    )
+
+
+def _codes(ds: xr.Dataset, model: int) -> NDArray[np.uint8]:
+    """Outcomes of an evaluation, shape (task, params, trial, repeat)."""
+    status = ds["status"].variable.isel(model=model).transpose("task", "params", "trial", "repeat")
+    return np.asarray(status.compute().values)
+
+
+def _cells(first: NDArray[np.uint8], second: NDArray[np.uint8], truncated: str) -> Floats:
+    """Trials of both, only the first right, only the second right: shape (task, params, trial, 3)."""
+    codes = (first, second)
+    over = [int(code) for code in (*COMPLETED, *([Status.TRUNCATED] if truncated == "wrong" else []))]
+    right, done = ([code == int(Status.CORRECT) for code in codes], [np.isin(code, over) for code in codes])
+    return pair_table(right[0], done[0], right[1], done[1])
+
+
+def _p_value(cells: Floats, method: str) -> float:
+    """Of trials (..., question, 3); NaN without any."""
+    return sign_flip(cells[..., 1] - cells[..., 2], method=method) if cells[..., 0].any() else np.nan
+
+
+def _difference(cells: Floats, task: str, method: str, confidence: float | None) -> Difference:
+    """Of trials (..., question, 3); `p_holm` is left to be adjusted."""
+    by_point = cells.reshape(-1, *cells.shape[-2:])
+    trials, first, second = np.moveaxis(by_point, -1, 0)
+    effect, p = design_effect(first, second, trials), _p_value(cells, method)
+    bounds = paired_difference(
+        *(part.sum(axis=-1) / effect for part in (first, second, trials)), confidence=confidence
+    )
+    return Difference(
+        task,
+        int(trials.sum()),
+        int((trials > 0).sum()),
+        int(trials.any(axis=-1).sum()),
+        int(first.sum()),
+        int(second.sum()),
+        Estimate(*map(float, bounds)),
+        p,
+        p,
+    )
+
+
+def verdict_in_words(pair: Pair, *, level: float = 0.05) -> str:
+    """What the comparison says, in a sentence or two."""
+    overall, gap = pair.overall, 100 * pair.overall.difference.value
+    low, high = 100 * overall.difference.lower, 100 * overall.difference.upper
+    if overall.p_holm < level and (low > 0 or high < 0):
+        better, worse = (pair.first, pair.second) if gap > 0 else (pair.second, pair.first)
+        ends = sorted((abs(low), abs(high)))
+        head = (
+            f"{better} is right more often than {worse}: by {abs(gap):.1f} points ({ends[0]:.1f} to {ends[1]:.1f}), "
+            f"{_p_equals(overall.p_holm)}."
+        )
+    else:
+        head = (
+            f"These {overall.trials:,} trials do not tell {pair.first} and {pair.second} apart: the difference is "
+            f"{gap:+.1f} points, and anything from {low:+.1f} to {high:+.1f} fits them ({_p_equals(overall.p_holm)})."
+        )
+    return f"{head} {_tasks_in_words(pair, level)}"
+
+
+def _tasks_in_words(pair: Pair, level: float) -> str:
+    parts = []
+    for name, sign in ((pair.first, 1), (pair.second, -1)):
+        ahead = [item.task for item in pair.tasks if item.p_holm < level and sign * item.difference.value > 0]
+        if ahead:
+            parts.append(f"{name} is ahead in {', '.join(ahead)}")
+    if not parts:
+        return "No single task tells them apart, all tasks being tested together (Holm)."
+    return "; ".join(parts) + " (Holm over all tasks)."
+
+
+def _p_equals(p: float) -> str:
+    text = p_text(p)
+    return f"p {text[0]} {text[1:]}" if text.startswith("<") else f"p = {text}"
+
+
+def p_text(p: float) -> str:
+    """A p value with what can be said of it.
+
+    Examples
+    --------
+    >>> p_text(0.03456), p_text(1e-9), p_text(1.0)
+    ('0.035', '<0.0001', '1')
+    """
+    return "<0.0001" if p < 1e-4 else f"{p:.2g}"

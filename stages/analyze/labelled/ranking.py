@@ -1,0 +1,167 @@
+"""A leaderboard and its dataset -> who stands where: rank intervals, groups told apart, chances to win, ratings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from string import ascii_uppercase
+
+import numpy as np
+import xarray as xr
+
+from stages.analyze.formulas.compare.clusters import overlap_clusters
+from stages.analyze.formulas.compare.ratings import bradley_terry, expected_wins
+from stages.analyze.formulas.compare.winrates import win_rates
+from stages.analyze.formulas.estimators import counts
+from stages.analyze.formulas.intervals import Floats
+from stages.analyze.labelled import counters as labelled
+from stages.analyze.labelled import report_data as views
+from stages.analyze.labelled.leaderboard import Estimate, Leaderboard, Row
+from stages.analyze.render.leaderboard_table import label_rows
+
+SCHEMA = "evalcube.ranking"
+SCHEMA_VERSION = 1
+
+PRIOR = 1.0
+"""Drawn games that each model is taken to have played, so that a model that won all its games has a rating."""
+
+
+@dataclass(frozen=True)
+class Standing:
+    """One evaluation among the others."""
+
+    row: Row
+    label: str
+    clusters: tuple[int, ...]
+    """Numbers of its clusters, 0 the best; empty without a score."""
+    wins: float
+    """Wins to be expected if it met each other evaluation once; NaN without common tasks."""
+    rating: float
+    """Bradley–Terry: r/(r + other r) is the chance to be the better one in a task; ratings sum to 1."""
+
+    @property
+    def letters(self) -> str:
+        """A letter for each cluster, best first."""
+        return "".join(map(cluster_name, self.clusters))
+
+
+@dataclass(frozen=True)
+class Standings:
+    """All evaluations in the order of the leaderboard."""
+
+    rows: tuple[Standing, ...]
+    clusters: tuple[tuple[int, ...], ...]
+    """Indices of rows that the intervals of their scores do not tell apart, best cluster first; may share rows."""
+    rates: Floats
+    """Shape (row, row): the chance that the row is truly better than the column, averaged over tasks."""
+    prior: float
+
+    def to_dict(self, board: Leaderboard) -> dict[str, object]:
+        """Plain JSON values."""
+        rows = [
+            {
+                "model_name": item.row.model_name,
+                "template": item.row.template,
+                "sampler": item.row.sampler,
+                "eval_id": item.row.eval_id,
+                "rank": item.row.rank,
+                "score": _plain(item.row.score),
+                "rank_interval": _plain(item.row.rank_interval),
+                "clusters": list(item.clusters),
+                "expected_wins": item.wins,
+                "rating": item.rating,
+                "incomplete": item.row.incomplete,
+            }
+            for item in self.rows
+        ]
+        return {
+            "schema": SCHEMA,
+            "schema_version": SCHEMA_VERSION,
+            "version": board.version,
+            "confidence": board.confidence,
+            "prior": self.prior,
+            "selection": board.selection,
+            "notes": list(board.notes),
+            "clusters": [list(members) for members in self.clusters],
+            "win_rates": self.rates.tolist(),
+            "rows": rows,
+        }
+
+
+def standings(ds: xr.Dataset, board: Leaderboard, *, prior: float = PRIOR, strict: bool = False) -> Standings:
+    """Compare the rows of a leaderboard with each other.
+
+    Wins are chances that one evaluation's success rate in a task is above another's, a truncated trial being a
+    failure and guesses taken out, averaged over the tasks of both.
+
+    Parameters
+    ----------
+    ds
+        The dataset that the board was made from.
+    board
+        From `stages.analyze.labelled.counters.leaderboard`.
+    prior
+        See `stages.analyze.formulas.compare.ratings.bradley_terry`.
+    strict
+        Whether intervals that touch in one point are told apart.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than two evaluations, or the board was not made from this dataset.
+    """
+    order = views.row_order(ds, board)
+    found = overlap_clusters(
+        [row.score.lower for row in board.rows], [row.score.upper for row in board.rows], strict=strict
+    )
+    clusters = tuple(reversed(found))
+    rates = win_rates(*_successes(ds, order)).rates
+    wins, ratings = expected_wins(rates), _ratings(rates, prior)
+    rows = tuple(
+        Standing(
+            row,
+            label,
+            tuple(number for number, members in enumerate(clusters) if place in members),
+            float(wins[place]),
+            float(ratings[place]),
+        )
+        for place, (row, label) in enumerate(zip(board.rows, label_rows(board), strict=True))
+    )
+    return Standings(rows, clusters, rates, prior)
+
+
+def cluster_name(number: int) -> str:
+    """A letter, or letters, for a cluster.
+
+    Examples
+    --------
+    >>> cluster_name(0), cluster_name(26)
+    ('A', 'A2')
+    """
+    turn, place = divmod(number, len(ascii_uppercase))
+    return ascii_uppercase[place] + (str(turn + 1) if turn else "")
+
+
+def _successes(ds: xr.Dataset, order: Sequence[int]) -> tuple[Floats, Floats]:
+    """Successes and trials of each row and task such that their ratio is C_P."""
+    summed = labelled.task_counters(ds).astype(np.float64).compute().values[list(order)]
+    found = counts(summed, labels=labelled.names(ds, "counter"))
+    with np.errstate(all="ignore"):
+        stretched = (found.completed - found.guesses) * found.trials / found.completed
+    trials = np.where(found.completed > 0, stretched, found.trials)
+    return np.where(found.completed > 0, found.correct - found.guesses, 0.0), trials
+
+
+def _ratings(rates: Floats, prior: float) -> Floats:
+    """Ratings of the evaluations that met another one; NaN for the others."""
+    blank = rates.copy()
+    np.fill_diagonal(blank, np.nan)
+    met = np.flatnonzero(~np.isnan(blank).all(axis=1))
+    ratings = np.full(len(rates), np.nan)
+    if len(met) > 1:
+        ratings[met] = bradley_terry(rates[np.ix_(met, met)], prior=prior)
+    return ratings
+
+
+def _plain(estimate: Estimate) -> dict[str, float]:
+    return {"value": estimate.value, "lower": estimate.lower, "upper": estimate.upper}

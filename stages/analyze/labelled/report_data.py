@@ -1,0 +1,210 @@
+"""The cube's dataset -> the numbers behind the report's figures, per model and task."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import xarray as xr
+
+from stages.analyze.formulas import reasonscore
+from stages.analyze.formulas.estimators import Mode
+from stages.analyze.formulas.intervals import Floats, wilson_bounds
+from stages.analyze.labelled import counters as labelled
+from stages.analyze.labelled.aggregate import Pooling, aggregate
+from stages.analyze.labelled.leaderboard import Estimate, Leaderboard, Row
+
+MOST_POINTS = 12
+"""A curve with more difficulties than this is drawn with neighbours pooled."""
+
+OUTCOMES = ("correct", "incorrect", "invalid", "refused", "truncated")
+
+
+@dataclass(frozen=True)
+class TaskView:
+    """What a model did in one task."""
+
+    accuracy: Estimate
+    trials: int
+    truncated: float
+    """Share of finished trials."""
+    tokens: float
+    """Completion tokens per finished trial."""
+    points: int
+    """Points with a finished trial."""
+    points_planned: int
+
+    @property
+    def incomplete(self) -> bool:
+        """True if some, but not all, of the planned points have a finished trial."""
+        return 0 < self.points < self.points_planned
+
+
+@dataclass(frozen=True)
+class CurveView:
+    """Accuracy of all models against the difficulty of one task."""
+
+    task: str
+    difficulty: tuple[float, ...]
+    """Elementary steps, ascending."""
+    accuracy: tuple[tuple[Estimate, ...], ...]
+    """Per model in the board's order, per difficulty."""
+    pooled: bool
+    """True if neighbouring difficulties were pooled."""
+
+
+def row_order(ds: xr.Dataset, board: Leaderboard) -> list[int]:
+    """Index in the dataset of each of the board's rows.
+
+    Raises
+    ------
+    ValueError
+        If a row is not in the dataset.
+    """
+    parts = [labelled.names(ds, name) for name in ("eval_id", "model_name", "template", "sampler")]
+    free: dict[tuple[str, ...], list[int]] = {}
+    for index, key in enumerate(zip(*parts, strict=True)):
+        free.setdefault(key, []).append(index)
+    order = []
+    for row in board.rows:
+        found = free.get(_key(row))
+        if not found:
+            raise ValueError(
+                f"the leaderboard's row {row.model_name!r} (eval_id {row.eval_id!r}) is not in the dataset; "
+                "make the leaderboard from the same dataset"
+            )
+        order.append(found.pop(0))
+    return order
+
+
+def _key(row: Row) -> tuple[str, ...]:
+    return (row.eval_id, row.model_name, row.template, row.sampler)
+
+
+def task_views(
+    ds: xr.Dataset,
+    order: Sequence[int],
+    *,
+    mode: Mode = "C_I",
+    pooling: Pooling = "pooled",
+    confidence: float = 0.95,
+) -> list[list[TaskView]]:
+    """What each model, in the order given, did in each task of the dataset.
+
+    Parameters
+    ----------
+    ds
+        In memory.
+    order
+        Indices of models.
+    mode, pooling, confidence
+        Of the accuracies, see `stages.analyze.labelled.aggregate.aggregate`.
+    """
+    if not len(order):
+        return []
+    tasks = labelled.names(ds, "task")
+
+    def by_task(data: xr.Dataset) -> xr.Dataset:
+        found = aggregate(data, by=("model", "task"), mode=mode, pooling=pooling, confidence=confidence)
+        return found.isel(model=list(order)).sel(task=tasks)
+
+    found, rates = by_task(ds), by_task(labelled.ranked(ds))
+    labels = labelled.names(ds, "counter")
+    summed = found["counters"].values
+    accuracy = np.stack([rates[name].values for name in ("point", "lower", "upper")])
+    trials = reasonscore.column(summed, "trials", labels)
+    with np.errstate(all="ignore"):
+        count = np.where(trials > 0, trials, np.nan)
+        truncated = reasonscore.column(summed, "truncated", labels) / count
+        tokens = reasonscore.column(summed, "tokens_sum", labels) / count
+    return [
+        [
+            TaskView(
+                _estimate(accuracy[:, model, task]),
+                int(trials[model, task]),
+                float(truncated[model, task]),
+                float(tokens[model, task]),
+                int(found["points"].values[model, task]),
+                int(found["points_planned"].values[model, task]),
+            )
+            for task in range(summed.shape[1])
+        ]
+        for model in range(summed.shape[0])
+    ]
+
+
+def unique_by_task(ds: xr.Dataset) -> list[float]:
+    """Share of finished trials of all models whose question is new in its cell, by task; NaN if not known."""
+    shares = labelled.unique_shares(ds)
+    trials = reasonscore.column(labelled.task_counters(ds).values, "trials", labelled.names(ds, "counter"))
+    with np.errstate(all="ignore"):
+        total = np.where(trials > 0, shares * trials, 0.0).sum(axis=0)
+        return [
+            float(share) for share in total / np.where(trials.sum(axis=0) > 0, trials.sum(axis=0), np.nan)
+        ]
+
+
+def outcome_shares(ds: xr.Dataset, order: Sequence[int]) -> list[dict[str, float]]:
+    """Share of each of `OUTCOMES` in the finished trials of each model; empty for a model without any."""
+    labels = labelled.names(ds, "counter")
+    summed = labelled.task_counters(ds).sum("task").values[list(order)]
+    rows = []
+    for values in summed:
+        count = {label: float(value) for label, value in zip(labels, values, strict=True)}
+        right = count["correct"] + count["invalid"] + count["refused"]
+        every = {**count, "incorrect": count["completed"] - right}
+        trials = count["trials"]
+        rows.append({name: every[name] / trials for name in OUTCOMES} if trials > 0 else {})
+    return rows
+
+
+def curve_views(ds: xr.Dataset, order: Sequence[int]) -> list[CurveView]:
+    """Accuracy against difficulty of every task; empty if the dataset has no ``difficulty`` coordinate.
+
+    Points of equal difficulty are pooled; so are neighbours, in equal steps of log2, where a task has more
+    than `MOST_POINTS` difficulties.
+    """
+    if "difficulty" not in ds.coords:
+        return []
+    labels = labelled.names(ds, "counter")
+    cells = labelled.counters(ds).values[list(order)]
+    difficulty = ds["difficulty"].transpose("task", "params").values.astype(float)
+    views = []
+    for index, task in enumerate(labelled.names(ds, "task")):
+        run = (reasonscore.column(cells[:, index], "trials", labels) > 0).any(axis=0)
+        used = np.flatnonzero(run & np.isfinite(difficulty[index]) & (difficulty[index] > 0))
+        if len(used) == 0:
+            continue
+        where, group, pooled = _groups(difficulty[index, used])
+        summed = np.zeros((cells.shape[0], len(where), cells.shape[-1]))
+        for place in range(len(where)):
+            summed[:, place] = cells[:, index, used[group == place]].sum(axis=1)
+        bounds = _accuracy(summed, labels)
+        estimates = tuple(
+            tuple(_estimate(bounds[:, model, place]) for place in range(len(where)))
+            for model in range(cells.shape[0])
+        )
+        views.append(CurveView(task, tuple(float(value) for value in where), estimates, pooled))
+    return views
+
+
+def _groups(difficulty: Floats) -> tuple[Floats, np.ndarray, bool]:
+    """Positions, the group of each point, and whether different difficulties share a group."""
+    unique, group = np.unique(difficulty, return_inverse=True)
+    if len(unique) <= MOST_POINTS:
+        return unique, group, False
+    logs = np.log2(difficulty)
+    edges = np.linspace(logs.min(), logs.max(), MOST_POINTS + 1)[1:-1]
+    filled, group = np.unique(np.digitize(logs, edges), return_inverse=True)
+    where = np.array([2.0 ** logs[group == place].mean() for place in range(len(filled))])
+    return where, group, True
+
+
+def _accuracy(counters: Floats, labels: Sequence[str]) -> Floats:
+    """(point, lower, upper) along a new first axis."""
+    return np.stack(wilson_bounds(*reasonscore.adjusted(counters, labels=labels)))
+
+
+def _estimate(bounds: Floats) -> Estimate:
+    return Estimate(float(bounds[0]), float(bounds[1]), float(bounds[2]))

@@ -1,0 +1,226 @@
+"""The cube's coordinates and a mapping of conditions -> which models and cells are meant, and their groups."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from stages.analyze.labelled.counters import facets, names
+
+Condition = object
+"""A value, a list of values, a pair (low, high) with both ends included and None for open, or a test of a value."""
+
+Where = Mapping[str, Condition]
+
+MODEL = ("model",)
+CELL = ("task", "params")
+
+MOST_GROUPS = 10_000_000
+
+_SHOWN = 12
+
+
+@dataclass(frozen=True)
+class Key:
+    """What models or cells can be selected and grouped by."""
+
+    dims: tuple[str, ...]
+    """("model",) or ("task", "params")."""
+    values: list[Any]
+    """One per model, or per cell in row-major order; None where the key does not apply."""
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The models and cells meant."""
+
+    models: NDArray[np.bool_]
+    """Shape (model,)."""
+    cells: NDArray[np.bool_]
+    """Shape (task, params)."""
+    tiers: tuple[int, ...]
+    """Indices of the tiers meant; all of them unless tiers were selected."""
+
+
+@dataclass(frozen=True)
+class Groups:
+    """How models or cells fall into groups."""
+
+    names: tuple[str, ...]
+    levels: tuple[list[Any], ...]
+    """The values of each name."""
+    matrix: csr_array
+    """Shape (product of the numbers of levels, models or cells): 1 where one belongs to the group."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Number of levels of each name."""
+        return tuple(len(level) for level in self.levels)
+
+
+def keys(ds: xr.Dataset) -> dict[str, Key]:
+    """Every name that models or cells can be selected and grouped by, but for ``tier``.
+
+    These are the dims model, task and params, all coordinates along them, and ``facet_<key>`` for each key of
+    the models' facets.
+    """
+    if not isinstance(ds, xr.Dataset):
+        raise TypeError(
+            f"a cube's dataset is needed, got {type(ds).__name__} {ds!r:.60}; open a cube by its address with "
+            "`evalcube.open_cube`"
+        )
+    found = {}
+    sizes = {dim: ds.sizes[dim] for dim in (*MODEL, *CELL)}
+    for name in [*sizes, *(str(item) for item in ds.coords if item not in sizes)]:
+        array = ds[name] if name in ds.coords else xr.DataArray(np.arange(sizes[name]), dims=name)
+        for dims in (MODEL, CELL):
+            if array.ndim and set(array.dims) <= set(dims) and name != "facets":
+                spread = array.expand_dims({dim: sizes[dim] for dim in dims if dim not in array.dims})
+                found[name] = Key(
+                    dims, [_plain(value) for value in spread.transpose(*dims).values.ravel().tolist()]
+                )
+    rows = [facets(text) for text in names(ds, "facets")]
+    for label in sorted({label for row in rows for label in row}):
+        found.setdefault(f"facet_{label}", Key(MODEL, [row.get(label) for row in rows]))
+    return found
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401 - a coordinate holds anything
+    return None if value == "" or value != value else value  # noqa: PLR0124 - NaN
+
+
+def known(table: Mapping[str, Key], name: str, argument: str) -> None:
+    """Refuse a name that is none of the keys.
+
+    Raises
+    ------
+    ValueError
+        With the list of known names.
+    """
+    if name != "tier" and name not in table:
+        raise ValueError(
+            f"`{argument}` has no {name!r}; known names are {', '.join(sorted([*table, 'tier']))}"
+        )
+
+
+def select(ds: xr.Dataset, where: Where | None, table: Mapping[str, Key]) -> Selection:
+    """The models and cells that fulfil all conditions.
+
+    Raises
+    ------
+    ValueError
+        If a name is unknown, a condition cannot be tested, or nothing is left; the message says which
+        condition matches nothing and which values there are.
+    """
+    models = np.ones(ds.sizes["model"], dtype=bool)
+    cells = _real_cells(ds, table)
+    tiers = list(range(ds.sizes["tier"]))
+    for name, condition in (where or {}).items():
+        known(table, name, "where")
+        if name == "tier":
+            labels = names(ds, "tier")
+            tiers = np.flatnonzero(_matches(name, labels, condition)).tolist()
+            cells &= ds["in_tier"].transpose("tier", *CELL).values[tiers].any(axis=0)
+        elif table[name].dims == MODEL:
+            models &= _matches(name, table[name].values, condition)
+        else:
+            cells &= _matches(name, table[name].values, condition).reshape(cells.shape)
+    if not models.any() or not cells.any():
+        raise ValueError(
+            f"`where` = {dict(where or {})!r} leaves no {'cell' if models.any() else 'model'}: each condition "
+            "matches something, but none fulfils all of them; drop or widen one"
+        )
+    return Selection(models, cells, tuple(tiers))
+
+
+def _real_cells(ds: xr.Dataset, table: Mapping[str, Key]) -> NDArray[np.bool_]:
+    """Cells that are no padding, as far as the dataset tells."""
+    shape = (ds.sizes["task"], ds.sizes["params"])
+    if "cell_id" not in table:
+        return np.ones(shape, dtype=bool)
+    return np.array([value is not None for value in table["cell_id"].values]).reshape(shape)
+
+
+def _matches(name: str, values: Sequence[Any], condition: Condition) -> NDArray[np.bool_]:
+    test = _test(name, condition)
+    try:
+        found = np.array([value is not None and bool(test(value)) for value in values], dtype=bool)
+    except TypeError as error:
+        raise ValueError(
+            f"`where` cannot test {name!r} with {condition!r}: {error}; its values are {shown(values)}"
+        ) from error
+    if not found.any():
+        raise ValueError(f"`where` matches nothing: {name!r} is never {condition!r}; it is {shown(values)}")
+    return found
+
+
+def _test(name: str, condition: Condition) -> Callable[[Any], object]:
+    if callable(condition):
+        return condition
+    if isinstance(condition, tuple):
+        if len(condition) != 2:
+            raise ValueError(
+                f"`where` takes a tuple as (low, high), got {condition!r} for {name!r}; use a list for values"
+            )
+        low, high = condition
+        return lambda value: (low is None or low <= value) and (high is None or value <= high)
+    if isinstance(condition, Iterable) and not isinstance(condition, str):
+        options = list(condition)
+        return lambda value: value in options
+    return lambda value: value == condition
+
+
+def shown(values: Iterable[Any]) -> str:
+    """The different values as a short text."""
+    levels = _levels(values)
+    text = ", ".join(repr(level) for level in levels[:_SHOWN]) or "never set"
+    return text if len(levels) <= _SHOWN else f"{text}, ... ({len(levels)} values)"
+
+
+def _levels(values: Iterable[Any]) -> list[Any]:
+    """Different values but None: numbers ascending, else in order of first mention."""
+    levels = list(dict.fromkeys(value for value in values if value is not None))
+    numeric = all(isinstance(level, int | float) for level in levels)
+    return sorted(levels) if numeric else levels
+
+
+def group(
+    ds: xr.Dataset, by: Sequence[str], dims: tuple[str, ...], selection: Selection, table: Mapping[str, Key]
+) -> Groups:
+    """Groups of the models, or of the cells, that are selected, by the names of `by` that belong to them.
+
+    A cell belongs to each of its tiers; one to which a name does not apply belongs to no group.
+    """
+    chosen = [name for name in by if (CELL if name == "tier" else table[name].dims) == dims]
+    inside = np.flatnonzero((selection.models if dims == MODEL else selection.cells).ravel())
+    levels: list[list[Any]] = []
+    member, place = inside, np.zeros(len(inside), dtype=np.int64)
+    for name in chosen:
+        if name == "tier":
+            every = ds["in_tier"].transpose("tier", *CELL).values.reshape(ds.sizes["tier"], -1)
+            labels = names(ds, "tier")
+            levels.append([labels[tier] for tier in selection.tiers])
+            position, code = np.nonzero(every[list(selection.tiers)][:, member].T)
+        else:
+            values = table[name].values
+            levels.append(_levels(values[index] for index in inside))
+            order = {level: number for number, level in enumerate(levels[-1])}
+            codes = np.array([-1 if values[i] is None else order[values[i]] for i in member], dtype=np.int64)
+            position = np.flatnonzero(codes >= 0)
+            code = codes[position]
+        member, place = member[position], place[position] * len(levels[-1]) + code
+    size = int(np.prod([len(level) for level in levels], dtype=object))
+    if size > MOST_GROUPS:
+        raise ValueError(
+            f"`by` = {chosen} spans {size:,} groups, more than {MOST_GROUPS:,}; group by fewer names or select "
+            "with `where`"
+        )
+    total = len((selection.models if dims == MODEL else selection.cells).ravel())
+    matrix = csr_array((np.ones(len(member)), (place, member)), shape=(size, total))
+    return Groups(tuple(chosen), tuple(levels), matrix)

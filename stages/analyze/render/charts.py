@@ -1,0 +1,270 @@
+"""Numbers -> positions on axes and SVG shapes, as plain values for the report's template."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from stages.analyze.labelled.leaderboard import Estimate
+from stages.analyze.render.text import percent, significant
+
+WIDTH, HEIGHT = 320.0, 208.0
+LEFT, RIGHT, TOP, BOTTOM = 36.0, 10.0, 12.0, 34.0
+DODGE = 1.6
+"""Units between the marks of neighbouring models at one difficulty, so that their bars can be told apart."""
+
+_MARKS = ("circle", "square", "triangle", "diamond", "down", "cross")
+
+
+@dataclass(frozen=True)
+class Tick:
+    """A labelled position on an axis."""
+
+    at: float
+    """Per cent of the axis, or SVG units in a chart."""
+    label: str
+
+
+@dataclass(frozen=True)
+class Pin:
+    """A small labelled mark on a track; positions in per cent."""
+
+    at: float
+    label: str
+    label_at: float
+    """Where the label stands, moved aside where labels would collide."""
+
+
+def pins(marks: Sequence[tuple[float, str]], gap: float = 2.6) -> tuple[Pin, ...]:
+    """Marks from left to right, their labels at least `gap` per cent apart.
+
+    Examples
+    --------
+    >>> [pin.label_at for pin in pins([(4.0, "B"), (3.0, "A")])]
+    [3.0, 5.6]
+    """
+    placed: list[Pin] = []
+    for at, label in sorted(marks):
+        least = placed[-1].label_at + gap if placed else at
+        placed.append(Pin(at, label, round(max(at, least), 2)))
+    return tuple(placed)
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A linear axis; `at` gives per cent of its length."""
+
+    low: float
+    high: float
+    step: float
+    """Distance of ticks; divides the axis."""
+
+    def at(self, value: float) -> float:
+        """Position of a value in per cent, rounded to 0.01; values outside lie on the edge."""
+        share = (value - self.low) / (self.high - self.low)
+        return round(100.0 * min(1.0, max(0.0, share)), 2)
+
+    def ticks(self) -> list[Tick]:
+        """Multiples of the step from end to end."""
+        number = round((self.high - self.low) / self.step)
+        values = [self.low + index * self.step for index in range(number + 1)]
+        return [Tick(self.at(value), f"{value:g}") for value in values]
+
+
+def axis_around(values: Sequence[float]) -> Axis:
+    """The shortest axis of whole round steps that holds all finite values; 0 to 1 without any.
+
+    Examples
+    --------
+    >>> axis_around([212.0, 871.5])
+    Axis(low=200.0, high=900.0, step=100.0)
+    """
+    finite = [value for value in values if math.isfinite(value)]
+    if not finite:
+        return Axis(0.0, 1.0, 0.2)
+    low, high = min(finite), max(finite)
+    step = _step(high - low if high > low else max(abs(high), 1.0))
+    start = math.floor(low / step) * step
+    return Axis(start, max(math.ceil(high / step) * step, start + step), step)
+
+
+def _step(span: float) -> float:
+    """A step of 1, 2 or 5 times a power of ten that divides a span into about 5 parts."""
+    rough = span / 5
+    power = 10.0 ** math.floor(math.log10(rough))
+    return float(power * min((1, 2, 5, 10), key=lambda factor: abs(factor * power - rough)))
+
+
+def log2_ticks(low: float, high: float, most: int = 6) -> list[float]:
+    """Powers of two inside [low, high], at most `most`, evenly thinned; the ends if there are fewer than two.
+
+    Examples
+    --------
+    >>> log2_ticks(3, 70)
+    [4.0, 8.0, 16.0, 32.0, 64.0]
+    """
+    first, last = math.ceil(math.log2(low) - 1e-9), math.floor(math.log2(high) + 1e-9)
+    every = max(1, math.ceil((last - first + 1) / most))
+    powers = [2.0**exponent for exponent in range(first, last + 1, every)]
+    return powers if len(powers) > 1 else sorted({low, high})
+
+
+def mark(kind: int, x: float, y: float, size: float = 3.4) -> str:
+    """SVG path of a series' mark, centred at (x, y); six shapes, then again from the first."""
+    name = _MARKS[kind % len(_MARKS)]
+    s = size
+    corners = {
+        "square": [(-s, -s), (s, -s), (s, s), (-s, s)],
+        "triangle": [(0, -1.25 * s), (1.15 * s, 0.85 * s), (-1.15 * s, 0.85 * s)],
+        "down": [(0, 1.25 * s), (1.15 * s, -0.85 * s), (-1.15 * s, -0.85 * s)],
+        "diamond": [(0, -1.35 * s), (1.35 * s, 0), (0, 1.35 * s), (-1.35 * s, 0)],
+    }
+    if name == "circle":
+        return f"M{x - s:.1f} {y:.1f}a{s} {s} 0 1 0 {2 * s} 0a{s} {s} 0 1 0 {-2 * s} 0z"
+    if name == "cross":
+        t = s / 3
+        pen = [
+            (-t, -s),
+            (t, -s),
+            (t, -t),
+            (s, -t),
+            (s, t),
+            (t, t),
+            (t, s),
+            (-t, s),
+            (-t, t),
+            (-s, t),
+            (-s, -t),
+            (-t, -t),
+        ]
+    else:
+        pen = corners[name]
+    return "M" + "L".join(f"{x + dx:.1f} {y + dy:.1f}" for dx, dy in pen) + "z"
+
+
+def short(value: float) -> str:
+    """A tick's label.
+
+    Examples
+    --------
+    >>> short(16.0), short(0.25), short(4096.0), short(2.0**20)
+    ('16', '0.25', '4096', '1.05M')
+    """
+    for unit, size in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
+        if value >= max(size, 1e4):
+            return f"{value / size:.3g}{unit}"
+    return f"{value:.4g}"
+
+
+@dataclass(frozen=True)
+class Mark:
+    """One measured point with its bar, in SVG units."""
+
+    path: str
+    x: float
+    top: float
+    bottom: float
+    title: str
+
+
+@dataclass(frozen=True)
+class Line:
+    """One model's curve."""
+
+    kind: int
+    """Index of colour and mark."""
+    name: str
+    path: str
+    marks: tuple[Mark, ...]
+
+
+@dataclass(frozen=True)
+class Chart:
+    """Accuracy against difficulty of one task, in SVG units of a WIDTH × HEIGHT box."""
+
+    title: str
+    lines: tuple[Line, ...]
+    x_ticks: tuple[Tick, ...]
+    y_ticks: tuple[Tick, ...]
+    pooled: bool
+    """True if neighbouring difficulties were pooled."""
+
+
+def curve_chart(
+    title: str,
+    difficulty: Sequence[float],
+    series: Sequence[tuple[int, str, Sequence[Estimate]]],
+    *,
+    pooled: bool = False,
+) -> Chart:
+    """Lay out the curves of one task.
+
+    Parameters
+    ----------
+    title
+        The task.
+    difficulty
+        Positions on the x axis, > 0, ascending; drawn on a log2 scale.
+    series
+        (kind, name, estimates) per model; an estimate is NaN where nothing was measured: the line has a gap.
+    pooled
+        Passed on.
+    """
+    low, high = math.log2(difficulty[0]), math.log2(difficulty[-1])
+    pad = 0.06 * (high - low) if high > low else 1.0
+
+    def x_of(value: float) -> float:
+        share = (math.log2(value) - low + pad) / (high - low + 2 * pad)
+        return LEFT + share * (WIDTH - LEFT - RIGHT)
+
+    lines = []
+    for place, (kind, name, estimates) in enumerate(series):
+        shift = DODGE * (place - (len(series) - 1) / 2)
+        marks = [
+            _mark(kind, name, x_of(value) + shift, value, estimate)
+            for value, estimate in zip(difficulty, estimates, strict=True)
+        ]
+        points = [
+            None if item is None else (item.x, y_of(estimate.value))
+            for item, estimate in zip(marks, estimates, strict=True)
+        ]
+        lines.append(Line(kind, name, _path(points), tuple(item for item in marks if item is not None)))
+    return Chart(
+        title=title,
+        lines=tuple(lines),
+        x_ticks=tuple(
+            Tick(round(x_of(value), 1), short(value)) for value in log2_ticks(difficulty[0], difficulty[-1])
+        ),
+        y_ticks=tuple(Tick(round(y_of(share), 1), percent(share, 0)) for share in (0, 0.25, 0.5, 0.75, 1)),
+        pooled=pooled,
+    )
+
+
+def y_of(share: float) -> float:
+    """SVG height of a share in [0, 1]."""
+    return TOP + (1.0 - share) * (HEIGHT - TOP - BOTTOM)
+
+
+def _mark(kind: int, name: str, x: float, difficulty: float, estimate: Estimate) -> Mark | None:
+    if math.isnan(estimate.value):
+        return None
+    title = (
+        f"{name}, difficulty {significant(difficulty)}: {percent(estimate.value)} "
+        f"({percent(estimate.lower)} to {percent(estimate.upper)})"
+    )
+    path = mark(kind, x, y_of(estimate.value))
+    return Mark(path, round(x, 1), round(y_of(estimate.upper), 1), round(y_of(estimate.lower), 1), title)
+
+
+def _path(points: Sequence[tuple[float, float] | None]) -> str:
+    """SVG path through points; None breaks it."""
+    parts = []
+    pen = "M"
+    for point in points:
+        if point is None:
+            pen = "M"
+            continue
+        parts.append(f"{pen}{point[0]:.1f} {point[1]:.1f}")
+        pen = "L"
+    return "".join(parts)

@@ -1,0 +1,278 @@
+"""A cube's dataset and its leaderboard -> one self-contained HTML page without scripts or network."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+
+import xarray as xr
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from stages.analyze.labelled import ranking as standing
+from stages.analyze.labelled import report_data as views
+from stages.analyze.labelled.aggregate import Pooling
+from stages.analyze.labelled.leaderboard import Estimate, Leaderboard, Row, TierEstimate
+from stages.analyze.render import charts as figures
+from stages.analyze.render import leaderboard_table as tables
+from stages.analyze.render.text import ABSENT, number, percent, plain, printable, shorten, significant
+
+MOST_LINES = 6
+"""Curves per chart: more cannot be told apart."""
+MOST_SAMPLES = 40
+MOST_TEXT = 4000
+"""Characters shown of a prompt or a response."""
+CUT_MARK = 0.1
+"""Share of truncated trials from which a cell of the task table is marked."""
+SHADES = 10
+MOST_GAPS = 8
+MOST_NAME = 72
+
+MODES_IN_WORDS = {
+    "E_I": "share of right answers among completed trials",
+    "E_P": "share of right answers, truncated trials counting as wrong",
+    "E_O": "share of right answers, truncated trials counting as right",
+    "C_I": "over completed trials, with the share won by guessing taken out",
+    "C_P": "with the share won by guessing taken out, truncated trials counting as wrong",
+    "C_O": "with the share won by guessing taken out, truncated trials counting as right",
+}
+
+_BOX = {
+    "width": figures.WIDTH,
+    "height": figures.HEIGHT,
+    "left": figures.LEFT,
+    "right": figures.WIDTH - figures.RIGHT,
+    "bottom": figures.HEIGHT - figures.BOTTOM,
+}
+
+
+@dataclass(frozen=True)
+class SampleTrial:
+    """One trial to show in the report, with its texts."""
+
+    model: str
+    task: str
+    status: str
+    """The outcome in a word, as in `stages.reply.status.Status`."""
+    prompt: str
+    response: str
+    parsed: str | None
+    """The answer read from the response; None if there was none."""
+    reference: str
+    note: str = ""
+    """Anything else that tells the trial apart, such as its point and index."""
+
+
+def render_report(
+    ds: xr.Dataset,
+    board: Leaderboard,
+    *,
+    facts: Mapping[str, str],
+    samples: Sequence[SampleTrial] = (),
+    pooling: Pooling = "pooled",
+    failures: Mapping[str, Mapping[str, int]] = MappingProxyType({}),
+) -> str:
+    """The report as the text of one HTML file.
+
+    All text that comes from outside (names, facts, samples) is escaped. The page forbids itself any request.
+
+    Parameters
+    ----------
+    ds
+        The dataset that the leaderboard was made from; its coordinate ``difficulty`` (task, params), in
+        elementary steps, gives the curves, which are left out without it.
+    board
+        From `stages.analyze.labelled.counters.leaderboard`.
+    facts
+        What the sweep was (seed, trials, version, digest, date), shown in this order; ``title`` is the
+        heading.
+    samples
+        Trials to show; the first 40, their texts cut to 4 000 characters.
+    pooling
+        How accuracies of tasks are made from those of points, see `stages.analyze.labelled.aggregate.aggregate`.
+    failures
+        Transport errors of the whole sweep: evaluation -> cause -> trials.
+
+    Raises
+    ------
+    ValueError
+        If the board was not made from this dataset.
+    """
+    order = views.row_order(ds, board)
+    used = ("counters", "duplicate", "planned_trials")
+    loaded = ds.drop_vars([name for name in ds.data_vars if name not in used]).load()
+    labels = [shorten(label, MOST_NAME) for label in tables.label_rows(board)]
+    tasks = views.task_views(loaded, order, mode=board.mode, pooling=pooling, confidence=board.confidence)
+    ranking = standing.standings(loaded, board) if len(labels) > 1 else None
+    curves = views.curve_views(loaded, order)
+    shown = min(len(labels), MOST_LINES)
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(
+        number=number,
+        percent=percent,
+        significant=significant,
+        plain=plain,
+        interval=_interval,
+        shade=_shade,
+        span=tables.span,
+        letter=standing.cluster_name,
+        code=_code,
+    )
+    return environment.get_template("report.html.j2").render(
+        board=board,
+        title=plain(facts.get("title", "Evaluation report")),
+        facts=[(plain(name), plain(value)) for name, value in facts.items() if name != "title"],
+        headline=headline(board, labels),
+        gaps=_gaps(board, labels),
+        labels=labels,
+        ranking=_ranking(board),
+        initials=_initials(board.tiers),
+        tasks=tasks,
+        pooling=pooling,
+        mode_words=MODES_IN_WORDS[board.mode],
+        standings=ranking,
+        groups=[[labels[place] for place in members] for members in ranking.clusters] if ranking else [],
+        unique=views.unique_by_task(loaded),
+        unique_column=any(row.unique < 1 for row in board.rows),
+        cut_mark=CUT_MARK,
+        most_tokens=max((view.tokens for row in tasks for view in row if view.trials), default=1.0) or 1.0,
+        charts=[_chart(view, labels[:shown]) for view in curves],
+        legend=[(kind, label, figures.mark(kind, 8, 8, 4.2)) for kind, label in enumerate(labels[:shown])],
+        box=_BOX,
+        outcomes=views.outcome_shares(loaded, order),
+        outcome_names=views.OUTCOMES,
+        failures=[
+            (shorten(plain(label), MOST_NAME), plain(cause), count)
+            for label, causes in failures.items()
+            for cause, count in causes.items()
+        ],
+        samples=[_sample(item) for item in samples[:MOST_SAMPLES]],
+        samples_left=max(0, len(samples) - MOST_SAMPLES),
+        absent=ABSENT,
+    )
+
+
+def headline(board: Leaderboard, labels: Sequence[str]) -> str:
+    """The main result in a sentence: who leads among complete rows, and whether intervals tell them apart."""
+    pairs = zip(board.rows, labels, strict=True)
+    scored = [(row.score, label) for row, label in pairs if row.rank is not None and not row.incomplete]
+    if not scored:
+        return "No evaluation is complete yet: these scores rest on part of the questions."
+    (first, name), others = scored[0], scored[1:]
+    lead = f"{name} scores {number(first.value)} of 1000 ({_interval(first)})"
+    rivals = [label for score, label in others if score.upper >= first.lower and score.lower <= first.upper]
+    if not others:
+        return f"{lead}; it is the only complete evaluation."
+    if not rivals:
+        second, runner_up = others[0]
+        gap = number(first.value - second.value)
+        return f"{lead}, {gap} ahead of {runner_up}; their intervals do not overlap."
+    close = rivals[0] if len(rivals) == 1 else f"{len(rivals)} other evaluations"
+    return f"{lead}, the highest. Its interval overlaps with that of {close}: the order among them is open."
+
+
+@dataclass(frozen=True)
+class _Track:
+    """One row of the ranking figure; positions in per cent."""
+
+    dot: float | None
+    left: float
+    width: float
+    pins: tuple[figures.Pin, ...]
+
+
+def _ranking(board: Leaderboard) -> tuple[figures.Axis, list[_Track]]:
+    every = [
+        value
+        for row in board.rows
+        for score in (row.score, *(tier.score for tier in row.tiers))
+        for value in (score.value, score.lower, score.upper)
+    ]
+    axis = figures.axis_around([0.0, *every])
+    return axis, [_track(row, axis, _initials(board.tiers)) for row in board.rows]
+
+
+def _track(row: Row, axis: figures.Axis, initials: Sequence[str]) -> _Track:
+    if math.isnan(row.score.value):
+        return _Track(None, 0.0, 0.0, ())
+    left, right = axis.at(row.score.lower), axis.at(row.score.upper)
+    tiers = [
+        (axis.at(tier.score.value), initial)
+        for tier, initial in zip(row.tiers, initials, strict=True)
+        if not math.isnan(tier.score.value) and len(initials) > 1
+    ]
+    return _Track(axis.at(row.score.value), left, round(right - left, 2), figures.pins(tiers))
+
+
+def _gaps(board: Leaderboard, labels: Sequence[str]) -> list[str]:
+    """What incomplete rows lack, a sentence for each of the first few."""
+    short = [(row, label) for row, label in zip(board.rows, labels, strict=True) if row.incomplete]
+    sentences = []
+    for row, label in short[:MOST_GAPS]:
+        parts = [_gap(tier) for tier in row.tiers if tier.incomplete]
+        sentences.append(f"{label} has only: {', '.join(parts)}.")
+    if len(short) > MOST_GAPS:
+        sentences.append(f"{len(short) - MOST_GAPS} more are marked in the table.")
+    return sentences
+
+
+def _gap(tier: TierEstimate) -> str:
+    points = f"{plain(tier.tier)} {tier.cells_present} of {tier.cells_expected} points"
+    if tier.tasks_present == tier.tasks_expected:
+        return points
+    return f"{points} ({tier.tasks_present} of {tier.tasks_expected} tasks)"
+
+
+def _initials(tiers: Sequence[str]) -> list[str]:
+    """A letter per tier, or its number where first letters are not unique."""
+    letters = [plain(tier)[:1].upper() for tier in tiers]
+    return letters if len(set(letters)) == len(letters) else [str(place + 1) for place in range(len(tiers))]
+
+
+def _chart(view: views.CurveView, labels: Sequence[str]) -> figures.Chart:
+    series = [(kind, label, view.accuracy[kind]) for kind, label in enumerate(labels)]
+    return figures.curve_chart(plain(view.task), view.difficulty, series, pooled=view.pooled)
+
+
+def _sample(item: SampleTrial) -> SampleTrial:
+    return SampleTrial(
+        model=plain(item.model),
+        task=plain(item.task),
+        status=plain(item.status),
+        prompt=printable(item.prompt, MOST_TEXT),
+        response=printable(item.response, MOST_TEXT),
+        parsed=None if item.parsed is None else printable(item.parsed, MOST_TEXT // 8),
+        reference=printable(item.reference, MOST_TEXT // 8),
+        note=plain(item.note),
+    )
+
+
+def _interval(estimate: Estimate, digits: int = 0, *, share: bool = False) -> str:
+    if math.isnan(estimate.lower):
+        return ABSENT
+    if share:
+        return f"{100 * estimate.lower:.{digits}f}–{100 * estimate.upper:.{digits}f} %"
+    return f"{number(estimate.lower, digits)}–{number(estimate.upper, digits)}"
+
+
+def _code(text: str) -> Markup:
+    """Text with what stands between backticks as code, all of it escaped."""
+    parts = [escape(part) for part in text.split("`")]
+    whole = parts if len(parts) % 2 else [escape(text)]
+    return Markup("").join(
+        Markup("<code>{}</code>").format(part) if place % 2 else part for place, part in enumerate(whole)
+    )
+
+
+def _shade(share: float) -> int:
+    """Index of the colour of a share in [0, 1]."""
+    return min(SHADES - 1, int(SHADES * share))

@@ -1,0 +1,117 @@
+"""Rows and the columns to show of them -> a table for the terminal or in Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from rich import box
+from rich.cells import cell_len
+from rich.table import Table
+from rich.text import Text
+
+from stages.analyze.render.text import ABSENT, markdown, shorten
+
+NAME_WIDTH = 36
+"""Most characters of a name in the terminal."""
+NAME_LEAST = 8
+NAME_ENOUGH = 22
+"""A column gives way rather than that names get less than this."""
+GAP = 2
+"""Spaces between columns."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column: its head, what it shows of a row, and how soon it gives way when space is short."""
+
+    head: str
+    cell: Callable[[Any], str]
+    keep: int = 0
+    """Columns with high numbers give way first, those with 0 never."""
+    right: bool = True
+    name: bool = False
+    """Text that is shortened where space is short."""
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """What a table shows; values are anything that the columns' cells take."""
+
+    columns: tuple[Column, ...]
+    rows: Sequence[Any]
+    notes: tuple[str, ...] = ()
+    """Sentences below the table."""
+    dim: Callable[[Any], bool] = lambda _: False
+    """Whether a row is shown faintly."""
+
+    def texts(self) -> list[list[str]]:
+        """The cells' texts, row by row."""
+        return [[column.cell(row) for column in self.columns] for row in self.rows]
+
+    def filled(self) -> Sheet:
+        """The same without columns that can give way and have a value in no row."""
+        kept = [
+            column
+            for column in self.columns
+            if not column.keep or any(column.cell(row) != ABSENT for row in self.rows)
+        ]
+        return replace(self, columns=tuple(kept))
+
+
+def terminal(sheet: Sheet, *, width: int = 100) -> Table:
+    """Table for a terminal of `width` characters: columns give way until every row fits on one line.
+
+    All text is shown as it is: markup in it does nothing, and control characters of names are gone.
+    """
+    fitted, name_width = _fit(sheet, width)
+    table = Table(
+        box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False, caption_justify="left"
+    )
+    for column in fitted.columns:
+        table.add_column(Text(column.head), justify="right" if column.right else "left", no_wrap=True)
+    for row, texts in zip(fitted.rows, fitted.texts(), strict=True):
+        cells = zip(fitted.columns, texts, strict=True)
+        shown = (shorten(text, name_width) if column.name else text for column, text in cells)
+        table.add_row(*map(Text, shown), style="dim" if fitted.dim(row) else None)
+    if sheet.notes:
+        table.caption = Text("\n".join(sheet.notes))
+    return table
+
+
+def markdown_text(sheet: Sheet) -> str:
+    """All columns as a Markdown table, followed by the notes; ends with a line end."""
+    lines = [
+        _line([markdown(column.head) for column in sheet.columns]),
+        _line(["--:" if column.right else ":--" for column in sheet.columns]),
+        *(_line(map(markdown, texts)) for texts in sheet.texts()),
+    ]
+    notes = "".join(f"\n{markdown(note)}\n" for note in sheet.notes)
+    return "\n".join(lines) + "\n" + notes
+
+
+def _fit(sheet: Sheet, width: int) -> tuple[Sheet, int]:
+    """The columns that fit, and the width that each name gets."""
+    texts = list(zip(*sheet.texts(), strict=True)) or [()] * len(sheet.columns)
+    sizes = {
+        column: max([cell_len(column.head), *map(cell_len, cells)])
+        for column, cells in zip(sheet.columns, texts, strict=True)
+    }
+    names = [column for column in sheet.columns if column.name]
+    wanted = min(NAME_WIDTH, max((sizes[column] for column in names), default=NAME_LEAST))
+    chosen = list(sheet.columns)
+
+    def spare() -> int:
+        """Characters for each name."""
+        rest = sum(sizes[column] for column in chosen if not column.name)
+        return (width - rest - GAP * (len(chosen) - 1)) // max(1, len(names))
+
+    while spare() < min(wanted, NAME_ENOUGH) and any(column.keep for column in chosen):
+        last = max(column.keep for column in chosen)
+        chosen = [column for column in chosen if column.keep != last]
+    return replace(sheet, columns=tuple(chosen)), max(NAME_LEAST, min(wanted, spare()))
+
+
+def _line(cells: Iterable[str]) -> str:
+    return "| " + " | ".join(cells) + " |"

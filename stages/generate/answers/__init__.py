@@ -1,0 +1,1 @@
+"""Readers that find the final answer in a model's text."""

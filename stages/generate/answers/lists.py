@@ -1,0 +1,329 @@
+r"""A model's final answer text in, one normalised list out: words, integers or closing brackets.
+
+Like the readers of single values, these never raise and take linear time on any text. They look at explicit
+answers first (``Answer: 5, 7``, ``\boxed{5, 7}``), the last one that can be read, then at the end of the text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Iterator
+
+from stages.generate.answers.explicit import normalised
+
+_TAIL = 6000
+"""Characters after the mark of an explicit answer that are looked at."""
+_CANDIDATES = 20
+"""Explicit answers that are looked at, from the last one backwards."""
+
+_MARK = re.compile(
+    r"(?P<boxed>\\boxed\s{0,3}\{)"
+    r"|^[#*_> \t]{0,12}(?:final[ \t]{1,3})?answer[*_ \t]{0,8}$"
+    r"|\banswer\b[^\n:=]{0,60}?(?:[:=]|\bis\b:?)",
+    re.IGNORECASE | re.MULTILINE,
+)
+_DECORATION = " \t*_`$#>\"'([{\\<~:=“”‘’"
+_BULLET = re.compile(r"[-*•+] |\(?[0-9]{1,3}[.):] ?")
+_MINUS_APART = re.compile(r"(?<=[,;] )- (?=[0-9])")
+
+
+def tails(text: str) -> Iterator[tuple[str, bool]]:
+    """What follows each mark of an explicit answer and whether that is a LaTeX box, the last one first."""
+    for match in reversed(deque(_MARK.finditer(text), maxlen=_CANDIDATES)):
+        yield text[match.end() : match.end() + _TAIL], match["boxed"] is not None
+
+
+def _lines(text: str) -> list[str]:
+    """Lines with single spaces, without bullets and leading decoration; empty where nothing else is left."""
+    lines = []
+    for raw in text.split("\n"):
+        line = _BULLET.sub("", " ".join(raw.split()), count=1) if _BULLET.match(raw.lstrip()) else raw
+        lines.append(" ".join(line.split()).strip(_DECORATION))
+    return lines
+
+
+# ---- words
+
+_SEPARATOR = re.compile(r" ?[,;|] ?(?:and )?| and ")
+_WORD = re.compile(r"[^\W\d_]+(?:['-][^\W\d_]+)*")
+_BEFORE_WORD = " *_`$#>\"'([{\\<“”‘’"
+_AFTER_WORD = re.compile(r"[ *_`$\"')\]}>\\”’]*(?P<end>$|[.!?:]| ?\()")
+_INTRODUCTION = re.compile(r".*(?::|\b(?:is|are)\b)", re.DOTALL)
+_PROSE = frozenset(
+    "a an the i it we you is are was be do does not no can cannot to of in on for this that know sorted".split()
+)
+
+
+def word_list(text: str) -> str | None:
+    """The list of words that a text ends up with, joined by comma and space; None if there is none.
+
+    The words may stand on one line with commas (or other usual separators) or on a line each, with quotes,
+    brackets, bullets or numbers. In an explicit answer they may be separated by spaces alone.
+
+    Examples
+    --------
+    >>> word_list("Sorted, that gives: **Answer:** apple, Bear and cat.")
+    'apple, Bear, cat'
+    >>> word_list("Answer: I am not sure") is None
+    True
+    """
+    text = normalised(text)
+    for tail, _ in tails(text):
+        words = _words_from(_lines(tail))
+        if len(words) > 1:
+            return ", ".join(words)
+    words = _words_at_end(_lines(text[-_TAIL:]))
+    return ", ".join(words) if words else None
+
+
+def _words_from(lines: list[str]) -> list[str]:
+    """The list that begins at the first line that says something, or after an introduction that ends there."""
+    words: list[str] = []
+    on_one_line = continued = False
+    for raw in lines:
+        if not raw:
+            if words:
+                break
+            continue
+        line = raw if words else _without_introduction(raw)
+        found = _words_in(line)[0] if line else []
+        if not words and len(found) < 2:
+            found = _spaced_words(line) or found
+            if not found and line:
+                break
+        if words and (not found or (not continued if on_one_line else len(found) > 1)):
+            break
+        words += found
+        on_one_line = on_one_line or len(found) > 1
+        continued = raw.endswith((",", ";"))
+    return words
+
+
+def _without_introduction(line: str) -> str:
+    first, comma, rest = line.partition(",")
+    told = _INTRODUCTION.match(first)
+    return f"{first[told.end() :] if told else first}{comma}{rest}".strip()
+
+
+def _words_in(line: str) -> tuple[list[str], bool]:
+    """Words between separators up to the first thing that is no word, and whether nothing else is there."""
+    words: list[str] = []
+    for raw in _SEPARATOR.split(line):
+        item = raw.lstrip(_BEFORE_WORD)
+        numbered = _BULLET.match(item)
+        item = item[numbered.end() :].lstrip(_BEFORE_WORD) if numbered else item
+        match = _WORD.match(item)
+        if match is None:
+            if item:
+                return words, False
+            continue
+        after = _AFTER_WORD.match(item, match.end())
+        if after is None:
+            return words, False
+        words.append(match[0])
+        if after["end"]:
+            return words, not item[after.end() :].strip(" *_`$\"')]}>\\”’")
+    return words, True
+
+
+def _spaced_words(line: str) -> list[str]:
+    """Three words or more with nothing but spaces between them that do not look like prose."""
+    tokens = line.rstrip(" .*_`$\"')]}>\\”’").split(" ")
+    plain = all(_WORD.fullmatch(token) and token.lower() not in _PROSE for token in tokens)
+    return tokens if len(tokens) > 2 and plain else []
+
+
+def _words_at_end(lines: list[str]) -> list[str]:
+    """The last line that is a list of three words or more, or the last three lines or more of one word."""
+    block: list[str] = []
+    for line in reversed(lines):
+        words, whole = _words_in(line)
+        if len(words) > 2 and whole and len(block) < 3:
+            return words
+        if len(words) == 1 and whole and not line.endswith(("!", "?", ":")):
+            block.append(words[0])
+            continue
+        if len(block) > 2:
+            break
+        block = []
+    return block[::-1] if len(block) > 2 else []
+
+
+# ---- integers
+
+_PLAIN = re.compile(r"(?<![\w.])(?<!\w-)([-+]?)([0-9]++)(?:\.0++)?+(?!\w|\.[0-9])")
+_GROUPED = re.compile(r"(?<![\w.])(?<!\w-)([-+]?)([0-9]++(?:,[0-9]{3})*+)(?:\.0++)?+(?!\w|\.[0-9])")
+_SPACED_COMMA = re.compile(r"[,;] ")
+_GAP = re.compile(r"[ ,;|*_`$\"'()\[\]]{1,12}(?:and[ *_`$]{1,4})?")
+_OPERATOR = re.compile(r"[ *`$\"')\]]{0,6}(?:[=+*/×·^→-]|times\b|plus\b|minus\b)")
+_TOLD = re.compile(r"[^:]*+:|.*\b(?:is|are)\b")
+_OR = re.compile(r"[ *`$\"'(,]{0,6}or\b", re.IGNORECASE)
+
+
+def integer_list(text: str) -> str | None:
+    """The list of integers that a text ends up with, joined by comma and space; None if there is none.
+
+    Where commas are followed by spaces, a comma without one groups thousands. Integers of any length are read.
+
+    Examples
+    --------
+    >>> integer_list("The steps are 2, 3, 4. Answer: 20, −25 and 1,031.")
+    '20, -25, 1031'
+    >>> integer_list("Answer: 5 or 6") is None
+    True
+    """
+    text = normalised(text)
+    for tail, _ in tails(text):
+        found = _integers_from(tail)
+        if found:
+            return ", ".join(found)
+    for line in reversed(_number_lines(text[-_TAIL:])):
+        runs = _runs(line)
+        if runs:
+            return ", ".join(runs[-1])
+    return None
+
+
+def _number_lines(text: str) -> list[str]:
+    """Lines with single spaces, without bullets; a minus sign stands at its number."""
+    lines = []
+    for raw in text.split("\n"):
+        line = " ".join(raw.split())
+        bullet = _BULLET.match(line)
+        # "5. 7" is item 5 of a list, but the "5." of a bare answer is no bullet
+        line = line[bullet.end() :] if bullet and bullet.end() < len(line) else line
+        lines.append(_MINUS_APART.sub("-", line))
+    return lines
+
+
+def _integers_from(tail: str) -> list[str]:
+    """The integers of the first line that has some, or one from each of several lines that have just one."""
+    first, newline, rest = tail.partition("\n")
+    start = " ".join(first.split()).lstrip(_DECORATION)
+    if start.startswith("- "):
+        start = f"-{start[2:]}"
+    found: list[str] = []
+    for line in [_MINUS_APART.sub("-", _numbers_told(start)), *(_number_lines(rest) if newline else ())]:
+        if not line.strip(_DECORATION):
+            if found:
+                break
+            continue
+        runs = _runs(line)
+        if found and (len(runs) != 1 or len(runs[0]) != 1 or not re.fullmatch(r"\W*[0-9,.]+\W*", line)):
+            break
+        if not runs and not line.rstrip("*_ ").endswith(":"):
+            break
+        found += runs[0] if runs else []
+        if len(found) > 1 and runs and len(runs[0]) > 1:
+            break
+    return found
+
+
+def _numbers_told(line: str) -> str:
+    """The line without an introduction that it begins with, as in "The next 2 terms are: 5, 7"."""
+    if not line[:1].isalpha():
+        return line
+    told = _TOLD.match(line)
+    return line[told.end() :] if told and any(map(str.isdigit, line[told.end() :])) else line
+
+
+def _runs(line: str) -> list[list[str]]:
+    """Integers with nothing but separators between them; no run is an operand or one of two alternatives."""
+    runs: list[list[str]] = []
+    run: list[str] = []
+    end = 0
+    for match in (_GROUPED if _SPACED_COMMA.search(line) else _PLAIN).finditer(line):
+        if run and not _GAP.fullmatch(line, end, match.start()):
+            if not _spoiled(line, end):
+                runs.append(run)
+            run = []
+        digits = match[2].replace(",", "").lstrip("0")
+        run.append(f"-{digits}" if match[1] == "-" and digits else digits or "0")
+        end = match.end()
+    if run and not _spoiled(line, end):
+        runs.append(run)
+    return [] if _OR.search(line) and len(runs) == 1 and _alternative(line) else runs
+
+
+def _spoiled(line: str, end: int) -> bool:
+    """Tell whether a calculation or an alternative follows."""
+    return _OR.match(line, end) is not None or bool(
+        (operator := _OPERATOR.match(line, end)) and line[operator.end() :].lstrip(" $`(-+>")[:1].isdigit()
+    )
+
+
+def _alternative(line: str) -> bool:
+    return re.search(r"[0-9][ *`$\"',]{0,6}or [ *`$\"'(]{0,6}-?[0-9]", line, re.IGNORECASE) is not None
+
+
+# ---- closing brackets
+
+_QUIET = " \t*_`$\"'“”‘’,"
+_LATEX_GROUP = re.compile(r"\\(?:text|texttt|textbf|mathrm|mathtt|mathbf|verb)\s{0,3}\{")
+_LATEX_END = re.compile(r"\\[)\]]|\$")
+_FENCE = re.compile(r"^[ \t]{0,8}```\w{0,12}$", re.MULTILINE)
+_CLOSERS = re.compile(r"[)\]}>](?:[ \t,]{0,3}[)\]}>])*+")
+_ALONE = re.compile(r"(?<!\S)[*_`\"'“‘]{0,4}([)\]}>](?:[ \t,]?[)\]}>])*+)(?=[*_`\"'”’.!]{0,6}(?:\s|$))")
+
+
+def closing_brackets(text: str) -> str | None:
+    r"""The sequence of closing brackets that a text ends up with, without spaces; None if there is none.
+
+    Examples
+    --------
+    >>> closing_brackets("I close ( last, so: Answer: `] } )`")
+    ']})'
+    >>> closing_brackets("$\\boxed{\\text{)]}}$")
+    ')]'
+    >>> closing_brackets("Answer: ([{}])") is None
+    True
+    """
+    text = text.replace("&gt;", ">").replace("\r", "\n")
+    for tail, boxed in tails(text):
+        found = _boxed_closers(tail) if boxed else _closers_from(tail)
+        if found:
+            return found
+    lines = [line for line in text[-_TAIL:].split("\n") if line.strip(_QUIET)]
+    return (_leading_closers(lines[-1]) or _last_closers(lines[-1])) if lines else None
+
+
+def _closers_from(tail: str) -> str | None:
+    """The brackets on the first line that says something: at its start, or else standing alone."""
+    for line in _FENCE.sub("", tail).split("\n"):
+        if line.strip(_QUIET):
+            return _leading_closers(line) or _last_closers(line)
+    return None
+
+
+def _leading_closers(line: str) -> str | None:
+    line = line.strip(_QUIET).removeprefix("\\(").removeprefix("\\[").lstrip(_QUIET)
+    line = line.replace("\\}", "}").split("\\", 1)[0]
+    copied = line.startswith("<") and line.rstrip(_QUIET + ".").endswith(">")
+    if copied:  # the angle brackets of the placeholder were kept
+        line = line.rstrip(_QUIET + ".")[1:-1].strip(_QUIET)
+    match = _CLOSERS.match(line)
+    if match is None or (copied and match.end() < len(line)):
+        return None
+    return _bare(match[0])
+
+
+def _last_closers(line: str) -> str | None:
+    last = deque(_ALONE.finditer(line), maxlen=1)
+    return _bare(last[0][1]) if last else None
+
+
+def _boxed_closers(tail: str) -> str | None:
+    r"""The brackets in a LaTeX box; one "}" for the box and for each group in it is not part of them."""
+    line = _LATEX_END.split(tail.split("\n", 1)[0], maxsplit=1)[0].replace("\\}", "}")
+    groups = 1
+    while group := _LATEX_GROUP.match(line.lstrip(_QUIET)):
+        line = line.lstrip(_QUIET)[group.end() :]
+        groups += 1
+    match = _CLOSERS.match(line.lstrip(_QUIET))
+    found = _bare(match[0]) if match else ""
+    return found[:-groups] if found.endswith("}" * groups) and len(found) > groups else None
+
+
+def _bare(brackets: str) -> str:
+    return "".join(character for character in brackets if character in ")]}>")

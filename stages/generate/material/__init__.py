@@ -1,0 +1,1 @@
+"""Words, stories and table formats that the tasks build their questions from."""

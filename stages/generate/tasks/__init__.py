@@ -1,0 +1,1 @@
+"""The bundled tasks, one module each."""

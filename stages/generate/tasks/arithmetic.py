@@ -1,0 +1,120 @@
+"""Length, depth and number range in, an integer expression over + - * with its value out."""
+
+from __future__ import annotations
+
+from math import log10
+from typing import ClassVar
+
+from pydantic import Field, ValidationInfo, field_validator
+
+from stages.generate.answers.explicit import last_integer
+from stages.generate.base import Task, TaskParams, Trial
+from stages.generate.material.expressions import ANY_SPACE, Shape, draw_shape, drop_spaces
+from stages.generate.stream import Stream
+
+LARGEST_PRODUCT = 1_000_000
+"""No product in an expression exceeds this: the task is about reasoning, not about long multiplication."""
+
+_OPENINGS = (
+    "What is the value of this expression?",
+    "Evaluate the expression below.",
+    "Work out the following calculation.",
+    "Please compute this:",
+    "Find the result of this arithmetic expression.",
+)
+_RULES = (
+    "The usual order of operations applies.",
+    "Multiply before you add or subtract, brackets first.",
+    "Use the standard precedence of the operators.",
+)
+_CLOSINGS = (
+    "End with a last line of the form\nAnswer: <integer>",
+    "Finish with one line that reads\nAnswer: <integer>",
+    "Give the result as a whole number, on a last line of its own:\nAnswer: <integer>",
+)
+
+
+class ArithmeticParams(TaskParams):
+    """Params of `Arithmetic`."""
+
+    length: int = Field(8, ge=3, le=50, description="Terms in the expression; more terms, more operations.")
+    max_depth: int = Field(
+        0,
+        ge=0,
+        le=8,
+        description="Levels of nested brackets, at most length - 2; deeper means more to keep in mind.",
+    )
+    min_number: int = Field(-9, ge=-999, le=998, description="Smallest term; a wider range has more digits.")
+    max_number: int = Field(
+        9, ge=-998, le=999, description="Largest term, above min_number; a wider range has more digits."
+    )
+    prob_dewhitespace: float = Field(
+        0.0, ge=0, le=1, description="Chance that a space is left out; tokens run together."
+    )
+
+    @field_validator("max_number")
+    @classmethod
+    def _above_min(cls, value: int, info: ValidationInfo) -> int:
+        low = info.data.get("min_number")
+        if low is not None and value <= low:
+            raise ValueError(f"must be greater than min_number ({low})")
+        return value
+
+
+class Arithmetic(Task):
+    """Value of an expression over +, - and * with nested brackets.
+
+    Python's precedence holds. Negative terms are written with a bare sign (``3 - -7``); as there are no
+    powers, every reading of a sign gives the same value, with and without spaces.
+    """
+
+    name: ClassVar[str] = "arithmetic"
+    version: ClassVar[int] = 1
+    summary: ClassVar[str] = "value of an expression over +, - and * with nested brackets"
+    guess_rule: ClassVar[str] = "0: any integer may be the answer"
+    Params: ClassVar[type[TaskParams]] = ArithmeticParams
+
+    def generate(self, params: TaskParams, stream: Stream) -> Trial:
+        """Make one expression; its value is computed while it is written."""
+        p = ArithmeticParams.of(params)
+        shape = draw_shape(stream, p.length, p.max_depth)
+        text, value = _write(shape, p.min_number, p.max_number, stream)
+        text = drop_spaces(stream, text, ANY_SPACE, p.prob_dewhitespace)
+        prompt = f"{stream.choice(_OPENINGS)}\n\n{text}\n\n{stream.choice(_RULES)} {stream.choice(_CLOSINGS)}"
+        return Trial(prompt, str(value))
+
+    def parse(self, text: str) -> str | None:
+        """Read the last integer, an explicit answer first."""
+        return last_integer(text)
+
+    def difficulty(self, params: TaskParams) -> float:
+        """Operations weighted by their digits, one step per bracket level, a quarter step per lost space."""
+        p = ArithmeticParams.of(params)
+        digits = log10(1 + max(abs(p.min_number), abs(p.max_number)))
+        operations = (p.length - 1) * (0.5 + 0.5 * digits)
+        return operations + min(p.max_depth, p.length - 2) + 0.25 * p.prob_dewhitespace * (p.length - 1)
+
+
+def _write(shape: Shape, low: int, high: int, stream: Stream) -> tuple[str, int]:
+    pieces: list[str] = []
+    total = product = 0
+    for operand in shape:
+        if operand is None:
+            value = stream.between(low, high)
+            text = str(value)
+        else:
+            inner, value = _write(operand, low, high, stream)
+            text = f"({inner})"
+        if pieces:
+            draw = stream.below(6)
+            if draw < 2 and abs(product * value) <= LARGEST_PRODUCT:
+                product *= value
+                pieces.append("*")
+            else:
+                total += product
+                product = -value if draw & 1 else value
+                pieces.append("-" if draw & 1 else "+")
+        else:
+            product = value
+        pieces.append(text)
+    return " ".join(pieces), total + product

@@ -1,0 +1,161 @@
+"""Length, depth and a pair of truth words in, an expression over and, or, xor, not with its value out."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+from stages.generate.answers.explicit import truth_value
+from stages.generate.base import Task, TaskParams, Trial
+from stages.generate.material.expressions import SPACE_AT_BRACKET, Shape, draw_shape, drop_spaces
+from stages.generate.stream import Stream
+
+OPTIONS = ("true", "false")
+"""The canonical answers, whatever words a prompt uses."""
+
+_AND, _XOR, _OR = 0, 1, 2
+_OPERATORS = (" and ", " xor ", " or ")
+
+_OPENINGS = (
+    "What is the value of this logical expression?",
+    "Evaluate the Boolean expression below.",
+    "Work out whether the following expression is true or false.",
+    "Decide the truth value of this expression:",
+)
+_WORDS = (
+    "Here {t} stands for true and {f} for false.",
+    "In it, {t} means true and {f} means false.",
+    "Read {t} as true and {f} as false.",
+)
+_RULES = (
+    "Order of evaluation: brackets, not, and, xor, or.",
+    "The operator not binds most tightly, then and, then xor, and or comes last.",
+    "From strongest to weakest the operators are not, and, xor, or.",
+)
+_CLOSINGS = (
+    "End with a last line of the form\nAnswer: <{t} or {f}>",
+    "Finish with one line that gives the value in the same words:\nAnswer: <{t} or {f}>",
+    "Write the result on a last line of its own:\nAnswer: <{t} or {f}>",
+)
+
+
+class BooleanParams(TaskParams):
+    """Params of `Boolean`."""
+
+    length: int = Field(
+        8, ge=3, le=40, description="Truth values in the expression; more means more operations."
+    )
+    max_depth: int = Field(
+        0,
+        ge=0,
+        le=8,
+        description="Levels of nested brackets, at most length - 2; deeper means more to keep in mind.",
+    )
+    prob_not: float = Field(
+        0.3, ge=0, le=1, description="Chance of a not before each operand; each is one more operation."
+    )
+    format: Literal["True/False", "T/F", "on/off", "1/0", "yes/no"] = Field(
+        "True/False", description="The two words for true and false; unusual ones are harder to read."
+    )
+    prob_dewhitespace: float = Field(
+        0.0, ge=0, le=1, description="Chance that a space at a bracket is left out; tokens run together."
+    )
+
+
+class Boolean(Task):
+    """Value of an expression over and, or, xor, not with nested brackets.
+
+    The value is drawn first and the operands are made to give it, so that both answers are equally frequent
+    at any length; a long chain of ``or`` with random operands would be true nearly always.
+    """
+
+    name: ClassVar[str] = "boolean"
+    version: ClassVar[int] = 1
+    summary: ClassVar[str] = "value of an expression over and, or, xor, not with nested brackets"
+    guess_rule: ClassVar[str] = "1/2: two truth values, equally frequent"
+    Params: ClassVar[type[TaskParams]] = BooleanParams
+
+    def generate(self, params: TaskParams, stream: Stream) -> Trial:
+        """Draw the value, then an expression that has it."""
+        p = BooleanParams.of(params)
+        true, false = p.format.split("/")
+        value = stream.below(2) == 1
+        shape = draw_shape(stream, p.length, p.max_depth)
+        text = _write(shape, value, p.prob_not, (false, true), stream)
+        text = drop_spaces(stream, text, SPACE_AT_BRACKET, p.prob_dewhitespace)
+        words, closing = stream.choice(_WORDS), stream.choice(_CLOSINGS)
+        prompt = (
+            f"{stream.choice(_OPENINGS)}\n\n{text}\n\n{words.format(t=true, f=false)} "
+            f"{stream.choice(_RULES)} {closing.format(t=true, f=false)}"
+        )
+        return Trial(prompt, "true" if value else "false", 0.5, OPTIONS)
+
+    def parse(self, text: str) -> str | None:
+        """Read a truth value in any of the five formats."""
+        return truth_value(text)
+
+    def difficulty(self, params: TaskParams) -> float:
+        """Operators and expected nots, a step per bracket level and up to a tenth for its lost spaces."""
+        p = BooleanParams.of(params)
+        depth = min(p.max_depth, p.length - 2)
+        return (p.length - 1) + p.prob_not * p.length + depth + 0.1 * p.prob_dewhitespace * (1 + depth)
+
+
+def _write(shape: Shape, target: bool, prob_not: float, words: tuple[str, str], stream: Stream) -> str:
+    operators = [stream.below(3) for _ in range(len(shape) - 1)]
+    pieces: list[str] = []
+    for i, (operand, wanted) in enumerate(
+        zip(shape, _operand_values(operators, target, stream), strict=True)
+    ):
+        if i:
+            pieces.append(_OPERATORS[operators[i - 1]])
+        value = wanted
+        if prob_not and stream.chance(prob_not):
+            pieces.append("not ")
+            value = not wanted
+        if operand is None:
+            pieces.append(words[value])
+        else:
+            pieces.append(f"({_write(operand, value, prob_not, words, stream)})")
+    return "".join(pieces)
+
+
+def _operand_values(operators: list[int], target: bool, stream: Stream) -> list[bool]:
+    """Values of the operands that make a chain of operators give `target`; and before xor before or."""
+    clauses = [[1]]
+    for operator in operators:
+        if operator == _AND:
+            clauses[-1][-1] += 1
+        elif operator == _XOR:
+            clauses[-1].append(1)
+        else:
+            clauses.append([1])
+    values: list[bool] = []
+    for conjunctions, wanted in zip(clauses, _some_true(len(clauses), target, stream), strict=True):
+        for size, conjunction in zip(conjunctions, _parity(len(conjunctions), wanted, stream), strict=True):
+            if size == 1:
+                values.append(conjunction)
+            else:  # a conjunction is false when some operand is: the dual of `_some_true`
+                values += [not value for value in _some_true(size, not conjunction, stream)]
+    return values
+
+
+def _some_true(n: int, target: bool, stream: Stream) -> list[bool]:
+    """Random values with at least one True if `target`, else all False."""
+    if n == 1 or not target:
+        return [target] * n
+    return _bits(stream.between(1, (1 << n) - 1), n)
+
+
+def _parity(n: int, target: bool, stream: Stream) -> list[bool]:
+    """Random values whose exclusive or is `target`."""
+    if n == 1:
+        return [target]
+    mask = stream.below(1 << (n - 1))
+    return [*_bits(mask, n - 1), target ^ (mask.bit_count() & 1 == 1)]
+
+
+def _bits(mask: int, n: int) -> list[bool]:
+    # one draw for a whole chain: the stream's cost would dominate otherwise
+    return [mask >> i & 1 == 1 for i in range(n)]

@@ -1,0 +1,228 @@
+"""Cars and moves in, a story of cars that change places in a line and a question where one stands out."""
+
+from __future__ import annotations
+
+import re
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+from stages.generate.answers.explicit import ChoiceReader, explicit_answers
+from stages.generate.base import Task, TaskParams, Trial
+from stages.generate.material.words import NAMES, with_article
+from stages.generate.stream import Stream
+
+COLORS = tuple(
+    "beige black blue brown gold green maroon orange pink purple red silver teal turquoise white yellow".split()
+)
+BODIES = tuple(
+    "ambulance camper convertible coupe hatchback jeep limousine minibus pickup roadster sedan taxi truck van".split()
+)
+_ORDINALS = "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth".split()
+_PLACES = {word: str(n) for n, word in enumerate(_ORDINALS, 1)} | {
+    f"{n}{ {1: 'st', 2: 'nd', 3: 'rd'}.get(n, 'th') }": str(n) for n in range(1, 13)
+}
+
+_COLOR_READER = ChoiceReader(COLORS)
+_PLACE_READER = ChoiceReader([*map(str, range(100)), *_PLACES])
+_ANY = re.compile(
+    rf"(?<!\w)(?:(?P<color>{'|'.join(COLORS)})|\d{{1,2}}|{'|'.join(_PLACES)})(?!\w)", re.IGNORECASE
+)
+
+_OPENINGS = (
+    "Some cars wait in a line.",
+    "There is a line of {n} cars in front of a ferry.",
+    "A line of {n} cars has formed at a car wash.",
+    "{n} cars stand one behind the other.",
+)
+_LINEUPS = (
+    "From front to back they are: {cars}.",
+    "From the front to the back of the line: {cars}.",
+    "Beginning at the front, the line is: {cars}.",
+)
+_RULES = (
+    (
+        "Position 1 is the front of the line. Whenever a car moves, the cars behind its old place close up and "
+        "the cars at its new place make room, so that the positions always run from 1 to {n}."
+    ),
+    (
+        "Positions are counted from the front, from 1 to {n}. A car that moves leaves the line, the gap closes, "
+        "and then it joins the line again so that it stands at the place named."
+    ),
+)
+_THEN = ("Then this happens, in order:", "These things happen next, one after the other:", "Next, in order:")
+
+_TO_PLACE = ("{a} moves to position {k}.", "{a} drives over to position {k}.")
+_FROM_PLACE = (
+    "The car in position {i} moves to position {k}.",
+    "From position {i}, a car moves to position {k}.",
+)
+_SWAP_PLACES = (
+    "The cars in positions {i} and {k} swap places.",
+    "The cars in position {i} and position {k} trade places.",
+)
+_STEPS = ("{a} moves {steps} {way}.", "{a} goes {steps} {way} in the line.")
+_SWAP = ("{a} swaps places with {b}.", "{a} and {b} trade places.")
+_BEHIND = ("{a} pulls in directly behind {b}.", "{a} moves to the place right behind {b}.")
+_AHEAD = ("{a} pulls in directly ahead of {b}.", "{a} moves to the place right in front of {b}.")
+_CONFOUNDERS = (
+    "{a} flashes its lights at {b}.",
+    "{a} honks.",
+    "{a} nearly overtakes {b}, but stays in its place.",
+    "The driver of {b} gets out, looks around and gets in again.",
+    "{a} has its windows cleaned.",
+    "It starts to rain on {b}.",
+)
+_ASK_PLACE = (
+    "In which position is {a} at the end?",
+    "What is the position of {a} after all this?",
+    "Where in the line does {a} stand now?",
+)
+_ASK_CAR = (
+    "What is the color of the car in position {k} at the end?",
+    "Which color is the car that stands in position {k} after all this?",
+    "Name the color of the car now in position {k}.",
+)
+_CLOSINGS = (
+    "End with a last line of the form\nAnswer: <{form}>",
+    "Finish with one line that reads\nAnswer: <{form}>",
+    "Give it on a last line of its own:\nAnswer: <{form}>",
+)
+_FORMS = {"position": "number of the position", "car": "color"}
+
+
+class CarsParams(TaskParams):
+    """Params of `Cars`."""
+
+    cars: int = Field(4, ge=3, le=12, description="Cars in the line; more to keep in mind.")
+    moves: int = Field(4, ge=1, le=30, description="Moves in the line; each is a step to follow.")
+    confounders: int = Field(
+        0, ge=0, le=10, description="Events that change nothing; each is to be seen through."
+    )
+    reference: Literal["absolute", "relative", "attribute"] = Field(
+        "absolute",
+        description="How moves are told: by position numbers, by places relative to another car, or with cars "
+        "named by body or driver, which have to be looked up.",
+    )
+    question: Literal["position", "car"] = Field(
+        "position", description="What is asked: the position of a car, or the car in a position."
+    )
+
+
+class Cars(Task):
+    """Where a car stands after moves in a line."""
+
+    name: ClassVar[str] = "cars"
+    version: ClassVar[int] = 1
+    summary: ClassVar[str] = "where a car stands after moves in a line"
+    guess_rule: ClassVar[str] = "1/cars: one of the positions, or of the colors in the line"
+    Params: ClassVar[type[TaskParams]] = CarsParams
+
+    def generate(self, params: TaskParams, stream: Stream) -> Trial:
+        """Line cars up, move them, and ask about one of them or one of the positions."""
+        p = CarsParams.of(params)
+        colors = stream.sample(COLORS, p.cars)
+        lineup, names = _introduce(colors, p.reference == "attribute", stream)
+        line = list(range(p.cars))
+        lines = [_move(line, names, p.reference, stream) for _ in range(p.moves)]
+        for _ in range(p.confounders):
+            lines.insert(stream.below(len(lines) + 1), _confounder(names, stream))
+        place = stream.below(p.cars)
+        if p.question == "position":
+            question = stream.choice(_ASK_PLACE).format(a=names[line[place]])
+            answer, options = str(place + 1), tuple(map(str, range(1, p.cars + 1)))
+        else:
+            question = stream.choice(_ASK_CAR).format(k=place + 1)
+            answer, options = colors[line[place]], tuple(colors)
+        opening = stream.choice(_OPENINGS).format(n=p.cars)
+        cars = stream.choice(_LINEUPS).format(cars=lineup)
+        rules = stream.choice(_RULES).format(n=p.cars)
+        closing = stream.choice(_CLOSINGS).format(form=_FORMS[p.question])
+        story = "\n".join(lines)
+        prompt = f"{opening} {cars} {rules}\n{stream.choice(_THEN)}\n{story}\n{question} {closing}"
+        return Trial(prompt, answer, 1 / p.cars, options)
+
+    def parse(self, text: str) -> str | None:
+        """Read a position or a color, whichever an explicit answer begins with; else the last one mentioned."""
+        for segment in explicit_answers(text):
+            match = _ANY.search(segment)
+            if match:
+                return _read(match, f"Answer: {segment}")
+        last = None
+        for match in _ANY.finditer(text):
+            last = match
+        return _read(last, text) if last else None
+
+    def difficulty(self, params: TaskParams) -> float:
+        """One step per move, a quarter more if relative and a half if by attribute; half a step per extra."""
+        p = CarsParams.of(params)
+        weight = {"absolute": 1.0, "relative": 1.25, "attribute": 1.5}[p.reference]
+        return weight * p.moves + 0.5 * p.confounders + 0.5 * p.cars
+
+
+def _read(kind: re.Match[str], text: str) -> str | None:
+    if kind["color"]:
+        return _COLOR_READER.read(text)
+    place = _PLACE_READER.read(text)
+    return None if place is None else _PLACES.get(place, place)
+
+
+def _introduce(colors: list[str], attributes: bool, stream: Stream) -> tuple[str, list[str]]:
+    """The line in words, and what each car is called in the story."""
+    if not attributes:
+        return ", ".join(colors), [f"the {color} car" for color in colors]
+    bodies, drivers = stream.sample(BODIES, len(colors)), stream.sample(NAMES, len(colors))
+    cars = [with_article(f"{c} {b} driven by {d}") for c, b, d in zip(colors, bodies, drivers, strict=True)]
+    names = [
+        f"the {body}" if stream.below(2) else f"{driver}'s car"
+        for body, driver in zip(bodies, drivers, strict=True)
+    ]
+    return ", ".join(cars), names
+
+
+def _move(line: list[int], names: list[str], reference: str, stream: Stream) -> str:
+    """Tell one move; `line`, the cars from front to back, is brought to the state after it."""
+    start, goal = stream.below(len(line)), stream.below(len(line) - 1)
+    goal += goal >= start
+    if reference == "absolute":
+        return _move_by_number(line, names, start, goal, stream)
+    return _move_by_neighbor(line, names, start, goal, stream)
+
+
+def _move_by_number(line: list[int], names: list[str], start: int, goal: int, stream: Stream) -> str:
+    draw, wording = divmod(stream.below(6), 2)
+    if draw == 0:
+        line[start], line[goal] = line[goal], line[start]
+        return _SWAP_PLACES[wording].format(i=start + 1, k=goal + 1)
+    car = line.pop(start)
+    line.insert(goal, car)
+    if draw == 1:
+        return _FROM_PLACE[wording].format(i=start + 1, k=goal + 1)
+    return _capital(_TO_PLACE[wording].format(a=names[car], k=goal + 1))
+
+
+def _move_by_neighbor(line: list[int], names: list[str], start: int, goal: int, stream: Stream) -> str:
+    draw, wording = divmod(stream.below(8), 2)
+    first, second = line[start], line[goal]
+    a, b = names[first], names[second]
+    if draw == 0:
+        line[start], line[goal] = second, first
+        return _capital(_SWAP[wording].format(a=a, b=b))
+    del line[start]
+    if draw == 1:
+        line.insert(goal, first)
+        count = abs(goal - start)
+        steps = "1 place" if count == 1 else f"{count} places"
+        return _capital(_STEPS[wording].format(a=a, steps=steps, way="back" if goal > start else "forward"))
+    behind = draw == 2
+    line.insert(line.index(second) + behind, first)
+    return _capital((_BEHIND if behind else _AHEAD)[wording].format(a=a, b=b))
+
+
+def _confounder(names: list[str], stream: Stream) -> str:
+    i, j = stream.below(len(names)), stream.below(len(names) - 1)
+    return _capital(stream.choice(_CONFOUNDERS).format(a=names[i], b=names[j + (j >= i)]))
+
+
+def _capital(sentence: str) -> str:
+    return sentence[0].upper() + sentence[1:]

@@ -1,0 +1,187 @@
+"""Level, offset and date format in, a short story that fixes today and a question for a date out."""
+
+from __future__ import annotations
+
+from datetime import date
+from math import log2
+from typing import Any, ClassVar, Literal
+
+from pydantic import Field, ValidationInfo, field_validator, model_validator
+
+from stages.generate.answers.dates import MONTHS, last_date
+from stages.generate.base import Task, TaskParams, Trial
+from stages.generate.material.date_stories import ORDINALS, STORIES, WEEKDAYS, Draw
+from stages.generate.material.words import NAMES
+from stages.generate.stream import Stream
+
+EARLIEST, LATEST = 1950, 2080
+"""Years between which all dates lie."""
+LARGEST_OFFSET = 60
+
+_BY_LEVEL = tuple(tuple(s for s in STORIES.values() if s.level == level) for level in range(1, 5))
+_EVENTS = tuple(
+    "concert test dinner party meeting race picnic lecture wedding recital match tour workshop".split()
+)
+_QUESTIONS = (
+    "What is the date of the {what}?",
+    "Which calendar date is that of the {what}?",
+    "Give the date of the {what}.",
+)
+_CLOSINGS = (
+    "End with a last line of the form\nAnswer: <YYYY-MM-DD>",
+    "Write it as year-month-day on a last line of its own:\nAnswer: <YYYY-MM-DD>",
+    "Finish with one line that reads\nAnswer: <YYYY-MM-DD>",
+)
+_STATED = {
+    "us": "(Dates in this text are written month/day/year.) ",
+    "european": "(Dates in this text are written day.month.year.) ",
+}
+_FORMAT_COST = {"iso": 0.0, "long": 0.1, "british": 0.1, "us": 0.25, "european": 0.25}
+
+Kind = Literal[
+    "any",
+    "days_ahead",
+    "days_ago",
+    "weeks_ahead",
+    "weeks_ago",
+    "days_after_event",
+    "days_before_event",
+    "yesterday_known",
+    "tomorrow_known",
+    "inclusive_days",
+    "months_ahead",
+    "months_ago",
+    "years_ahead",
+    "years_ago",
+    "weekday_ahead",
+    "weekday_ago",
+    "workdays_ahead",
+    "workdays_ago",
+    "weeks_and_days",
+    "months_then_days",
+    "month_end",
+    "weekday_after_next",
+    "chain",
+    "hidden_today",
+    "nth_weekday",
+    "last_weekday",
+    "recurring",
+    "workdays_hidden",
+]
+
+
+class DatesParams(TaskParams):
+    """Params of `Dates`."""
+
+    kind: Kind = Field("any", description="One kind of story, or any one of the level.")
+    level: int = Field(
+        1,
+        ge=1,
+        le=4,
+        description="Level of the kinds: one step of days or weeks (1), inclusive counts, months and years (2), "
+        "weekdays and working days (3), several steps (4). A named kind has its own level.",
+    )
+    offset: int = Field(
+        10,
+        ge=1,
+        le=LARGEST_OFFSET,
+        description="Most days, weeks, months or years to count; at least half as many are; more is harder.",
+    )
+    format: Literal["iso", "long", "british", "us", "european"] = Field(
+        "iso",
+        description="How the story writes dates: 2021-03-05, March 5, 2021, 5 March 2021, 03/05/2021 or "
+        "05.03.2021; unlike the answer's format, it has to be translated.",
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _level_of_kind(cls, data: Any) -> Any:  # noqa: ANN401 - whatever the caller passes
+        # one cell has one set of params, so that a named kind brings its level
+        if isinstance(data, dict) and "level" not in data:
+            kind = data.get("kind")
+            if isinstance(kind, str) and kind in STORIES:
+                return {**data, "level": STORIES[kind].level}
+        return data
+
+    @field_validator("level")
+    @classmethod
+    def _agrees_with_kind(cls, value: int, info: ValidationInfo) -> int:
+        kind = info.data.get("kind", "any")
+        if kind != "any" and STORIES[kind].level != value:
+            raise ValueError(f"must be {STORIES[kind].level} for kind {kind}; leave it out")
+        return value
+
+
+class Dates(Task):
+    """Date questions from a short story that fixes "today".
+
+    All dates lie between 1950 and 2080 in the Gregorian calendar. Whatever everyday language leaves open (month
+    ends, whether today counts, working days) is stated in the prompt.
+    """
+
+    name: ClassVar[str] = "dates"
+    version: ClassVar[int] = 2
+    summary: ClassVar[str] = 'a date that follows from a short story which fixes "today"'
+    guess_rule: ClassVar[str] = "0: any date may be the answer"
+    Params: ClassVar[type[TaskParams]] = DatesParams
+
+    def generate(self, params: TaskParams, stream: Stream) -> Trial:
+        """Draw a story of the kind or level, a stated date and numbers; the story's rule gives the answer."""
+        p = DatesParams.of(params)
+        story = stream.choice(_BY_LEVEL[p.level - 1]) if p.kind == "any" else STORIES[p.kind]
+        n = stream.between((p.offset + 1) // 2, p.offset)
+        margin = n + 1 if story.years else 25
+        first = date(EARLIEST + margin, 1, 1).toordinal()
+        day = date.fromordinal(first + stream.below(date(LATEST - margin, 12, 31).toordinal() - first + 1))
+        draw = Draw(day, n, stream.between(2, 9), stream.between(1, 4), stream.below(7))
+        what = stream.choice(_EVENTS)
+        told = stream.choice(story.tells).format_map(_words(draw, p.format, stream.choice(NAMES), what))
+        note = f" {story.note}" if story.note else ""
+        question = stream.choice(_QUESTIONS).format(what=what)
+        prompt = f"{_STATED.get(p.format, '')}{told}{note}\n{question} {stream.choice(_CLOSINGS)}"
+        return Trial(prompt, story.solve(draw).isoformat())
+
+    def parse(self, text: str) -> str | None:
+        """Read the last date, an explicit answer first."""
+        return last_date(text)
+
+    def difficulty(self, params: TaskParams) -> float:
+        """One to six steps by level, growing with the logarithm of the offset; up to a quarter by format."""
+        p = DatesParams.of(params)
+        return (1.0, 2.0, 4.0, 6.0)[p.level - 1] * (1 + 0.25 * log2(p.offset)) + _FORMAT_COST[p.format]
+
+
+def _words(draw: Draw, style: str, who: str, what: str) -> dict[str, object]:
+    """What the placeholders of a story stand for."""
+    n, day = draw.n, _written(draw.day, style)
+    plural = "s" if n > 1 else ""
+    return {
+        "day": day,
+        "named": f"{WEEKDAYS[draw.day.weekday()]}, {day}",
+        "n": n,
+        "count": n + 1,
+        "days": f"{n} day{plural}",
+        "weeks": f"{n} week{plural}",
+        "months": f"{n} month{plural}",
+        "years": f"{n} year{plural}",
+        "every": f"every {n} days" if n > 1 else "every day",
+        "workdays": f"{n} working day{plural}",
+        "m": draw.m,
+        "k_days": f"{draw.k} day{'s' if draw.k > 1 else ''}",
+        "kth": ORDINALS[draw.k - 1],
+        "weekday": WEEKDAYS[draw.weekday],
+        "who": who,
+        "what": what,
+    }
+
+
+def _written(day: date, style: str) -> str:
+    if style == "iso":
+        return day.isoformat()
+    if style == "long":
+        return f"{MONTHS[day.month - 1]} {day.day}, {day.year}"
+    if style == "british":
+        return f"{day.day} {MONTHS[day.month - 1]} {day.year}"
+    if style == "us":
+        return f"{day.month:02}/{day.day:02}/{day.year}"
+    return f"{day.day:02}.{day.month:02}.{day.year}"

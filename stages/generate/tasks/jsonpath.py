@@ -1,0 +1,306 @@
+"""Depth and width in, a nested JSON document and a path whose value is asked for out."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import deque
+from typing import ClassVar, Literal, NamedTuple
+
+from pydantic import Field, ValidationInfo, field_validator
+
+from stages.generate.answers.explicit import normalised
+from stages.generate.answers.lists import tails
+from stages.generate.base import Task, TaskParams, Trial
+from stages.generate.material.words import ITEMS
+from stages.generate.stream import Stream
+
+KEYS = tuple(
+    "batch client code crate depot grade group label level model notes order owner parts price region route "
+    "shelf shift size stage status team unit zone".split()
+)
+
+_Json = int | str | bool | None | list["_Json"] | dict[str, "_Json"]
+_SCALARS: tuple[_Json, ...] = (*range(100), *ITEMS) * 5 + (True, False, None) * 25
+"""One draw gives a scalar: more than half are numbers, a third are words."""
+_FILLERS = len(_SCALARS) * 3 // 2
+"""Range of a draw that gives a scalar two times out of three."""
+_BRANCHES = {"wildcard": 3, "filter": 2}
+"""Members of a container that go on below a step that takes several; it bounds the size of the document."""
+
+_OPENINGS = ("Here is a JSON document.", "Look at this JSON document.", "A JSON document:")
+_BASIS = (
+    "A path is read from left to right, and $ stands for the whole document. The step .name takes the member "
+    "of an object with that name; the step [n] takes the element at position n of an array, counted from 0."
+)
+_WILDCARD = (
+    "The step [*] takes all elements of an array, or the values of all members of an object, in order."
+)
+_FILTER = (
+    "The step [?@.name > n] takes, in order, those elements of an array (or values of members of an object) "
+    "that are objects with a member of that name that is a number greater than n; with < it is less than n, "
+    "and [?@ > n] takes those that are themselves such numbers."
+)
+_SEVERAL = (
+    "Each step is applied to every value found by the step before, in order; a value that a step does not fit "
+    "(no such member or position, or not the right kind of value) is dropped. The result is a JSON array of "
+    "all values found, in order, even if it is only one."
+)
+_QUESTIONS = (
+    "What is the value at the path {path} ?",
+    "Evaluate the path {path} on this document.",
+    "What does the path {path} give?",
+)
+_CLOSINGS = (
+    "End with a last line of the form\nAnswer: <JSON value>",
+    "Finish with one line that reads\nAnswer: <JSON value>",
+    "Give it on a last line of its own:\nAnswer: <JSON value>",
+)
+
+
+class JsonpathParams(TaskParams):
+    """Params of `Jsonpath`."""
+
+    depth: int = Field(3, ge=1, le=8, description="Steps of the path; deeper nesting.")
+    width: int = Field(3, ge=1, le=8, description="Members of each container; more to look through.")
+    wildcards: int = Field(
+        0, ge=0, le=3, description="Steps that take all members; more values to follow at the same time."
+    )
+    filters: int = Field(
+        0, ge=0, le=2, description="Steps that take the members that meet a condition; each is to be checked."
+    )
+
+    @field_validator("filters")
+    @classmethod
+    def _fits_into_path(cls, filters: int, info: ValidationInfo) -> int:
+        depth, wildcards = info.data.get("depth", 8), info.data.get("wildcards", 0)
+        if wildcards + filters > depth:
+            raise ValueError(
+                f"wildcards + filters must not exceed depth ({depth}), got {wildcards + filters}"
+            )
+        return filters
+
+
+class _Step(NamedTuple):  # made many times faster than a frozen dataclass
+    kind: Literal["name", "index", "wildcard", "filter"]
+    name: str
+    place: int
+    less: bool
+    limit: int
+
+
+class Jsonpath(Task):
+    """The value at a path in a nested document."""
+
+    name: ClassVar[str] = "jsonpath"
+    version: ClassVar[int] = 2
+    summary: ClassVar[str] = "the value at a path in a nested JSON document"
+    guess_rule: ClassVar[str] = "0: a JSON value to be written in"
+    Params: ClassVar[type[TaskParams]] = JsonpathParams
+
+    def generate(self, params: TaskParams, stream: Stream) -> Trial:
+        """Draw a path, build a document around it, and follow the path."""
+        p = JsonpathParams.of(params)
+        keys = stream.sample(KEYS, 20)
+        steps = _steps(p, keys, stream)
+        document = _Builder(p.width, keys, steps, stream).container(0, anchor=True)
+        found = _follow(document, steps)
+        several = p.wildcards + p.filters > 0
+        answer = json.dumps(found if several else found[0])
+        rules = [
+            _BASIS,
+            *[_WILDCARD] * (p.wildcards > 0),
+            *[_FILTER] * (p.filters > 0),
+            *[_SEVERAL] * several,
+        ]
+        path = "$" + "".join([_written(step, last=step is steps[-1]) for step in steps])
+        question = stream.choice(_QUESTIONS).format(path=path)
+        text = json.dumps(document)
+        opening, closing = stream.choice(_OPENINGS), stream.choice(_CLOSINGS)
+        return Trial(f"{opening}\n\n{text}\n\n{' '.join(rules)}\n\n{question} {closing}", answer)
+
+    def parse(self, text: str) -> str | None:
+        """Read a JSON scalar or array of scalars, as compact JSON; quotes may be missing or single."""
+        text = normalised(text)
+        for tail, _ in tails(text):
+            start = _FENCE.match(tail)
+            match = _VALUE.match(tail, start.end() if start else 0)
+            if match and (found := _canonical(match[0])):
+                return None if _OR.match(tail, match.end()) else found
+            found = _last_value(tail.lstrip(" \n*_`$").split("\n", 1)[0])
+            if found:
+                return found
+        return _last_value(text[-6000:].rstrip(" \n`").rsplit("\n", 1)[-1])
+
+    def difficulty(self, params: TaskParams) -> float:
+        """Steps, each with the members to look through, more for several values at the same time."""
+        p = JsonpathParams.of(params)
+        return p.depth * (1 + 0.25 * p.width) * (1 + 0.5 * p.wildcards + 0.75 * p.filters)
+
+
+# ---- the document
+
+
+def _steps(p: JsonpathParams, keys: list[str], stream: Stream) -> list[_Step]:
+    several = stream.sample(range(p.depth), p.wildcards + p.filters)
+    wildcards, filters = several[: p.wildcards], several[p.wildcards :]
+    steps: list[_Step] = []
+    for i in range(p.depth):
+        kind: Literal["name", "index", "wildcard", "filter"] = "name" if stream.below(5) < 3 else "index"
+        if i in wildcards:
+            kind = "wildcard"
+        elif i in filters:
+            kind = "filter"
+        elif i and steps[-1].kind == "filter":
+            kind = "name"  # what a filter takes are objects
+        less = stream.below(2) == 1
+        steps.append(_Step(kind, keys[i], stream.below(p.width), less, stream.between(25, 75)))
+    return steps
+
+
+class _Builder:
+    """Makes the containers along a path, with other values around it."""
+
+    def __init__(self, width: int, keys: list[str], steps: list[_Step], stream: Stream) -> None:
+        self._width, self._steps, self._stream = width, steps, stream
+        self._start, self._keys = len(keys), keys + keys[: width + 2]  # names are taken from a ring
+
+    def container(self, i: int, *, anchor: bool) -> _Json:
+        """The value that step `i` is applied to; below an anchor, the path finds something for sure."""
+        step, stream, width = self._steps[i], self._stream, self._width
+        if step.kind in ("name", "index"):
+            places = [step.place]
+        else:
+            places = stream.sample(range(width), min(width, _BRANCHES[step.kind]))
+        if i + 1 == len(self._steps):
+            values = self._scalars(width)
+            if step.kind == "filter":
+                for place in places:
+                    values[place] = self._number(step, passes=anchor and place == places[0])
+        else:
+            values = self._fillers(width)
+            for place in places:
+                values[place] = self.container(i + 1, anchor=anchor and place == places[0])
+        before = self._steps[i - 1] if i and self._steps[i - 1].kind == "filter" else None
+        if step.kind == "index" or (before is None and step.kind != "name" and stream.below(2)):
+            return values
+        return self._object(values, step if step.kind == "name" else None, before, anchor=anchor)
+
+    def _object(
+        self, values: list[_Json], step: _Step | None, before: _Step | None, *, anchor: bool
+    ) -> _Json:
+        """An object of the values, with the names that this step and the filter before it look for."""
+        start = self._stream.below(self._start)
+        names = self._keys[start : start + len(values) + 2]
+        for taken in (step, before):
+            if taken and taken.name in names:
+                names.remove(taken.name)
+        del names[len(values) :]
+        if step:
+            names[step.place] = step.name
+        members: list[tuple[str, _Json]] = list(zip(names, values, strict=True))
+        if before:
+            member = (before.name, self._number(before, passes=anchor))
+            members.insert(self._stream.below(len(members) + 1), member)
+        return dict(members)
+
+    def _number(self, step: _Step, *, passes: bool) -> int:
+        if not passes:
+            return self._stream.below(100)
+        return self._stream.below(step.limit) if step.less else self._stream.between(step.limit + 1, 99)
+
+    def _scalars(self, count: int) -> list[_Json]:
+        below, size = self._stream.below, len(_SCALARS)
+        return [_SCALARS[below(size)] for _ in range(count)]
+
+    def _fillers(self, count: int) -> list[_Json]:
+        """Values beside the path: scalars, and small arrays and objects."""
+        below, size = self._stream.below, len(_SCALARS)
+        draws = [below(_FILLERS) for _ in range(count)]
+        return [_SCALARS[draw] if draw < size else self._small(draw % 2 == 1) for draw in draws]
+
+    def _small(self, array: bool) -> _Json:
+        values = self._scalars(min(self._width, 3))
+        return values if array else self._object(values, None, None, anchor=False)
+
+
+def _written(step: _Step, *, last: bool) -> str:
+    if step.kind == "name":
+        return f".{step.name}"
+    if step.kind == "index":
+        return f"[{step.place}]"
+    if step.kind == "wildcard":
+        return "[*]"
+    return f"[?@{'' if last else f'.{step.name}'} {'<' if step.less else '>'} {step.limit}]"
+
+
+def _follow(document: _Json, steps: list[_Step]) -> list[_Json]:
+    """The values at the path, in order."""
+    found = [document]
+    for step in steps:
+        found = [value for container in found for value in _taken(container, step, last=step is steps[-1])]
+    return found
+
+
+def _taken(value: _Json, step: _Step, *, last: bool) -> list[_Json]:
+    if step.kind == "name":
+        return [value[step.name]] if isinstance(value, dict) and step.name in value else []
+    if step.kind == "index":
+        return [value[step.place]] if isinstance(value, list) and step.place < len(value) else []
+    members = list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []
+    if step.kind == "wildcard":
+        return members
+    return [member for member in members if _meets(member, step, last=last)]
+
+
+def _meets(member: _Json, step: _Step, *, last: bool) -> bool:
+    number = member if last else member.get(step.name) if isinstance(member, dict) else None
+    if not isinstance(number, int) or isinstance(number, bool):
+        return False
+    return number < step.limit if step.less else number > step.limit
+
+
+# ---- answers
+
+_ITEM = r"""(?:"[^"\n]*+"|'[^'\n]*+'|[-+]?[0-9]++(?:\.[0-9]++)?+|[A-Za-z]++)(?!\w)"""
+_ITEMS = re.compile(_ITEM)
+_VALUE = re.compile(rf"\[\s*+(?:{_ITEM}\s*+(?:,\s*+{_ITEM}\s*+)*+,?\s*+)?+\]|(?<![\w.-]){_ITEM}")
+_FENCE = re.compile(r"[\s*_`$#>(<:]{0,20}(?:json\b[\s`]{0,6})?", re.IGNORECASE)
+_OR = re.compile(r"[\s*`]{0,6}or\b", re.IGNORECASE)
+_WORDS = frozenset(ITEMS)
+_LITERALS = {"true": "true", "false": "false", "null": "null", "none": "null"}
+
+
+def _last_value(line: str) -> str | None:
+    """The last thing in a line that can be a value."""
+    for match in reversed(deque(_VALUE.finditer(line), maxlen=20)):
+        found = _canonical(match[0])
+        if found:
+            return found
+    return None
+
+
+def _canonical(text: str) -> str | None:
+    if not text.startswith("["):
+        return _scalar_text(text)
+    items = [_scalar_text(item) for item in _ITEMS.findall(text)]
+    return f"[{', '.join([item for item in items if item])}]" if all(items) else None
+
+
+def _scalar_text(text: str) -> str | None:
+    if text[0] in "\"'":
+        return json.dumps(_unquoted(text))
+    if text[0].isalpha():
+        word = text.lower()
+        return _LITERALS.get(word) or (f'"{word}"' if word in _WORDS else None)
+    whole, _, decimals = text.lstrip("+-").partition(".")
+    decimals, whole = decimals.rstrip("0"), whole.lstrip("0") or "0"
+    number = f"{whole}.{decimals}" if decimals else whole
+    return f"-{number}" if text[0] == "-" and number != "0" else number
+
+
+def _unquoted(text: str) -> str:
+    try:
+        return str(json.loads(text))
+    except ValueError:  # single quotes, or an escape that JSON does not know
+        return text[1:-1]

@@ -1,0 +1,131 @@
+"""Letters and word counts in, a question how often the letters occur in a list of words out."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import ClassVar, Literal
+
+from pydantic import Field, ValidationInfo, field_validator
+
+from stages.generate.answers.explicit import last_integer
+from stages.generate.base import Task, TaskParams, Trial
+from stages.generate.material.words import WORDS
+from stages.generate.stream import Stream
+
+LETTERS = {"common": "etaoinsr", "uncommon": "dlcumpgh", "rare": "wybvkxjqz"}
+"""Letters by their frequency in English text."""
+
+_FEWEST_CONFOUNDERS = 12
+"""Where fewer words have none of the letters, words with few of them join, so that none is repeated often."""
+
+_ONE = (
+    "How many times does the letter {letters} occur in these words?",
+    "Count the occurrences of the letter {letters} in the words below.",
+    "How often is the letter {letters} found in the following list, all words together?",
+)
+_SEVERAL = (
+    "How many times do the letters {letters} occur in these words, all together?",
+    "Count the occurrences of the letters {letters} in the words below and add them up.",
+    "How often are the letters {letters} found in the following list? Give the total.",
+)
+_CLOSINGS = (
+    "End with a last line of the form\nAnswer: <integer>",
+    "Count every repetition. Finish with one line that reads\nAnswer: <integer>",
+    "Give the count as a whole number, on a last line of its own:\nAnswer: <integer>",
+)
+
+
+class LettersParams(TaskParams):
+    """Params of `Letters`."""
+
+    letters: Literal["common", "uncommon", "rare"] = Field(
+        "common",
+        description="Which letters are counted; common ones occur more often, so there is more to count.",
+    )
+    target_letters: int = Field(1, ge=1, le=4, description="Different letters to count; more to watch for.")
+    min_word_length: int = Field(
+        4, ge=3, le=12, description="Letters in the shortest word; longer is harder."
+    )
+    max_word_length: int = Field(
+        8,
+        ge=3,
+        le=12,
+        description="Letters in the longest word, not below min_word_length; longer is harder.",
+    )
+    target_words: int = Field(
+        3, ge=1, le=30, description="Words with at least one of the letters; more to count."
+    )
+    confounder_words: int = Field(0, ge=0, le=30, description="Words without the letters; more to read.")
+
+    @field_validator("max_word_length")
+    @classmethod
+    def _not_below_min(cls, value: int, info: ValidationInfo) -> int:
+        low = info.data.get("min_word_length")
+        if low is not None and value < low:
+            raise ValueError(f"must not be below min_word_length ({low})")
+        return value
+
+
+class Letters(Task):
+    """Count given letters over several words.
+
+    Where the word list has hardly a word without the letters in the range of lengths, the confounders are the
+    words that have fewest of them; they count like every other word.
+    """
+
+    name: ClassVar[str] = "letters"
+    version: ClassVar[int] = 2
+    summary: ClassVar[str] = "how often given letters occur in a list of words"
+    guess_rule: ClassVar[str] = "0: any count may be the answer"
+    Params: ClassVar[type[TaskParams]] = LettersParams
+
+    def generate(self, params: TaskParams, stream: Stream) -> Trial:
+        """Draw letters, then words with and without them, in random order."""
+        p = LettersParams.of(params)
+        letters = stream.sample(LETTERS[p.letters], p.target_letters)
+        targets, confounders = _pools("".join(sorted(letters)), p.min_word_length, p.max_word_length)
+        words = _draw(stream, targets, p.target_words) + _draw(stream, confounders, p.confounder_words)
+        stream.shuffle(words)
+        text = ", ".join(words)
+        question = stream.choice(_ONE if len(letters) == 1 else _SEVERAL)
+        prompt = f"{question.format(letters=_listed(letters))}\n\n{text}\n\n{stream.choice(_CLOSINGS)}"
+        return Trial(prompt, str(sum(map(text.count, letters))))
+
+    def parse(self, text: str) -> str | None:
+        """Read the last integer, an explicit answer first."""
+        return last_integer(text)
+
+    def difficulty(self, params: TaskParams) -> float:
+        """Letters to read, weighted by the letters to watch for, and a step for each expected occurrence."""
+        p = LettersParams.of(params)
+        characters = (p.target_words + p.confounder_words) * (p.min_word_length + p.max_word_length) / 2
+        occurrences = {"common": 0.5, "uncommon": 0.25, "rare": 0.0}[p.letters] * p.target_words
+        return characters * (0.75 + 0.25 * p.target_letters) + p.target_words + occurrences
+
+
+@lru_cache(maxsize=4096)
+def _pools(letters: str, shortest: int, longest: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Words of the allowed lengths: those with some of the letters, and those with none or fewest of them."""
+    counts = {w: sum(map(w.count, letters)) for w in WORDS if shortest <= len(w) <= longest}
+    limit = sorted(counts.values())[:_FEWEST_CONFOUNDERS][-1]
+    return (
+        tuple(word for word, count in counts.items() if count) or tuple(counts),
+        tuple(word for word, count in counts.items() if count <= limit),
+    )
+
+
+def _draw(stream: Stream, pool: tuple[str, ...], count: int) -> list[str]:
+    """`count` words, different ones while the pool lasts."""
+    if 2 * count > len(pool):
+        rounds, rest = divmod(count, len(pool))
+        return list(pool) * rounds + stream.sample(pool, rest)
+    chosen: dict[str, None] = {}
+    while len(chosen) < count:
+        chosen[stream.choice(pool)] = None
+    return list(chosen)
+
+
+def _listed(letters: list[str]) -> str:
+    """Quoted letters, joined with commas and a last "and"."""
+    quoted = [f'"{letter}"' for letter in letters]
+    return quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} and {quoted[-1]}"

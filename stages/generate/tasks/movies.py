@@ -1,0 +1,124 @@
+"""Counts of films in, a choice of the one film that shares genre and theme with some others out."""
+
+from __future__ import annotations
+
+from math import isqrt
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+from stages.generate.answers.explicit import ChoiceReader
+from stages.generate.base import Task, TaskParams, Trial
+from stages.generate.material.films import GENRES, THEMES, TITLES
+from stages.generate.stream import Stream
+
+_READER = ChoiceReader(TITLES)
+_GENRES = tuple(GENRES)
+_THEMES = tuple(THEMES)
+_WORDINGS = 5
+
+_OPENINGS_ONE = (
+    "Someone enjoyed this film:",
+    "Here is a film that a friend loved:",
+    "This film is the starting point:",
+)
+_OPENINGS = (
+    "Someone enjoyed these films, which all have the same genre and the same theme:",
+    "Here are films of one genre and with one theme in common:",
+    "These films belong together, as genre and theme are the same in all of them:",
+)
+_CHOICES = (
+    "Which one of the following films has the same genre and also the same theme?",
+    "Find the one film below that shares both the genre and the theme:",
+    "Exactly one of these films matches in genre as well as in theme. Which one?",
+)
+_LISTS = (
+    "(Genres are {genres}. Themes are {themes}.)",
+    "(Possible genres: {genres}. Possible themes: {themes}.)",
+)
+_CLOSINGS = (
+    "End with a last line of the form\nAnswer: <title>",
+    "Name the film on a last line of its own:\nAnswer: <title>",
+    "Finish with one line that reads\nAnswer: <title>",
+)
+_LIST_TEXTS = tuple(text.format(genres=", ".join(_GENRES), themes=", ".join(_THEMES)) for text in _LISTS)
+
+
+class MoviesParams(TaskParams):
+    """Params of `Movies`."""
+
+    reference_count: int = Field(3, ge=1, le=8, description="Films that set genre and theme; more to read.")
+    choice_count: int = Field(
+        4, ge=2, le=12, description="Films to choose from; more to compare, less to guess."
+    )
+    hint: Literal["labels", "lists", "none"] = Field(
+        "lists",
+        description="Help with reading the descriptions: genre and theme of each film as labels, only lists of "
+        "possible genres and themes, or none.",
+    )
+
+
+class Movies(Task):
+    """Pick the film that shares genre and theme with a reference set.
+
+    The films are invented, so that nothing but the descriptions tells. Each choice has another pair of genre and
+    theme, out of a grid of a few genres and themes; which of them is right is drawn last. So the choices alone give
+    nothing away, and most of them share a genre or a theme with others.
+    """
+
+    name: ClassVar[str] = "movies"
+    version: ClassVar[int] = 2
+    summary: ClassVar[str] = "the film that shares genre and theme with a reference set"
+    guess_rule: ClassVar[str] = "1/choice_count: one of the listed films"
+    Params: ClassVar[type[TaskParams]] = MoviesParams
+
+    def generate(self, params: TaskParams, stream: Stream) -> Trial:
+        """Draw genre and theme, films that have both, and films that do not."""
+        p = MoviesParams.of(params)
+        kinds = _kinds(p.choice_count, stream)
+        place = stream.below(p.choice_count)
+        titles = stream.sample(TITLES, p.reference_count + p.choice_count)
+        references, choices = titles[: p.reference_count], titles[p.reference_count :]
+        labels = p.hint == "labels"
+        turn = stream.below(_WORDINGS)
+        liked = "\n".join([_film(title, kinds[place], labels, turn, 3, stream) for title in references])
+        # the choices have wordings of their own, so that none can be found by comparing sentences
+        offered = "\n".join(
+            [
+                _film(title, each, labels, turn + 3, 2, stream)
+                for title, each in zip(choices, kinds, strict=True)
+            ]
+        )
+        opening = stream.choice(_OPENINGS if p.reference_count > 1 else _OPENINGS_ONE)
+        hint = f"\n\n{stream.choice(_LIST_TEXTS)}" if p.hint == "lists" else ""
+        question, closing = stream.choice(_CHOICES), stream.choice(_CLOSINGS)
+        prompt = f"{opening}\n{liked}\n\n{question}\n{offered}{hint}\n\n{closing}"
+        return Trial(prompt, choices[place], 1 / p.choice_count, tuple(choices))
+
+    def parse(self, text: str) -> str | None:
+        """Read the last known title, an explicit answer first."""
+        return _READER.read(text)
+
+    def difficulty(self, params: TaskParams) -> float:
+        """Films to read, twice a choice's share as it is compared; the less help, the more for each."""
+        p = MoviesParams.of(params)
+        weight = {"labels": 0.5, "lists": 0.9, "none": 1.0}[p.hint]
+        return weight * (0.5 * p.reference_count + p.choice_count)
+
+
+def _film(title: str, kind: tuple[str, str], labels: bool, first: int, wordings: int, stream: Stream) -> str:
+    """One film in one line, in one of the wordings from `first` on, counted round the list."""
+    genre, theme = kind
+    label = f" ({genre}; {theme})" if labels else ""
+    setting = GENRES[genre][(first + stream.below(wordings)) % _WORDINGS]
+    plot = THEMES[theme][(first + stream.below(wordings)) % _WORDINGS]
+    return f"- {title}{label}: {setting} {plot}"
+
+
+def _kinds(count: int, stream: Stream) -> list[tuple[str, str]]:
+    """Different pairs of genre and theme, out of a grid that is as small and as square as it can be."""
+    long = isqrt(count - 1) + 1
+    sides = [long, -(-count // long)]
+    stream.shuffle(sides)
+    genres, themes = stream.sample(_GENRES, sides[0]), stream.sample(_THEMES, sides[1])
+    return stream.sample([(genre, theme) for genre in genres for theme in themes], count)

@@ -1,0 +1,124 @@
+"""Groups, items and distractors in, an inventory told in words and the question how many things of the groups out."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import ClassVar
+
+from pydantic import Field
+
+from stages.generate.answers.explicit import last_integer
+from stages.generate.base import Task, TaskParams, Trial
+from stages.generate.material.things import ADJECTIVES, GROUPS, NUMBERS
+from stages.generate.material.words import with_article
+from stages.generate.stream import Stream
+
+_NAMES = tuple(GROUPS)
+_SENTENCE_ITEMS = 6
+
+_FIRST = (
+    "A large painting shows {items}.",
+    "On the pages of a picture book you can see {items}.",
+    "A box of stickers holds pictures of {items}.",
+    "For a game, someone has drawn {items}.",
+)
+_NEXT = (
+    "There are also {items}.",
+    "Next to these come {items}.",
+    "Further on, there are {items}.",
+    "One can also find {items}.",
+)
+_QUESTIONS = (
+    "How many {groups} are there in total?",
+    "Count the {groups}. How many are there all together?",
+    "What is the total number of {groups}?",
+)
+_CLOSINGS = (
+    "End with a last line of the form\nAnswer: <integer>",
+    "Finish with one line that reads\nAnswer: <integer>",
+    "Give the total in digits, on a last line of its own:\nAnswer: <integer>",
+)
+
+
+class ObjectsParams(TaskParams):
+    """Params of `Objects`."""
+
+    target_items: int = Field(
+        3, ge=1, le=14, description="Kinds of things from each target group; more numbers to add."
+    )
+    target_groups: int = Field(1, ge=1, le=4, description="Groups to count together; more to watch for.")
+    max_count: int = Field(
+        5, ge=1, le=99, description="Largest number of things of one kind; larger numbers to add."
+    )
+    distractor_count: int = Field(
+        4, ge=0, le=40, description="Kinds of things from other groups; each is to be left out."
+    )
+    prob_adjective: float = Field(
+        0.0, ge=0, le=1, description="Chance of an adjective before a thing; more to read."
+    )
+
+
+class Objects(Task):
+    """Count the things of some groups in an inventory that is told in words."""
+
+    name: ClassVar[str] = "objects"
+    version: ClassVar[int] = 2
+    summary: ClassVar[str] = "how many things of given groups an inventory has"
+    guess_rule: ClassVar[str] = "0: any count may be the answer"
+    Params: ClassVar[type[TaskParams]] = ObjectsParams
+
+    def generate(self, params: TaskParams, stream: Stream) -> Trial:
+        """Draw things of the target groups and of others, count them out and tell them in random order."""
+        p = ObjectsParams.of(params)
+        groups = stream.sample(_NAMES, len(_NAMES))
+        targets, others = groups[: p.target_groups], groups[p.target_groups :]
+        chosen = [thing for group in targets for thing in stream.sample(GROUPS[group], p.target_items)]
+        chosen += _distractors(p.distractor_count, others, stream)
+        counts = [stream.between(1, p.max_count) for _ in chosen]
+        items = [_told(thing, n, p.prob_adjective, stream) for thing, n in zip(chosen, counts, strict=True)]
+        stream.shuffle(items)
+        question = stream.choice(_QUESTIONS).format(groups=_joined(targets))
+        prompt = f"{_story(items, stream)}\n\n{question} {stream.choice(_CLOSINGS)}"
+        return Trial(prompt, str(sum(counts[: p.target_groups * p.target_items])))
+
+    def parse(self, text: str) -> str | None:
+        """Read the last integer, an explicit answer first."""
+        return last_integer(text)
+
+    def difficulty(self, params: TaskParams) -> float:
+        """A step per number to add, weighted by its size, half a step per distractor, a tenth per adjective."""
+        p = ObjectsParams.of(params)
+        numbers = p.target_items * p.target_groups
+        watched = 0.5 * p.distractor_count * (0.75 + 0.25 * p.target_groups)
+        adjectives = 0.1 * p.prob_adjective * (numbers + p.distractor_count)
+        return numbers * (1 + 0.05 * p.max_count) + watched + adjectives
+
+
+def _distractors(count: int, groups: list[str], stream: Stream) -> list[tuple[str, str]]:
+    size = len(GROUPS[groups[0]])
+    chosen: dict[int, None] = {}
+    while len(chosen) < count:  # at most 40 of the 98 things of seven groups
+        chosen[stream.below(len(groups) * size)] = None
+    return [GROUPS[groups[place // size]][place % size] for place in chosen]
+
+
+def _told(thing: tuple[str, str], count: int, prob_adjective: float, stream: Stream) -> str:
+    noun = thing[count > 1]
+    if prob_adjective and stream.chance(prob_adjective):
+        noun = f"{stream.choice(ADJECTIVES)} {noun}"
+    return f"{NUMBERS[count]} {noun}" if count > 1 else with_article(noun)
+
+
+def _story(items: list[str], stream: Stream) -> str:
+    """The items in sentences of about equal length."""
+    sentences = -(-len(items) // _SENTENCE_ITEMS)
+    cuts = [len(items) * i // sentences for i in range(sentences + 1)]
+    return " ".join(
+        stream.choice(_NEXT if start else _FIRST).format(items=_joined(items[start:end]))
+        for start, end in pairwise(cuts)
+    )
+
+
+def _joined(items: list[str]) -> str:
+    """Items with commas and a last "and"."""
+    return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}"

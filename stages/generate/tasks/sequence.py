@@ -1,0 +1,165 @@
+"""Number of rules and of terms asked in, the beginning of an integer sequence with its continuation out.
+
+A sequence is a main rule of one of four kinds plus fixed additions to every k-th term. The prompt names the
+four kinds and the periods k. All such sequences with the same periods lie in one linear space, spanned by
+1, n, n^2, 2^n, two Fibonacci sequences and one indicator per period, and so many terms are shown that two
+members which agree on them are equal: the continuation is unique.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from math import log2
+from typing import ClassVar
+
+from pydantic import Field
+
+from stages.generate.answers.lists import integer_list
+from stages.generate.base import Task, TaskParams, Trial
+from stages.generate.stream import Stream
+
+PERIODS = (2, 3, 4, 5)
+"""Periods of the interference rules."""
+
+_OPENINGS = (
+    "Continue this sequence of integers.",
+    "Here is the beginning of a sequence of whole numbers.",
+    "Find out how this number sequence goes on.",
+    "Look at these numbers, which follow a pattern.",
+)
+_KINDS = (
+    "every step adds the same number; "
+    "the steps themselves grow by the same number each time; "
+    "each term is twice the term before plus a fixed number; "
+    "each term is the sum of the two terms before it."
+)
+_MAIN = (
+    f"The main rule is one of these: {_KINDS}",
+    f"It is built on one main rule, which is one of the following: {_KINDS}",
+    f"The underlying rule has one of four forms: {_KINDS}",
+)
+_CARRY = (
+    "What is added this way is not carried over: the main rule runs on as if nothing had been added.",
+    "The main rule takes no notice of these additions: it runs on by itself, with them left out.",
+)
+_CLOSINGS = (
+    "End with a last line of the form\nAnswer: {form}",
+    "Finish with one line that reads\nAnswer: {form}",
+    "Write the continuation, and nothing else, on a last line of its own:\nAnswer: {form}",
+)
+
+
+class SequenceParams(TaskParams):
+    """Params of `Sequence`."""
+
+    rules: int = Field(
+        2,
+        ge=1,
+        le=4,
+        description="The main rule and the interference rules on top of it; more to tell apart.",
+    )
+    terms: int = Field(3, ge=1, le=8, description="Terms asked; each is another step to calculate.")
+    max_constant: int = Field(
+        9, ge=3, le=99, description="Largest fixed number in a rule; larger numbers to calculate with."
+    )
+
+
+class Sequence(Task):
+    """Next terms of an integer sequence with a main rule and interference rules."""
+
+    name: ClassVar[str] = "sequence"
+    version: ClassVar[int] = 1
+    summary: ClassVar[str] = "next terms of an integer sequence with interfering rules"
+    guess_rule: ClassVar[str] = "0: any integers may follow"
+    Params: ClassVar[type[TaskParams]] = SequenceParams
+
+    def generate(self, params: TaskParams, stream: Stream) -> Trial:
+        """Run a main rule, add the interference, show the beginning and ask for the rest."""
+        p = SequenceParams.of(params)
+        count = shown_terms(p.rules)
+        values = _main_rule(count + p.terms, p.max_constant, stream)
+        periods = tuple(sorted(stream.sample(PERIODS, p.rules - 1)))
+        for period in periods:
+            amount = _constant(p.max_constant, stream)
+            for i in range(period - 1, len(values), period):
+                values[i] += amount
+        told = f"{stream.choice(_MAIN)}"
+        if periods:
+            told += f" {_interference(periods)} {stream.choice(_CARRY)}"
+        form = "<integer>" if p.terms == 1 else "<integers separated by commas>"
+        prompt = (
+            f"{stream.choice(_OPENINGS)}\n\n{', '.join(map(str, values[:count]))}, ...\n\n{told} "
+            f"{_question(p.terms)} {stream.choice(_CLOSINGS).format(form=form)}"
+        )
+        return Trial(prompt, ", ".join(map(str, values[count:])))
+
+    def parse(self, text: str) -> str | None:
+        """Read the last list of integers, an explicit answer first."""
+        return integer_list(text)
+
+    def difficulty(self, params: TaskParams) -> float:
+        """The shown terms once per rule, and each term asked, weighted by the size of the constants."""
+        p = SequenceParams.of(params)
+        return (shown_terms(p.rules) * p.rules / 2 + p.terms) * (1 + 0.1 * log2(p.max_constant))
+
+    def grade(self, answer: str, reference: str) -> bool:
+        """Tell whether the integers are the same; one integer may be written with thousands separators."""
+        return answer == reference or ("," not in reference and _ungrouped(answer) == reference)
+
+
+def shown_terms(rules: int) -> int:
+    """Terms shown for a number of rules: enough to make the continuation unique."""
+    return 6 + 2 * rules
+
+
+def _main_rule(count: int, limit: int, stream: Stream) -> list[int]:
+    kind = stream.below(4)
+    first = stream.between(-limit, 2 * limit)
+    step = _constant(limit, stream)
+    if kind == 0:
+        return [first + step * i for i in range(count)]
+    growth = _constant(max(3, limit // 3), stream)
+    if kind == 1:
+        return [first + step * i + growth * (i * (i - 1) // 2) for i in range(count)]
+    values = [first, step + first]
+    if kind == 2:
+        # term = 2^i * factor - offset; a small factor keeps the numbers small
+        return [growth * 2**i - step for i in range(count)]
+    while len(values) < count:
+        values.append(values[-1] + values[-2])
+    return values
+
+
+def _constant(limit: int, stream: Stream) -> int:
+    """A number from -limit to limit, never 0."""
+    value = stream.between(1, 2 * limit)
+    return value if value <= limit else limit - value
+
+
+@lru_cache(maxsize=64)
+def _interference(periods: tuple[int, ...]) -> str:
+    """What the interference rules do, in words, without their amounts."""
+    rules = [
+        f"every {_ordinal(k)} term (the {_ordinal(k)}, {_ordinal(2 * k)}, {_ordinal(3 * k)} and so on)"
+        for k in periods
+    ]
+    told = f"On top of that, a fixed number, positive or negative, is added to {rules[0]}"
+    for rule in rules[1:]:
+        told += f", another one to {rule}"
+    return told + (". Where several fall on one term, all are added." if len(rules) > 1 else ".")
+
+
+def _ordinal(n: int) -> str:
+    return f"{n}{ {1: 'st', 2: 'nd', 3: 'rd'}.get(n, 'th') }"
+
+
+def _question(terms: int) -> str:
+    return "Which term comes next?" if terms == 1 else f"Which {terms} terms come next?"
+
+
+def _ungrouped(answer: str) -> str:
+    """The integer that groups of digits make; the answer itself where they are no thousands."""
+    first, *groups = answer.split(", ")
+    if all(len(group) == 3 and group.isdigit() for group in groups) and 1 <= len(first.lstrip("-")) <= 3:
+        return first + "".join(groups)
+    return answer

@@ -1,0 +1,165 @@
+"""People and swaps in, a story of who trades with whom and the question who holds what out."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+from stages.generate.answers.explicit import ChoiceReader
+from stages.generate.base import Task, TaskParams, Trial
+from stages.generate.material.words import ITEMS, NAMES, with_article
+from stages.generate.stream import Stream
+
+_READER = ChoiceReader(ITEMS)
+
+_OPENINGS = (
+    "Some friends each hold one thing.",
+    "A group of people play a swapping game. Each starts with one item.",
+    "Here is who holds what at first.",
+    "At the start of a game everyone holds one item.",
+)
+_THEN = (
+    "Then this happens, in order:",
+    "These things happen next, one after the other:",
+    "The following events take place in order:",
+)
+_SWAPS = (
+    "{a} and {b} swap what they hold.",
+    "{a} and {b} trade items.",
+    "{a} exchanges items with {b}.",
+    "{a} swaps with {b}.",
+)
+_CONFOUNDERS = (
+    "{a} waves to {b}.",
+    "{a} tells {b} a joke.",
+    "{a} thinks about trading with {b}, but does not.",
+    "{a} says that the {item} is worth more than the {other}.",
+    "{a} asks {b} what time it is.",
+    "{a} takes a sip of water.",
+    "{b} remembers an old {item}, sold long ago.",
+)
+_QUESTIONS = (
+    "What does {a} hold at the end?",
+    "Which item does {a} have after all this?",
+    "At the end, what is {a} holding?",
+)
+_CLOSINGS = (
+    "End with a last line of the form\nAnswer: <item>",
+    "Name the item on a last line of its own:\nAnswer: <item>",
+    "Finish with one line that reads\nAnswer: <item>",
+)
+
+
+class ShuffleParams(TaskParams):
+    """Params of `Shuffle`."""
+
+    length: int = Field(4, ge=3, le=12, description="People, each with one item; more to keep in mind.")
+    swaps: int = Field(4, ge=1, le=30, description="Pairwise swaps; each is a step to follow.")
+    confounders: int = Field(
+        0, ge=0, le=10, description="Events that change nothing; each is to be seen through."
+    )
+    anchors: Literal["none", "numbers", "roman", "letters", "hex"] = Field(
+        "none", description="How the events are numbered; unusual marks distract."
+    )
+
+
+class Shuffle(Task):
+    """Who holds what after pairwise swaps."""
+
+    name: ClassVar[str] = "shuffle"
+    version: ClassVar[int] = 1
+    summary: ClassVar[str] = "what a person holds after pairwise swaps"
+    guess_rule: ClassVar[str] = "1/length: one of the items in play"
+    Params: ClassVar[type[TaskParams]] = ShuffleParams
+
+    def generate(self, params: TaskParams, stream: Stream) -> Trial:
+        """Deal items, swap them, and ask about someone who took part in a swap."""
+        p = ShuffleParams.of(params)
+        names = stream.sample(NAMES, p.length)
+        items = stream.sample(ITEMS, p.length)
+        start = ", ".join(f"{n} has {with_article(i)}" for n, i in zip(names, items, strict=True))
+        holding = dict(zip(names, items, strict=True))
+        events = _swap_all(p.swaps, names, holding, stream)
+        asked = stream.choice(events)[1]
+        lines = [text for text, _ in events]
+        for _ in range(p.confounders):
+            lines.insert(stream.below(len(lines) + 1), _confounder(names, items, stream))
+        marks = _marks(p.anchors, len(lines))
+        story = "\n".join(f"{mark}{line}" for mark, line in zip(marks, lines, strict=True))
+        question = stream.choice(_QUESTIONS).format(a=asked)
+        prompt = (
+            f"{stream.choice(_OPENINGS)} {start}.\n{stream.choice(_THEN)}\n{story}\n"
+            f"{question} {stream.choice(_CLOSINGS)}"
+        )
+        return Trial(prompt, holding[asked], 1 / p.length, tuple(items))
+
+    def parse(self, text: str) -> str | None:
+        """Read the last known item, an explicit answer first."""
+        return _READER.read(text)
+
+    def difficulty(self, params: TaskParams) -> float:
+        """One step per swap, half a step per confounder and person, up to a quarter per mark."""
+        p = ShuffleParams.of(params)
+        strange = {"none": 0.0, "numbers": 0.0, "letters": 0.1, "roman": 0.2, "hex": 0.25}[p.anchors]
+        return p.swaps + 0.5 * p.confounders + 0.5 * p.length + strange * (p.swaps + p.confounders)
+
+
+def _swap_all(count: int, names: list[str], holding: dict[str, str], stream: Stream) -> list[tuple[str, str]]:
+    """Tell `count` swaps, each with its first person; `holding` is brought to the state after them."""
+    events: list[tuple[str, str]] = []
+    for _ in range(count):
+        first, second = _pair(names, stream)
+        holding[first], holding[second] = holding[second], holding[first]
+        events.append((stream.choice(_SWAPS).format(a=first, b=second), first))
+    return events
+
+
+def _confounder(names: list[str], items: list[str], stream: Stream) -> str:
+    (first, second), (item, other) = _pair(names, stream), _pair(items, stream)
+    return stream.choice(_CONFOUNDERS).format(a=first, b=second, item=item, other=other)
+
+
+def _pair(pool: list[str], stream: Stream) -> tuple[str, str]:
+    """Two different members of the pool."""
+    i, j = stream.below(len(pool)), stream.below(len(pool) - 1)
+    return pool[i], pool[j + (j >= i)]
+
+
+@lru_cache(maxsize=256)
+def _marks(style: str, count: int) -> tuple[str, ...]:
+    """What stands before each of `count` events."""
+    if style == "none":
+        return ("",) * count
+    numbers = range(1, count + 1)
+    if style == "numbers":
+        return tuple(f"{n}. " for n in numbers)
+    if style == "letters":
+        return tuple(f"{_letters(n)}) " for n in numbers)
+    if style == "roman":
+        return tuple(f"{_roman(n)}. " for n in numbers)
+    return tuple(f"0x{n:02x}: " for n in numbers)
+
+
+def _letters(n: int) -> str:
+    """1 -> a, 26 -> z, 27 -> aa, 28 -> ab."""
+    first, second = divmod(n - 1, 26)
+    return ("abcdefghijklmnopqrstuvwxyz"[first - 1] if first else "") + "abcdefghijklmnopqrstuvwxyz"[second]
+
+
+def _roman(n: int) -> str:
+    """Roman numeral of 1 to 49."""
+    tens, units = divmod(n, 10)
+    return ("", "X", "XX", "XXX", "XL")[tens] + (
+        "",
+        "I",
+        "II",
+        "III",
+        "IV",
+        "V",
+        "VI",
+        "VII",
+        "VIII",
+        "IX",
+    )[units]

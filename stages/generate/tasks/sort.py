@@ -1,0 +1,119 @@
+"""Number of words, run length and chances in, words in disorder with their alphabetical order out."""
+
+from __future__ import annotations
+
+from math import log2
+from typing import ClassVar
+
+from pydantic import Field
+
+from stages.generate.answers.lists import word_list
+from stages.generate.base import Task, TaskParams, Trial
+from stages.generate.material.words import WORDS
+from stages.generate.stream import Stream
+
+DICTIONARY = tuple(sorted(WORDS))
+"""All words in alphabetical order: neighbours share their first letters."""
+
+_OPENINGS = (
+    "Sort these words alphabetically.",
+    "Put the following words into alphabetical order.",
+    "Here are some words in no particular order. Arrange them from A to Z.",
+    "Please order the words below as a dictionary would.",
+)
+_RULES = (
+    "Upper and lower case make no difference, and a word that occurs twice stays in the list twice.",
+    "Ignore the difference between upper and lower case. Keep repeated words: each is listed as often as above.",
+)
+_CLOSINGS = (
+    "End with a last line of the form\nAnswer: <all words in order, separated by commas>",
+    "Finish with one line that reads\nAnswer: <the sorted words, separated by commas>",
+    "Write the whole list on a last line of its own:\nAnswer: <sorted words with commas between them>",
+)
+_LAYOUTS = (", ", "\n", " ")
+
+
+class SortParams(TaskParams):
+    """Params of `Sort`."""
+
+    length: int = Field(8, ge=3, le=60, description="Different words to sort; more words, more comparisons.")
+    run_length: int = Field(
+        1,
+        ge=1,
+        le=20,
+        description="Words in a row, at most length, that are neighbours in the dictionary; "
+        "neighbours differ in later letters.",
+    )
+    prob_mutation: float = Field(
+        0.0, ge=0, le=1, description="Chance that a word's case is changed; upper case tempts to come first."
+    )
+    prob_duplication: float = Field(
+        0.0, ge=0, le=1, description="Chance that a word occurs a second time; one more word to place."
+    )
+
+
+class Sort(Task):
+    """Sort words regardless of their case; repeated words stay."""
+
+    name: ClassVar[str] = "sort"
+    version: ClassVar[int] = 2
+    summary: ClassVar[str] = "words in alphabetical order, regardless of case"
+    guess_rule: ClassVar[str] = "0: any order may be the answer"
+    Params: ClassVar[type[TaskParams]] = SortParams
+
+    def generate(self, params: TaskParams, stream: Stream) -> Trial:
+        """Draw runs of neighbouring words, repeat some, change the case of some, and mix them."""
+        p = SortParams.of(params)
+        words = _draw(p.length, min(p.run_length, p.length), stream)
+        if p.prob_duplication:
+            words += [word for word in words if stream.chance(p.prob_duplication)]
+        if p.prob_mutation:
+            words = [_mutated(word, stream) if stream.chance(p.prob_mutation) else word for word in words]
+        stream.shuffle(words)
+        text = stream.choice(_LAYOUTS).join(words)
+        prompt = f"{stream.choice(_OPENINGS)}\n\n{text}\n\n{stream.choice(_RULES)} {stream.choice(_CLOSINGS)}"
+        return Trial(prompt, ", ".join(sorted(words, key=str.lower)))
+
+    def parse(self, text: str) -> str | None:
+        """Read the last list of words, an explicit answer first; joined with commas, case as given."""
+        return word_list(text)
+
+    def difficulty(self, params: TaskParams) -> float:
+        """Comparisons of a good sort, weighted by the letters they look at, and a tenth per changed case."""
+        p = SortParams.of(params)
+        words = p.length * (1 + p.prob_duplication)
+        letters = 1 + 0.25 * log2(min(p.run_length, p.length))
+        return words * log2(words) * letters + 0.1 * p.prob_mutation * words
+
+    def grade(self, answer: str, reference: str) -> bool:
+        """Tell whether the sequence of words is the same; case does not matter."""
+        return answer.lower() == reference.lower()
+
+
+def _draw(count: int, run: int, stream: Stream) -> list[str]:
+    """`count` different words in runs of `run` neighbours; the last run may be shorter."""
+    offset = stream.below(run)
+    runs = (len(DICTIONARY) - offset) // run
+    chosen: dict[int, None] = {}
+    while len(chosen) * run < count:
+        chosen[stream.below(runs)] = None
+    words: list[str] = []
+    for index in chosen:
+        start = offset + index * run
+        words += DICTIONARY[start : start + run]
+    return words[:count]
+
+
+def _mutated(word: str, stream: Stream) -> str:
+    """The word in another case: capitalised, all upper, or upper from or up to some letter or at one letter."""
+    style = stream.below(5)
+    if style == 0:
+        return word.capitalize()
+    if style == 1:
+        return word.upper()
+    at = stream.between(1, len(word) - 1)
+    if style == 2:
+        return word[:at] + word[at:].upper()
+    if style == 3:
+        return word[:at].upper() + word[at:]
+    return word[:at] + word[at:].capitalize()

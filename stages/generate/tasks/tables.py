@@ -1,0 +1,311 @@
+"""Size, format and operation in, a table and a question about some of its rows out."""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from hashlib import shake_128
+from math import log10
+from operator import ge, gt, le, lt
+from typing import Any, ClassVar, Literal
+
+from pydantic import Field, ValidationInfo, field_validator, model_validator
+
+from stages.generate.answers.explicit import explicit_answers, normalised
+from stages.generate.base import Task, TaskParams, Trial
+from stages.generate.material.table_text import NUMBERS, TEXTS, WRITERS, Column, rows_for, tokens_for
+from stages.generate.stream import Stream
+
+MOST_ROWS = 1000
+_IDS = tuple(f"{letter}{number}" for letter in "ABCDEFGHJKLMNPQRSTUVWXYZ" for number in range(100, 1000))
+_DIGITS = tuple(map(str, range(10_000)))
+_DRAW_BITS = 16
+"""Two bytes for a cell: numbers up to 99 are equally frequent within 0.2%, those up to 9999 within a sixth."""
+
+_OPENINGS = (
+    "Here is a table.",
+    "Look at this table.",
+    "The following table is given.",
+    "Here are some records in a table.",
+)
+_SHAPES = {
+    "markdown": "It is written in Markdown.",
+    "csv": "It is written as CSV, with the names of the columns in the first line.",
+    "json": "It is written as JSON, one object per row.",
+}
+_QUESTIONS = {
+    "count": ("Count {rows}.", "What is the number of {rows}?"),
+    "sum": ("What is the sum of {c} over {rows}?", "Add up {c} over {rows}."),
+    "min": ("What is the smallest value of {c} among {rows}?", "Find the minimum of {c} over {rows}."),
+    "max": ("What is the largest value of {c} among {rows}?", "Find the maximum of {c} over {rows}."),
+    "mean": (
+        "What is the mean of {c}, rounded to two decimals (halves up), over {rows}?",
+        "Compute the mean of {c} over {rows}. Round it to two decimals (halves up).",
+    ),
+    "top": (
+        "Which id has the largest value of {c} among {rows}? If several have it, take the one nearest the top.",
+        "Find the id with the largest value of {c} among {rows}. If there are several, give the first one.",
+    ),
+    "lookup": (
+        "What is the value of {c} in the row with id {id}?",
+        "Look up the value of {c} in the row with id {id}.",
+    ),
+}
+_CLOSINGS = (
+    "End with a last line of the form\nAnswer: <{form}>",
+    "Finish with one line that reads\nAnswer: <{form}>",
+    "Give it on a last line of its own:\nAnswer: <{form}>",
+)
+
+_WORDS = {word.lower(): word for words in TEXTS.values() for word in words}
+_VALUE = re.compile(
+    r"(?<![\w.])(?<![0-9],)(?:(?P<id>[A-Z][0-9]{3})"
+    r"|(?P<number>-?(?:[0-9]++(?:,[0-9]{3}(?![0-9]))*+(?:\.[0-9]++)?+|\.[0-9]++))"
+    rf"|(?P<word>{'|'.join(_WORDS)}))(?!\w)",
+    re.IGNORECASE,
+)
+_CALCULATION = re.compile(r"[\s*`$)]{0,6}(?:[-+*/×·÷^=≈]|\\times|\\approx|plus\b|minus\b)\s{0,3}[-$(0-9]")
+_OR = re.compile(r"[\s*`$\"',]{0,6}or\b[\s*`$\"']{0,6}", re.IGNORECASE)
+_BOLD = re.compile(r"\*\*([^*\n]{1,80})\*\*")
+
+
+class TablesParams(TaskParams):
+    """Params of `Tables`."""
+
+    columns: int = Field(
+        4, ge=2, le=12, description="Columns, the id included; more values to tell apart in each row."
+    )
+    max_value: int = Field(99, ge=9, le=9999, description="Largest number in the table; longer calculations.")
+    format: Literal["markdown", "csv", "json"] = Field("markdown", description="How the table is written.")
+    operation: Literal["count", "sum", "min", "max", "mean", "top", "lookup"] = Field(
+        "sum", description="What is asked; sums and means take a calculation, a lookup only finds one value."
+    )
+    conditions: int = Field(
+        1,
+        ge=0,
+        le=4,
+        description="Conditions on the rows, all to hold; each is a check per row. A lookup names its row, so "
+        "that it has none.",
+    )
+    target_tokens: int = Field(
+        0,
+        ge=0,
+        le=32_000,
+        description="Length of the prompt in tokens, by an estimate that needs no tokenizer; it sets `rows`, so "
+        "give either of them. 0 leaves the number of rows to `rows`.",
+    )
+    rows: int = Field(12, ge=4, le=MOST_ROWS, description="Rows of the table; more to go through.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _derived(cls, data: Any) -> Any:  # noqa: ANN401 - whatever the caller passes
+        # one cell has one set of params, so that a lookup brings its conditions and a target its rows
+        if not isinstance(data, dict):
+            return data
+        if data.get("operation") == "lookup":
+            data = {"conditions": 0, **data}
+        rows = _target_rows({name: data.get(name, cls.model_fields[name].default) for name in _TARGET})
+        return {"rows": rows, **data} if rows and 4 <= rows <= MOST_ROWS else data
+
+    @field_validator("conditions")
+    @classmethod
+    def _none_in_lookup(cls, value: int, info: ValidationInfo) -> int:
+        if value and info.data.get("operation") == "lookup":
+            raise ValueError("must be 0 for operation lookup, which names its row; leave it out")
+        return value
+
+    @field_validator("target_tokens")
+    @classmethod
+    def _reachable(cls, value: int, info: ValidationInfo) -> int:
+        rows = _target_rows({**info.data, "target_tokens": value})
+        if rows is not None and not 4 <= rows <= MOST_ROWS:
+            rest = [info.data[name] for name in _TARGET[1:]]
+            low, high = tokens_for(4, *rest), tokens_for(MOST_ROWS, *rest)
+            raise ValueError(
+                f"must be from {low} to {high} for these columns in this format (4 to {MOST_ROWS} rows), or 0"
+            )
+        return value
+
+    @field_validator("rows")
+    @classmethod
+    def _agrees_with_target(cls, value: int, info: ValidationInfo) -> int:
+        rows = _target_rows(info.data)
+        if rows is not None and value != rows:
+            raise ValueError(f"must be {rows} for target_tokens {info.data['target_tokens']}; leave it out")
+        return value
+
+
+_TARGET = ("target_tokens", "format", "columns", "max_value", "conditions")
+
+
+def _target_rows(values: Mapping[str, Any]) -> int | None:
+    """Rows for the target among some params; None if there is none, or if a value is not valid."""
+    try:
+        tokens, *rest = [values[name] for name in _TARGET]
+        return rows_for(tokens, *rest) if tokens else None
+    except (KeyError, TypeError, ValueError, ArithmeticError):
+        return None  # the fields' own rules tell what is wrong
+
+
+class Tables(Task):
+    """Filter the rows of a table and aggregate one column of those left."""
+
+    name: ClassVar[str] = "tables"
+    version: ClassVar[int] = 2
+    summary: ClassVar[str] = "filter and aggregate over a table"
+    guess_rule: ClassVar[str] = "0: a value to be written in"
+    Params: ClassVar[type[TaskParams]] = TablesParams
+
+    def generate(self, params: TaskParams, stream: Stream) -> Trial:
+        """Fill a table, take conditions that one of its rows meets, and work out the question."""
+        p = TablesParams.of(params)
+        columns = _columns(p.rows, p.columns, p.max_value, stream)
+        ids = columns[0][1]
+        numeric = [column for column in columns[1:] if column[0] in NUMBERS]
+        anchor = stream.below(p.rows)
+        if p.operation == "lookup":
+            name, values = stream.choice(columns[1:])
+            answer = values[anchor]
+            rows = ""
+        else:
+            conditions, kept = _filter(columns[1:], p.conditions, anchor, stream)
+            rows = f"the rows where {' and '.join(conditions)}" if conditions else "all rows of the table"
+            name, values = stream.choice(numeric)
+            answer = _aggregate(p.operation, kept, values, ids)
+        question = stream.choice(_QUESTIONS[p.operation]).format(c=name, rows=rows, id=ids[anchor])
+        form = {"lookup": "value", "top": "id"}.get(p.operation, "number")
+        closing = stream.choice(_CLOSINGS).format(form=form)
+        table = WRITERS[p.format](columns)
+        prompt = f"{stream.choice(_OPENINGS)} {_SHAPES[p.format]}\n\n{table}\n\n{question} {closing}"
+        return Trial(prompt, answer)
+
+    def parse(self, text: str) -> str | None:
+        """Read a number, an id or a word of the tables; numbers come without separators and final zeros."""
+        for segment in explicit_answers(text):
+            matches = list(_VALUE.finditer(segment))
+            if not matches:
+                continue
+            first = matches[0]
+            if len(matches) > 1 and _OR.fullmatch(segment, first.end(), matches[1].start()):
+                return None
+            if first.start() == 0 and not _CALCULATION.match(segment, first.end()):
+                return _canonical(first)
+            inside = [match for match in matches if "(" not in segment[first.end() : match.start()]]
+            return _canonical(inside[-1])
+        text = normalised(text)
+        for bold in reversed(deque(_BOLD.finditer(text), maxlen=20)):
+            match = _VALUE.fullmatch(bold[1].strip(" .!"))
+            if match:
+                return _canonical(match)
+        last = deque(_VALUE.finditer(text), maxlen=1)
+        return _canonical(last[0]) if last else None
+
+    def difficulty(self, params: TaskParams) -> float:
+        """Per row, one step for the operation, half a step per condition and a little for each column."""
+        p = TablesParams.of(params)
+        weight = {
+            "lookup": 0.25,
+            "count": 0.75,
+            "min": 0.75,
+            "max": 0.75,
+            "top": 1.0,
+            "sum": 2.0,
+            "mean": 2.5,
+        }
+        digits = 1 + 0.25 * log10(p.max_value)
+        return p.rows * (weight[p.operation] * digits + 0.5 * p.conditions + 0.1 * p.columns)
+
+
+def _columns(rows: int, count: int, max_value: int, stream: Stream) -> list[Column]:
+    """The id, then text and number columns in any order; about half are numbers, at least one."""
+    texts = (count - 1) // 2
+    names = stream.sample(_TEXT_NAMES, texts) + stream.sample(NUMBERS, count - 1 - texts)
+    stream.shuffle(names)
+    draws = _draws(rows * count, stream)
+    ids = dict.fromkeys([_IDS[draw * len(_IDS) >> _DRAW_BITS] for draw in draws[:rows]])
+    while len(ids) < rows:
+        ids[stream.choice(_IDS)] = None
+    columns: list[Column] = [("id", list(ids))]
+    for i, name in enumerate(names, 1):
+        if name in TEXTS:
+            values: Sequence[str] = stream.sample(TEXTS[name], stream.between(3, 5))
+            size = len(values)
+        else:
+            values, size = _DIGITS, max_value + 1
+        cells = [values[draw * size >> _DRAW_BITS] for draw in draws[i * rows : (i + 1) * rows]]
+        columns.append((name, cells))
+    return columns
+
+
+def _draws(count: int, stream: Stream) -> tuple[int, ...]:
+    """So many random numbers of `_DRAW_BITS` bits; a table takes too many to draw them one by one."""
+    seed = stream.below(1 << 53).to_bytes(7, "little")
+    return struct.unpack(f"<{count}H", shake_128(seed).digest(2 * count))
+
+
+def _filter(columns: list[Column], count: int, anchor: int, stream: Stream) -> tuple[list[str], list[int]]:
+    """Conditions in words, spread over the columns, and the rows that meet them; `anchor` is one of them."""
+    conditions, kept = [], list(range(len(columns[0][1])))
+    order = stream.sample(columns, len(columns))
+    for turn in range(count):
+        name, values = order[turn % len(order)]
+        words, kept = _condition(name, values, anchor, kept, stream)
+        conditions.append(words)
+    return conditions, kept
+
+
+def _condition(
+    name: str, values: list[str], anchor: int, kept: list[int], stream: Stream
+) -> tuple[str, list[int]]:
+    own, other = values[anchor], stream.choice(values)
+    if name in TEXTS:
+        if other == own:
+            return f"{name} is {own}", [row for row in kept if values[row] == own]
+        return f"{name} is not {other}", [row for row in kept if values[row] != other]
+    limit = int(other)
+    pair = ("at least", "at most") if other == own else _BELOW if int(own) < limit else _ABOVE
+    word = pair[stream.below(2)]
+    holds = _COMPARE[word]
+    return f"{name} is {word} {other}", [row for row in kept if holds(int(values[row]), limit)]
+
+
+_TEXT_NAMES = tuple(TEXTS)
+_BELOW, _ABOVE = ("less than", "at most"), ("more than", "at least")
+_COMPARE: dict[str, Callable[[int, int], bool]] = {
+    "less than": lt,
+    "at most": le,
+    "more than": gt,
+    "at least": ge,
+}
+
+
+def _aggregate(operation: str, kept: list[int], values: list[str], ids: list[str]) -> str:
+    if operation == "count":
+        return str(len(kept))
+    numbers = [int(values[row]) for row in kept]
+    if operation == "top":
+        return ids[kept[numbers.index(max(numbers))]]
+    if operation == "mean":
+        # exact: no float comes near a tie
+        hundredths = (200 * sum(numbers) + len(numbers)) // (2 * len(numbers))
+        return _trimmed(f"{hundredths // 100}.{hundredths % 100:02d}")
+    if operation == "sum":
+        return str(sum(numbers))
+    return str(min(numbers) if operation == "min" else max(numbers))
+
+
+def _trimmed(number: str) -> str:
+    return number.rstrip("0").rstrip(".") if "." in number else number
+
+
+def _canonical(match: re.Match[str]) -> str:
+    if match["id"]:
+        return match["id"].upper()
+    if match["word"]:
+        return _WORDS.get(match["word"].lower(), match["word"])
+    digits = match["number"].replace(",", "")
+    number = _trimmed(digits.lstrip("-").lstrip("0"))
+    number = f"0{number}" if number[:1] in ("", ".") else number
+    return f"-{number}" if digits[0] == "-" and number != "0" else number

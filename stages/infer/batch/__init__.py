@@ -1,0 +1,1 @@
+"""Requests that travel through batch APIs."""

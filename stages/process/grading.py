@@ -1,0 +1,95 @@
+"""One trial's reading and its truth in; its row of the trial arrays out."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from stages.process.reading import Reading
+from stages.reply.status import Status
+
+GZIP_LEVEL = 6
+"""Fixed, because compressed sizes are compared between models and years."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What is stored of one trial."""
+
+    status: Status
+    tokens: int = -1
+    """Completion tokens."""
+    prompt_tokens: int = -1
+    reasoning_bytes: int = -1
+    """Length of the reasoning trace in UTF-8."""
+    compressed_bytes: int = -1
+    """Its length after gzip."""
+    latency: float = float("nan")
+    """Seconds."""
+    guess_chance: float = float("nan")
+    parsed: str | None = None
+    """The answer as parsed; not stored in the cube."""
+    fact: float = float("nan")
+    """Layer scores from 1 to 5; NaN where there is none, and stored only of sweeps that declare them."""
+    behavior: float = float("nan")
+    judge: float = float("nan")
+    judge_readings: tuple[tuple[float, ...], ...] = ()
+    """By judge and repeat; NaN where a reply had no score."""
+
+
+def judge_trial(
+    reading: Reading,
+    guess_chance: float,
+    parse: Callable[[str], str | None],
+    grade: Callable[[str], bool],
+) -> Outcome:
+    """Grade one reading.
+
+    Parameters
+    ----------
+    reading
+        What the reply says.
+    guess_chance
+        Of the trial.
+    parse, grade
+        Read an answer from the reply to this trial; tell whether it is right.
+    """
+    status, parsed = _status(reading, parse, grade)
+    trace = reading.reasoning.encode("utf-8", "surrogatepass")
+    return Outcome(
+        status,
+        reading.completion_tokens,
+        reading.prompt_tokens,
+        len(trace),
+        compressed_size(trace),
+        reading.latency,
+        guess_chance,
+        parsed,
+    )
+
+
+def _status(
+    reading: Reading, parse: Callable[[str], str | None], grade: Callable[[str], bool]
+) -> tuple[Status, str | None]:
+    if reading.finish in {"length", "context"}:
+        return Status.TRUNCATED, None
+    if reading.finish == "refused":
+        return Status.REFUSED, None
+    parsed = parse(reading.answer)
+    if parsed is None:
+        return Status.INVALID, None
+    return (Status.CORRECT if grade(parsed) else Status.INCORRECT), parsed
+
+
+def compressed_size(data: bytes) -> int:
+    """Bytes of `data` after gzip at the fixed level with no time stamp; 0 for no data.
+
+    Examples
+    --------
+    >>> compressed_size(b"")
+    0
+    >>> compressed_size(b"a" * 1000)
+    29
+    """
+    return len(gzip.compress(data, GZIP_LEVEL, mtime=0)) if data else 0

@@ -1,0 +1,1 @@
+"""The contract between `infer` and `process`: what a stored reply looks like, and how trials end."""

@@ -1,0 +1,78 @@
+"""The cached form of a reply: what `infer` stores under a request's digest and `process` reads.
+
+A record is one JSON header line (format, HTTP status, seconds) followed by the body exactly as the endpoint sent
+it, so that nothing an endpoint said is lost to a later, better reader. The body of a streamed reply is put together
+as the endpoint would have sent it whole. What is not said in the header has its default, so that most records are
+as they always were.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from dataclasses import dataclass
+
+from stages.reply.forms import CHAT, FORMS
+
+_FORMAT = 1
+_HEADER_LIMIT = 1024
+_PLAIN = re.compile(rb'\{"format":1,"status":(\d{1,4}),"latency":(\d{1,9}\.\d{6})\}\n')
+"""The header of most records; others are read as JSON."""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A reply that counts."""
+
+    status: int
+    """HTTP status."""
+    latency: float
+    """Seconds from sending the request to the last byte of the reply, for the attempt that counted.
+
+    NaN where it came with a batch, which has no time of its own for each request.
+    """
+    body: bytes
+    """The response body, decompressed."""
+    first_token: float = math.nan
+    """Seconds from sending the request to the first text or reasoning; NaN where the reply was not streamed."""
+    api: str = CHAT
+    """Which of `stages.reply.forms.FORMS` the body has."""
+
+    def encode(self) -> bytes:
+        """Write the record as bytes.
+
+        Examples
+        --------
+        >>> Record.decode(Record(200, 0.25, b"{}").encode())
+        Record(status=200, latency=0.25, body=b'{}', first_token=nan, api='chat')
+        """
+        first = "" if math.isnan(self.first_token) else f',"first_token":{self.first_token:.6f}'
+        kind = "" if self.api == CHAT else f',"api":"{self.api}"'
+        latency = "NaN" if math.isnan(self.latency) else f"{self.latency:.6f}"
+        header = f'{{"format":{_FORMAT},"status":{self.status},"latency":{latency}{first}{kind}}}\n'
+        return header.encode() + self.body
+
+    @classmethod
+    def decode(cls, data: bytes) -> Record:
+        """Read what `encode` wrote.
+
+        Raises
+        ------
+        ValueError
+            If `data` is no record of a known format.
+        """
+        plain = _PLAIN.match(data)
+        if plain is not None:
+            return cls(int(plain[1]), float(plain[2]), data[plain.end() :])
+        end = data.find(b"\n", 0, _HEADER_LIMIT)
+        try:
+            fields = json.loads(data[: max(end, 0)])
+            if fields["format"] == _FORMAT:
+                status, latency, body = int(fields["status"]), float(fields["latency"]), data[end + 1 :]
+                api = fields.get("api", CHAT)
+                if api in FORMS:
+                    return cls(status, latency, body, float(fields.get("first_token", math.nan)), api)
+        except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
+            pass
+        raise ValueError("not a record of a reply, or one of a newer format")

@@ -1,0 +1,1 @@
+"""The response cache: directories, object stores and Redis behind one contract."""

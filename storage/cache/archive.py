@@ -1,0 +1,175 @@
+"""Entries of a cache in; one file that holds them, and its entries again, every byte checked, out.
+
+The file is a tar archive in a Zstandard frame: ``<2 hex>/<62 hex>`` for each entry, with the content that it
+has in a directory, then ``evalcube-cache.json`` with their number, without which the file is torn. Both ways
+stream: no more than one entry is in memory. The reader takes regular files with such names and sizes and
+nothing else, so that no archive, wherever it comes from, can name another place or fill the memory.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+import tarfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, BinaryIO
+
+import zstandard
+
+from storage.cache.entry import MAX_VALUE, Contexts, decode
+from storage.errors import StorageError, guarded
+from storage.files import sync_path
+
+_FORMAT = 1
+_LAST = "evalcube-cache.json"
+_NAME = re.compile(r"([0-9a-f]{2})/([0-9a-f]{62})")
+_BLOCK = tarfile.BLOCKSIZE
+_MOST = MAX_VALUE + MAX_VALUE // 64
+_LEVEL = 3
+_WINDOW = 8 * 2**20
+
+
+def write_archive(file: BinaryIO, entries: Iterable[tuple[str, bytes]]) -> int:
+    """Write entries, given by key and content, in their order; equal entries give equal bytes.
+
+    Returns
+    -------
+    int
+        Their number.
+
+    Raises
+    ------
+    OSError
+        As the operating system says.
+    """
+    count = 0
+    compressor = zstandard.ZstdCompressor(level=_LEVEL, write_checksum=True)
+    with compressor.stream_writer(file, closefd=False) as stream:
+        for key, content in entries:
+            _write_member(stream, f"{key[:2]}/{key[2:]}", content)
+            count += 1
+        _write_member(stream, _LAST, json.dumps({"format": _FORMAT, "entries": count}).encode())
+        stream.write(bytes(2 * _BLOCK))
+    return count
+
+
+def read_archive(file: BinaryIO, where: str | Path) -> Iterator[tuple[str, bytes]]:
+    """Key and value of every entry, verified.
+
+    Parameters
+    ----------
+    where
+        Name of the file, for messages.
+
+    Raises
+    ------
+    StorageError
+        The file is no such archive, is torn, or holds anything that `write_archive` does not write. What came
+        before is good.
+    OSError
+        As the operating system says.
+    """
+    decompressor = zstandard.ZstdDecompressor(max_window_size=_WINDOW)
+    contexts, count = Contexts(), 0
+    try:
+        with decompressor.stream_reader(file, closefd=False) as stream:
+            while True:
+                name, content = _read_member(stream, where)
+                if name == _LAST:
+                    _check_last(content, count, where)
+                    return
+                key = name.replace("/", "")
+                value = decode(key, content, contexts.decompressor)
+                if value is None:
+                    raise _refused(f"the entry {key} does not pass its check", where)
+                yield key, value
+                count += 1
+    except zstandard.ZstdError as error:
+        raise _refused(f"it cannot be decompressed ({error})", where) from None
+
+
+@contextmanager
+def replaced(path: Path) -> Iterator[BinaryIO]:
+    """A new file to write that takes the place of `path`, on disk, once the block has ended well.
+
+    Raises
+    ------
+    OSError
+        As the operating system says.
+    """
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.partial")
+    try:
+        with temporary.open("xb") as file:
+            yield file
+        sync_path(temporary)
+        temporary.replace(path)
+        sync_path(path.parent)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[BinaryIO]:
+    """A file to read.
+
+    Raises
+    ------
+    StorageError
+        There is none, or it cannot be read.
+    """
+    with guarded(path, "read the archive"), path.open("rb") as file:
+        yield file
+
+
+def _write_member(stream: IO[bytes], name: str, content: bytes) -> None:
+    info = tarfile.TarInfo(name)
+    info.size, info.mode = len(content), 0o644
+    stream.write(info.tobuf(tarfile.USTAR_FORMAT))
+    stream.write(content)
+    stream.write(bytes(-len(content) % _BLOCK))
+
+
+def _read_member(stream: IO[bytes], where: str | Path) -> tuple[str, bytes]:
+    """Name and content of the next member. `tarfile` itself would read headers of any size into memory."""
+    try:
+        info = tarfile.TarInfo.frombuf(_read(stream, _BLOCK, where), "ascii", "strict")
+    except (tarfile.HeaderError, UnicodeError):
+        raise _refused("it is no tar archive, or it ends too early", where) from None
+    if not info.isreg() or not (_NAME.fullmatch(info.name) or info.name == _LAST):
+        raise _refused(f"it holds {info.name[:80]!r}, which is no entry", where)
+    if not 0 <= info.size <= _MOST:
+        raise _refused(f"{info.name} is said to have {info.size} bytes", where)
+    content = _read(stream, info.size, where)
+    _read(stream, -info.size % _BLOCK, where)
+    return info.name, content
+
+
+def _read(stream: IO[bytes], size: int, where: str | Path) -> bytes:
+    parts, left = [], size
+    while left > 0:
+        part = stream.read(min(left, 1 << 20))
+        if not part:
+            raise _refused("it ends too early", where)
+        parts.append(part)
+        left -= len(part)
+    return b"".join(parts)
+
+
+def _check_last(content: bytes, count: int, where: str | Path) -> None:
+    try:
+        fields = json.loads(content)
+        known, expected = fields["format"] == _FORMAT, fields["entries"]
+    except (ValueError, TypeError, KeyError, RecursionError):
+        raise _refused(f"{_LAST} cannot be read", where) from None
+    if not known:
+        raise _refused("it was written by a newer evalcube", where)
+    if expected != count:
+        raise _refused(f"it holds {count} entries, and says {expected}", where)
+
+
+def _refused(what: str, where: str | Path) -> StorageError:
+    remedy = "Use a file that `evalcube cache export` wrote, and copy it again if it was cut."
+    return StorageError(f"this is no archive of a cache: {what}", where, remedy)

@@ -1,0 +1,133 @@
+"""The address of a response cache in; the cache that is there out.
+
+By scheme: a directory (a path or ``file://``), an object store (``s3://``, ``gs://``, ``az://``) or a Redis or
+Valkey server (``redis://``, ``rediss://`` for TLS). Credentials come from the environment, never from the address.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+
+from storage.cache.claims import Claims
+from storage.cache.contract import Cache, CacheStats, EntryInfo, ManagedCache
+from storage.cache.directory import DirectoryCache
+from storage.cache.folders import Folders, is_cache
+from storage.errors import StorageError, UnsupportedUrlError
+from storage.urls import (
+    OBJECT_SCHEMES,
+    REDIS_SCHEMES,
+    directory_of,
+    object_prefix,
+    redacted,
+    redis_address,
+    scheme_of,
+)
+
+__all__ = [
+    "Cache",
+    "CacheStats",
+    "Claims",
+    "DirectoryCache",
+    "EntryInfo",
+    "ManagedCache",
+    "find_cache",
+    "look_up",
+    "open_cache",
+    "open_claims",
+]
+
+_REMEDY = (
+    "Use a directory such as results/cache, an object store (s3://bucket/prefix, gs://bucket/prefix, "
+    "az://container/prefix) or redis://host:port/db."
+)
+
+
+def open_cache(url: str | Path, *, writable: bool = True) -> ManagedCache:
+    """Open the cache at an address.
+
+    Parameters
+    ----------
+    writable
+        True creates a directory that is missing, finishes what killed writers left, and makes sure that an
+        object store honours put-if-absent. False changes nothing, and the cache must be there.
+
+    Raises
+    ------
+    UnsupportedUrlError
+        The address has another scheme, or holds credentials.
+    NotWritableError
+        It cannot be written.
+    StorageError
+        It cannot be reached, the store is not fit for a cache, or a package is not installed.
+    """
+    scheme = scheme_of(url)
+    if scheme in OBJECT_SCHEMES:
+        address = object_prefix(str(url))
+        _need("obstore", "objects", address)
+        from storage.cache.objects import ObjectBackend
+        from storage.cache.remote import RemoteCache
+
+        return RemoteCache(ObjectBackend(str(url), writable=writable), writable=writable)
+    if scheme in REDIS_SCHEMES:
+        address = str(redis_address(str(url)))
+        _need("redis", "redis", address)
+        from storage.cache.redis import RedisBackend
+        from storage.cache.remote import RemoteCache
+
+        return RemoteCache(RedisBackend(str(url), writable=writable), writable=writable)
+    if scheme not in ("", "file"):
+        what = f"addresses that begin with {scheme}:// are not supported"
+        raise UnsupportedUrlError(what, redacted(url), _REMEDY)
+    return DirectoryCache(directory_of(url), writable=writable)
+
+
+def open_claims(url: str | Path, run: str) -> Claims | None:
+    """What runs tell each other of the requests that they are asking; None where a cache has no place for it.
+
+    Parameters
+    ----------
+    run
+        Name of the run that claims.
+    """
+    if scheme_of(url) not in ("", "file"):
+        return None
+    return Claims(Folders(directory_of(url)).temporaries, run)
+
+
+def find_cache(url: str | Path) -> ManagedCache | None:
+    """The cache at an address, for reading only; None if it would be a directory, and there is none.
+
+    Raises
+    ------
+    StorageError
+        As `open_cache`.
+    """
+    if scheme_of(url) in ("", "file") and not is_cache(directory_of(url)):
+        return None
+    return open_cache(url, writable=False)
+
+
+def look_up(cache: Cache, keys: Sequence[str]) -> list[bytes | None]:
+    """What a cache has under each key, also what other processes stored a moment ago."""
+    found = dict(zip(keys, cache.get_many(keys), strict=True))
+    missing = [key for key, value in found.items() if value is None]
+    if missing:
+        # One miss has the cache look for others' entries now; many at a time may miss the last half second's.
+        found[missing[0]] = cache.get(missing[0])
+        found.update(zip(missing[1:], cache.get_many(missing[1:]), strict=True))
+    return [found[key] for key in keys]
+
+
+def _need(package: str, extra: str, address: str) -> None:
+    try:
+        found = find_spec(package) is not None
+    except ValueError:  # its entry in sys.modules is None
+        found = False
+    if not found:
+        raise StorageError(
+            f"a cache here needs the package {package}, which is not installed",
+            address,
+            f'Install it where the cache is used, on workers too: pip install "evalcube[{extra}]".',
+        )

@@ -1,0 +1,252 @@
+"""The packs of a cache in; the same entries in packs that are indexed, fewer, or without some entries, out.
+
+A pack never changes: it is written anew, and deleted once its successor is on disk. All but `adopt` want to be
+alone: see `Folders.exclusive`. Packs that other processes write are left alone.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from storage.cache.folders import Folders, sweep_files
+from storage.cache.owners import heading, is_abandoned, this_owner
+from storage.cache.packs import (
+    HEADER_BYTES,
+    PACK_MAGIC,
+    Columns,
+    Handle,
+    first_record,
+    make_record,
+    new_token,
+    salt_of,
+    survey,
+    tokens_in,
+    walk,
+)
+from storage.cache.sealed_index import Index, write_index
+from storage.files import sync_path, write_all
+
+_MERGED_BYTES = 2**30
+_MERGED_RECORDS = 2**20
+_SMALL_BYTES = 2**28
+_BUFFER = 1 << 22
+_STALE_SECONDS = 3600.0
+
+Part = tuple[str, Columns]
+"""Name of a pack, and the records of it that stay."""
+
+
+def adopt_all(folders: Folders) -> None:
+    """Index the packs that processes have left which are gone.
+
+    Raises
+    ------
+    OSError
+        As the operating system says; the packs that are not done stay as they are.
+    """
+    names = folders.names()
+    for token in tokens_in(names):
+        if f"{token}.idx" not in names:
+            adopt(folders, token)
+
+
+def adopt(folders: Folders, token: str, *, anyhow: bool = False) -> None:
+    """Index a pack whose process is gone, or delete it if there is nothing in it.
+
+    Parameters
+    ----------
+    anyhow
+        Whether its process does not matter: it had an index, so that nobody writes it.
+    """
+    try:
+        handle = Handle(folders.pack(token), os.O_RDWR)
+    except (FileNotFoundError, PermissionError):  # done by another process, or another user's
+        return
+    descriptor = handle.descriptor
+    if not anyhow and not is_abandoned(descriptor, PACK_MAGIC, take=True):
+        return
+    size = os.fstat(descriptor).st_size
+    records = survey(descriptor, first_record(descriptor), size, salt_of(token))
+    if records:
+        os.fsync(descriptor)
+        write_index(folders.index(token), Columns.of(records), size, folders.temporaries)
+    else:
+        folders.pack(token).unlink(missing_ok=True)
+
+
+def remove(folders: Folders, keys: Iterable[bytes], spoiled: Callable[[str, int], bool]) -> int:
+    """Delete all entries of some keys, and records that are known to be damaged.
+
+    Returns
+    -------
+    int
+        How many of the keys stay, since other processes write the packs that they are in.
+
+    Raises
+    ------
+    OSError
+        As the operating system says; some may be deleted.
+    """
+    wanted = set(keys)
+    heads = np.array(sorted({int.from_bytes(key[:8]) for key in wanted}), np.uint64)
+    left: set[bytes] = set()
+    for token, index in _packs(folders):
+        if index is None:
+            left |= wanted.intersection(_keys(folders, token))
+            continue
+        rows = np.flatnonzero(np.isin(index.heads(), heads))
+        if not len(rows):
+            continue
+        columns = index.columns()
+        stays = np.ones(len(columns), bool)
+        for row in rows.tolist():
+            stays[row] = columns.keys[row].tobytes() not in wanted
+        if not stays.all():
+            _replace(folders, [(token, columns.take(stays & _whole(token, columns, spoiled)))])
+    return len(left)
+
+
+def leave_out(folders: Folders, token: str, offset: int) -> None:
+    """Have no record at an offset in a pack's index, if it has one."""
+    index = Index.open(folders.index(token))
+    if index is not None:
+        columns = index.columns()
+        stays = columns.offsets != offset
+        if not stays.all():
+            write_index(folders.index(token), columns.take(stays), index.covered, folders.temporaries)
+
+
+def merge(folders: Folders) -> None:
+    """Make few packs of many small ones.
+
+    Raises
+    ------
+    OSError
+        As the operating system says; the packs that are not done stay as they are.
+    """
+    group: list[Part] = []
+    size = 0
+    for token, index in [*_packs(folders), ("", None)]:
+        covered = index.covered if index is not None else _SMALL_BYTES
+        rows = sum(len(columns) for _, columns in group) + (index.count if index is not None else 0)
+        ends = covered >= _SMALL_BYTES or size + covered > _MERGED_BYTES or rows > _MERGED_RECORDS
+        # A pack that stays where it is must not come between those that become one: the order decides.
+        if ends and len(group) > 1:
+            _replace(folders, _without_doubles(group))
+        if ends:
+            group, size = [], 0
+        if index is not None and covered < _SMALL_BYTES:
+            group.append((token, index.columns()))
+            size += covered
+
+
+def sweep(folders: Folders, *, delete: bool) -> int:
+    """Count, or delete, temporary files, and indexes without a pack, that killed writers left."""
+    found = sweep_files(folders.temporaries, delete=delete)
+    before = time.time() - _STALE_SECONDS
+    for path in _orphans(folders):
+        with suppress(FileNotFoundError):
+            if path.stat().st_mtime < before:
+                found += 1
+                if delete:
+                    path.unlink()
+    return found
+
+
+def _orphans(folders: Folders) -> Iterator[Path]:
+    names = folders.names()
+    for name in sorted(names):
+        if name.endswith(".idx") and f"{name[:-4]}.pack" not in names:
+            yield folders.packs / name
+
+
+def _packs(folders: Folders) -> Iterator[tuple[str, Index | None]]:
+    """All packs, with the indexes of those that nobody writes."""
+    for token in tokens_in(folders.names()):
+        index = Index.open(folders.index(token))
+        # One that was taken for abandoned may be written all the same.
+        grows = index is not None and folders.pack(token).stat().st_size > index.covered
+        yield token, None if grows else index
+
+
+def _keys(folders: Folders, token: str) -> Iterator[bytes]:
+    with suppress(FileNotFoundError):
+        handle = Handle(folders.pack(token))
+        size = os.fstat(handle.descriptor).st_size
+        start = first_record(handle.descriptor)
+        for record in walk(handle.descriptor, start, size, salt_of(token), resume=True):
+            yield record.key
+
+
+def _whole(token: str, columns: Columns, spoiled: Callable[[str, int], bool]) -> npt.NDArray[np.bool_]:
+    return np.array([not spoiled(token, offset) for offset in columns.offsets.tolist()], bool)
+
+
+def _without_doubles(parts: list[Part]) -> list[Part]:
+    """Of records with equal keys, the one that readers take: the first."""
+    seen: set[bytes] = set()
+    kept = []
+    for token, columns in parts:
+        stays = np.zeros(len(columns), bool)
+        for row in np.argsort(columns.offsets).tolist():
+            key = columns.keys[row].tobytes()
+            stays[row] = key not in seen
+            seen.add(key)
+        kept.append((token, columns.take(stays)))
+    return kept
+
+
+def _replace(folders: Folders, parts: list[Part]) -> None:
+    """Write the records that stay into one new pack, which sorts where the first one did; delete the others."""
+    if any(len(columns) for _, columns in parts):
+        token = new_token(like=parts[0][0])
+        temporary = folders.temporaries / f"{token}.pack"
+        try:
+            columns, size = _copy(folders, parts, token, temporary)
+            # In this order, so that nobody takes it for one that is still written.
+            write_index(folders.index(token), columns, size, folders.temporaries)
+            temporary.replace(folders.pack(token))
+        except BaseException:
+            for path in (temporary, folders.index(token)):
+                with suppress(OSError):
+                    path.unlink()
+            raise
+        sync_path(folders.packs)
+    for token, _ in parts:
+        # In this order: a pack without an index would be taken for one that a killed process left.
+        folders.pack(token).unlink(missing_ok=True)
+        folders.index(token).unlink(missing_ok=True)
+
+
+def _copy(folders: Folders, parts: list[Part], token: str, to: Path) -> tuple[Columns, int]:
+    """Write a pack; its records, and its size."""
+    salt, out = salt_of(token), Handle(to, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+    buffer = bytearray(heading(PACK_MAGIC, this_owner()))
+    size, offsets, taken = len(buffer), [], []
+    for source, unordered in parts:
+        handle = Handle(folders.pack(source))
+        columns = unordered.take(np.argsort(unordered.offsets))
+        for row in range(len(columns)):
+            start = int(columns.offsets[row]) + HEADER_BYTES
+            content = os.pread(handle.descriptor, int(columns.lengths[row]), start)
+            record = make_record(columns.keys[row].tobytes(), content, float(columns.times[row]), salt)
+            offsets.append(size)
+            size += len(record)
+            buffer += record
+            if len(buffer) > _BUFFER:
+                write_all(out.descriptor, bytes(buffer))
+                buffer.clear()
+        taken.append(columns)
+    write_all(out.descriptor, bytes(buffer))
+    os.fsync(out.descriptor)
+    keys, lengths, times = (
+        np.concatenate([getattr(columns, name) for columns in taken]) for name in ("keys", "lengths", "times")
+    )
+    return Columns(keys, np.array(offsets, np.uint64), lengths, times), size

@@ -1,0 +1,139 @@
+"""What every cache promises: its methods, the shape of its keys, what it tells of itself."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from storage.cache.entry import MAX_VALUE
+from storage.errors import StorageError
+
+KEY = re.compile(r"[0-9a-f]{64}")
+_HEX = re.compile(r"[0-9a-f]*")
+
+
+@dataclass(frozen=True, slots=True)
+class CacheStats:
+    """What a cache holds."""
+
+    entries: int
+    """Number of values."""
+    bytes: int
+    """Their size as stored in bytes, compressed."""
+    damaged: int
+    """Entries in quarantine."""
+    journals: int = 0
+    """Packs of processes that write, or that were killed; of directories only."""
+
+
+@dataclass(frozen=True, slots=True)
+class EntryInfo:
+    """What a listing tells of an entry."""
+
+    key: str
+    size: int
+    """Bytes as stored."""
+    modified: float | None
+    """When it was stored, in seconds since the epoch; None where that is not known."""
+
+
+class Cache(Protocol):
+    """Bytes by digest: put-if-absent, verified on every read.
+
+    Durable is what a power cut does not take: an entry is, once a `commit` that began after its put returned
+    (what that means for each kind of store: see the documentation). Before that, an entry in a directory is
+    visible to all and outlives its process; elsewhere it waits in this object, which alone sees it.
+    """
+
+    @property
+    def damaged(self) -> int:
+        """Entries that this object found damaged."""
+
+    def get(self, key: str) -> bytes | None:
+        """Value of a key; None if it is absent or damaged."""
+
+    def get_many(self, keys: Sequence[str]) -> list[bytes | None]:
+        """`get` for many keys, where it pays several at a time."""
+
+    def contains(self, key: str) -> bool:
+        """Tell whether the key has an entry, unverified."""
+
+    def put(self, key: str, value: bytes) -> bool:
+        """Take a value if its key is absent, without waiting for a network; False = known to be there."""
+
+    def commit(self) -> None:
+        """Make durable what this object put before the call, also where the put found it there."""
+
+    def put_many(self, items: Sequence[tuple[str, bytes]]) -> list[bool]:
+        """Put all values and commit: durable on return. False = was there, and the first one stays."""
+
+    def close(self) -> None:
+        """Commit and tidy up; the cache may be used again."""
+
+
+class ManagedCache(Cache, Protocol):
+    """A cache that can be looked after."""
+
+    def stats(self) -> CacheStats:
+        """Count entries and their bytes."""
+
+    def entries(self) -> Iterator[EntryInfo]:
+        """List the entries, one at a time."""
+
+    def contents(self, keys: Sequence[str]) -> list[bytes | None]:
+        """What is stored under each key as it stands, unverified; None where there is nothing."""
+
+    def quarantine(self, key: str) -> bool:
+        """Move an entry away if it is damaged; False if it is whole or absent by now."""
+
+    def remove(self, keys: Sequence[str]) -> int:
+        """Delete entries for good, and tell how many stay, since other processes write the packs they are in.
+
+        Those that are not there are passed over. In a directory, one call for many keys costs least.
+        """
+
+    def sweep(self, *, delete: bool) -> int:
+        """Count, or delete, what killed writers left behind an hour ago or earlier."""
+
+
+def check_key(key: str, where: str) -> str:
+    """The key, if it is one.
+
+    Raises
+    ------
+    StorageError
+        It is not 64 hex digits in lower case.
+    """
+    if not KEY.fullmatch(key):
+        raise StorageError(f"a key has 64 hex digits in lower case, got {key!r}", where, "Correct the key.")
+    return key
+
+
+def check_keys(keys: Sequence[str], where: str) -> bytes:
+    """Keys as bytes, 32 each, one behind another.
+
+    Raises
+    ------
+    StorageError
+        As `check_key`.
+    """
+    joined = "".join(keys)
+    if not _HEX.fullmatch(joined) or any(len(key) != 64 for key in keys):
+        for key in keys:
+            check_key(key, where)
+    return bytes.fromhex(joined)
+
+
+def check_value(value: bytes, where: str, limit: int = MAX_VALUE) -> None:
+    """Refuse a value that is too large.
+
+    Raises
+    ------
+    StorageError
+        It has more than `limit` bytes.
+    """
+    if len(value) > limit:
+        what = f"a value of {len(value)} bytes exceeds the limit of {limit}"
+        raise StorageError(what, where, "Lower `limits.response_bytes`.")

@@ -1,0 +1,387 @@
+"""Digests and response bytes in; the same bytes, verified, out, in this run or any later one. In a directory.
+
+Entries are appended to ``packs/<token>.pack``, one file for each process that writes, which gets an index,
+``packs/<token>.idx``, when it is written no more. ``tmp/`` is for files on their way, ``damaged/`` for
+contents that failed their check. No process writes in another one's pack, so that any number of them, also on
+NFS, need no lock to read and write.
+
+An entry is *visible* to every process, whole, once its put has returned, and outlives the death of its
+process. It is *durable*, which is to outlive a power cut too, once a commit that began later has returned.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+import weakref
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from storage.cache import compaction as upkeep
+from storage.cache.contract import CacheStats, EntryInfo, check_key, check_keys, check_value
+from storage.cache.entry import MAX_VALUE, Contexts, encode
+from storage.cache.folders import Folders, is_cache, sweep_files
+from storage.cache.index import Shelf
+from storage.cache.key_index import Place
+from storage.cache.listing import list_packs
+from storage.cache.oldlayout import OldLayout
+from storage.cache.packs import tokens_in
+from storage.cache.reader import Reader
+from storage.cache.writer import Writer
+from storage.errors import NotWritableError, StorageError, guarded, storage_error
+from storage.files import make_directory
+
+REFRESH_SECONDS = 0.5
+"""How old what `get_many` knows of other processes' entries may be."""
+
+
+class DirectoryCache:
+    """A cache in a directory, local or NFS; threads and processes may share it.
+
+    Parameters
+    ----------
+    path
+        The directory; created with its parents.
+    writable
+        False changes nothing: no entry is put or moved away. The directory must be a cache then.
+
+    Raises
+    ------
+    NotWritableError
+        It cannot be created or written.
+    StorageError
+        It is no cache, if it is not to be written.
+    """
+
+    def __init__(self, path: str | Path, *, writable: bool = True) -> None:
+        self.path = Path(path).absolute()
+        self._root = str(self.path)
+        self._writable = writable
+        self._folders = Folders(self.path)
+        self._contexts = Contexts()
+        old = OldLayout(self._folders)
+        if writable:
+            self._prepare(old)
+        elif not is_cache(self.path):
+            remedy = "Check the spelling of the path; a sweep makes its cache when it runs."
+            raise StorageError("there is no cache here", self.path, remedy)
+        with guarded(self.path, "read the cache"):
+            self._old = old if old.is_there() else None
+            self._shelf = Shelf(self._folders)
+        self._reader = Reader(self._folders, self._shelf, self._old, writable=writable)
+        self._writer = Writer(self._folders, self._shelf)
+        if writable:
+            with guarded(self.path, "recover the cache after a crash"):
+                self._mend()
+            # The writer, not the cache: what is to be done at the end must not keep the cache alive.
+            weakref.finalize(self, _close_quietly, self._writer)
+
+    def _prepare(self, old: OldLayout) -> None:
+        """Create what is missing, and finish what killed writers have begun."""
+        with guarded(self.path, "create the cache"):
+            for folder in (self._folders.temporaries, self._folders.damaged, self._folders.packs):
+                make_directory(folder)
+                if not os.access(folder, os.W_OK | os.X_OK):
+                    remedy = "Give yourself write permission, or choose another path for the cache."
+                    raise NotWritableError(
+                        "cannot write the cache: the directory is read-only", self.path, remedy
+                    )
+            sweep_files(self._folders.temporaries, delete=True)
+        with guarded(self.path, "recover the cache after a crash"):
+            upkeep.adopt_all(self._folders)
+        if old.is_there():
+            # While another process moves the entries, this one reads them where they are.
+            with (
+                guarded(self.path, "move the entries of an older version into packs"),
+                suppress(TimeoutError),
+                self._folders.exclusive(0),
+            ):
+                old.migrate()
+
+    def _mend(self) -> None:
+        """Make damaged indexes anew."""
+        for token in self._shelf.broken:
+            upkeep.adopt(self._folders, token, anyhow=True)
+        if self._shelf.broken:
+            self._shelf.reload()
+
+    @property
+    def damaged(self) -> int:
+        """Entries that this object found damaged and copied to ``damaged/``."""
+        return self._reader.damaged
+
+    def contains(self, key: str) -> bool:
+        """Tell whether the key has an entry; it is not verified."""
+        return self.contents([key]) != [None]
+
+    def get(self, key: str) -> bytes | None:
+        """Value of a key.
+
+        Returns
+        -------
+        bytes or None
+            None if it is absent, or damaged: then it was counted and copied to ``damaged/``, and the next put
+            heals it.
+
+        Raises
+        ------
+        StorageError
+            The key is malformed, or the disk fails.
+        """
+        raw = self._raw(key)
+        try:  # costs less than a context manager
+            self._writer.own()
+            value = self._reader.value(key, raw, self._shelf.find(raw))
+            if value is None and self._shelf.refresh():
+                value = self._reader.value(key, raw, self._shelf.find(raw))
+            return value
+        except OSError as error:
+            raise storage_error(error, self._root, "read the cache") from error
+
+    def get_many(self, keys: Sequence[str]) -> list[bytes | None]:
+        """`get` for many keys; what others put in the last `REFRESH_SECONDS` may be missing.
+
+        Raises
+        ------
+        StorageError
+            As `get`.
+        """
+        joined = check_keys(keys, self._root)
+        values: list[bytes | None] = [None] * len(keys)
+        with guarded(self._root, "read the cache"):
+            self._writer.own()
+            self._fill(values, keys, joined, range(len(keys)))
+            # What is not in packs yet may be moved there at this moment.
+            stale = self._old is not None or time.monotonic() - self._shelf.refreshed > REFRESH_SECONDS
+            if stale and None in values and self._shelf.refresh():
+                missing = [number for number, value in enumerate(values) if value is None]
+                self._fill(values, keys, joined, missing)
+        return values
+
+    def put(self, key: str, value: bytes) -> bool:
+        """Store a value if its key is absent; visible to all when the call returns, durable after `commit`.
+
+        Cheap, no waiting for the disk.
+
+        Returns
+        -------
+        bool
+            True if the value was stored, False if the key was known to be there; then the first value stays.
+            Two processes that put a key at about the same time may both store it. Then one of the values, the
+            same for all, is what those read who open the cache later.
+
+        Raises
+        ------
+        StorageError
+            The key is malformed, the value too large, or the disk fails; then nothing is stored.
+        """
+        raw = self._checked(key, value)
+        try:
+            self._writer.own()
+            places = self._shelf.find(raw)
+            if (places or self._old is not None) and self._is_there(key, raw, places):
+                return False
+            content = encode(key, value, self._contexts.compressor)
+            return self._writer.append(raw, content, unless_known=not places)
+        except OSError as error:
+            raise storage_error(error, self._root, "write the cache") from error
+
+    def commit(self) -> None:
+        """Make durable what this object put before the call; waits for the disk once, however much it is.
+
+        Any number of threads may put and commit meanwhile.
+
+        Raises
+        ------
+        StorageError
+            The disk fails or is full; the entries stay visible, and the next commit tries all of them again.
+        """
+        with guarded(self._root, "write the cache"):
+            self._writer.commit()
+
+    def put_many(self, items: Sequence[tuple[str, bytes]]) -> list[bool]:
+        """Put all values and commit; all are durable when the call returns.
+
+        Returns
+        -------
+        list of bool
+            What `put` returned for each.
+
+        Raises
+        ------
+        StorageError
+            A key is malformed or a value too large (nothing is stored), or the disk fails (some may be).
+        """
+        for key, value in items:
+            self._checked(key, value)
+        stored = [self.put(key, value) for key, value in items]
+        self.commit()
+        return stored
+
+    def close(self) -> None:
+        """Commit, and write the index of this process's pack.
+
+        Without it that is done when the object is collected or the interpreter ends, or, should the process
+        die before, by the next one that opens the cache. A put after it is allowed and begins another pack.
+
+        Raises
+        ------
+        StorageError
+            The disk fails or is full.
+        """
+        with guarded(self._root, "write the cache"):
+            self._writer.close()
+
+    def stats(self) -> CacheStats:
+        """Count entries and their bytes, by listing them.
+
+        Raises
+        ------
+        StorageError
+            The directory cannot be read.
+        """
+        entries = size = 0
+        with guarded(self._root, "read the cache"):
+            for columns in list_packs(self._folders, self._shelf):
+                entries, size = entries + len(columns), size + int(columns.lengths.sum())
+            for info in self._old_entries():
+                entries, size = entries + 1, size + info.size
+            damaged = sum(1 for _ in self._folders.damaged.iterdir())
+            names = self._folders.names()
+        unindexed = sum(f"{token}.idx" not in names for token in tokens_in(names))
+        return CacheStats(entries, size, damaged, unindexed)
+
+    def entries(self) -> Iterator[EntryInfo]:
+        """List the entries by key; holds some ten thousand of them in memory.
+
+        Raises
+        ------
+        StorageError
+            The directory cannot be read.
+        """
+        with guarded(self._root, "read the cache"):
+            for columns in list_packs(self._folders, self._shelf):
+                names = columns.keys.tobytes().hex()
+                rows = zip(columns.lengths.tolist(), columns.times.tolist(), strict=True)
+                for row, (length, when) in enumerate(rows):
+                    yield EntryInfo(names[64 * row : 64 * row + 64], length, when)
+            yield from self._old_entries()
+
+    def contents(self, keys: Sequence[str]) -> list[bytes | None]:
+        """What is stored under each key, unverified unless it is there twice; None where there is nothing.
+
+        Raises
+        ------
+        StorageError
+            A key is malformed, or the disk fails.
+        """
+        raws = list(self._split(check_keys(keys, self._root)))
+        with guarded(self._root, "read the cache"):
+            self._writer.own()
+            found = [self._content(key, raw) for key, raw in zip(keys, raws, strict=True)]
+            if None in found and self._shelf.refresh():
+                found = [self._content(key, raw) for key, raw in zip(keys, raws, strict=True)]
+        return found
+
+    def quarantine(self, key: str) -> bool:
+        """Copy an entry to ``damaged/`` and forget it if it is damaged; False if it is whole or absent.
+
+        Raises
+        ------
+        StorageError
+            The key is malformed, or the disk fails.
+        """
+        before = self.damaged
+        return self.get(key) is None and self.damaged > before
+
+    def remove(self, keys: Sequence[str]) -> int:
+        """Delete entries, by writing the packs that have them anew; best many at a time.
+
+        Returns
+        -------
+        int
+            Number of entries that stay, since another process writes the pack that they are in.
+
+        Raises
+        ------
+        StorageError
+            A key is malformed, or the disk fails.
+        """
+        raws = self._split(check_keys(keys, self._root))
+        with guarded(self._root, "delete entries"):
+            self._writer.close()
+            with self._folders.exclusive():
+                upkeep.adopt_all(self._folders)
+                left = upkeep.remove(self._folders, raws, self._shelf.is_spoiled)
+                if self._old is not None:
+                    self._old.remove(keys)
+            self._shelf.reload()
+        return left
+
+    def sweep(self, *, delete: bool) -> int:
+        """Count, or delete, temporary files of killed writers, from an hour after they were written.
+
+        If they are deleted, small packs become a few large ones as well.
+        """
+        with guarded(self._root, "tidy up the cache"):
+            found = upkeep.sweep(self._folders, delete=delete)
+            if delete:
+                self._writer.close()
+                with self._folders.exclusive():
+                    upkeep.merge(self._folders)
+                self._shelf.reload()
+            return found
+
+    def _raw(self, key: str) -> bytes:
+        return bytes.fromhex(check_key(key, self._root))
+
+    def _checked(self, key: str, value: bytes) -> bytes:
+        raw = self._raw(key)
+        check_value(value, self._root, MAX_VALUE)
+        if not self._writable:
+            raise NotWritableError("the cache was opened for reading", self._root, "Open it for writing.")
+        return raw
+
+    def _split(self, joined: bytes) -> Iterator[bytes]:
+        return (joined[at : at + 32] for at in range(0, len(joined), 32))
+
+    def _content(self, key: str, raw: bytes) -> bytes | None:
+        return self._reader.content(key, raw, self._shelf.find(raw))
+
+    def _is_there(self, key: str, raw: bytes, places: Sequence[Place]) -> bool:
+        """Whether a key has a whole entry; a commit is to make that durable as well."""
+        found = self._reader.holder(key, raw, places)
+        if found is None and self._shelf.refresh():  # damaged, and healed by another process perhaps
+            found = self._reader.holder(key, raw, self._shelf.find(raw))
+        if found is None:
+            return False
+        content, safe = found
+        if not safe:  # its writer may not have committed it yet, and may never
+            self._writer.append(raw, content, unless_known=False)
+        return True
+
+    def _fill(
+        self, values: list[bytes | None], keys: Sequence[str], joined: bytes, numbers: Sequence[int]
+    ) -> None:
+        """Set the values of some of the keys, as far as they are known."""
+        if len(numbers) < len(keys):
+            wanted = b"".join(joined[32 * number : 32 * number + 32] for number in numbers)
+        else:
+            wanted = joined
+        found = self._shelf.find_many(wanted)
+        for at in found if self._old is None else range(len(numbers)):
+            key, raw = keys[numbers[at]], wanted[32 * at : 32 * at + 32]
+            values[numbers[at]] = self._reader.value(key, raw, found.get(at, ()))
+
+    def _old_entries(self) -> Iterator[EntryInfo]:
+        """Entries that are only in files of their own."""
+        if self._old is not None:
+            for info in self._old.entries():
+                if not self._shelf.find(bytes.fromhex(info.key)):
+                    yield info
+
+
+def _close_quietly(writer: Writer) -> None:
+    with suppress(OSError):  # nobody to tell: entries that were committed stay
+        writer.close()

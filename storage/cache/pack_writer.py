@@ -1,0 +1,156 @@
+"""Contents of entries in; a pack that holds them, on disk after a sync, and its index out."""
+
+from __future__ import annotations
+
+import os
+import threading
+from array import array
+from collections.abc import Callable
+from contextlib import suppress
+
+import numpy as np
+
+from storage.cache.folders import Folders
+from storage.cache.owners import heading, lock, this_owner
+from storage.cache.packs import (
+    HEADER_BYTES,
+    PACK_MAGIC,
+    Columns,
+    Handle,
+    make_record,
+    salt_of,
+)
+from storage.cache.sealed_index import write_index
+from storage.files import sync_path, write_all_at
+
+_CHUNK = 1 << 20
+
+
+class OwnPack:
+    """The pack that this process writes, open and locked. Appending is for one thread at a time.
+
+    Parameters
+    ----------
+    token
+        Its name, which must be new.
+    """
+
+    def __init__(self, folders: Folders, token: str) -> None:
+        self.token = token
+        self.path = folders.pack(token)
+        self._index = folders.index(token)
+        self._temporaries = folders.temporaries
+        self._salt = salt_of(token)
+        self._handle = Handle(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
+        # Before the heading is there, so that nobody sees a pack with a heading and without its lock.
+        lock(self._handle.descriptor)
+        self.size = 0
+        self._synced = 0
+        self._named = False
+        self._suspect = False
+        self._syncing = threading.Lock()
+        self._keys = bytearray()
+        self._offsets = array("Q")
+        self._lengths = array("I")
+        self._times = array("d")
+
+    def __len__(self) -> int:
+        return len(self._offsets)
+
+    def append(self, key: bytes, content: bytes, when: float) -> int:
+        """Write a record and tell where it is; a failure leaves none.
+
+        Raises
+        ------
+        OSError
+            As the operating system says.
+        """
+        first = heading(PACK_MAGIC, this_owner()) if self.size == 0 else b""
+        data = first + make_record(key, content, when, self._salt)
+        descriptor = self._handle.descriptor
+        try:
+            written = os.pwrite(descriptor, data, self.size)
+            if written < len(data):
+                write_all_at(descriptor, data[written:], self.size + written)
+        except BaseException:
+            with suppress(OSError):  # the next record is written over it, and what is torn is no record
+                os.ftruncate(descriptor, self.size)
+            raise
+        offset = self.size + len(first)
+        self.size += len(data)
+        self._keys += key
+        self._offsets.append(offset)
+        self._lengths.append(len(content))
+        self._times.append(when)
+        return offset
+
+    def sync(self) -> bool:
+        """Have all records that were appended before the call on disk; False if somebody deleted the pack.
+
+        Raises
+        ------
+        OSError
+            As the operating system says; the next call tries again.
+        """
+        size = self.size
+        with self._syncing:
+            if self._synced >= size:
+                return True
+            size = self.size  # all that came while another sync was under way shares this one
+            descriptor = self._handle.descriptor
+            try:
+                if self._suspect:
+                    self._write_again(size)
+                os.fsync(descriptor)
+                if not self._named:
+                    sync_path(self.path.parent)
+            except BaseException:
+                self._suspect = True
+                raise
+            self._named, self._suspect = True, False
+            if os.fstat(descriptor).st_nlink == 0:
+                return False
+            self._synced = size
+            return True
+
+    def _write_again(self, size: int) -> None:
+        """After a failed sync the kernel takes what it could not write for written, but still has it in memory."""
+        for at in range(self._synced, size, _CHUNK):
+            part = os.pread(self._handle.descriptor, min(_CHUNK, size - at), at)
+            write_all_at(self._handle.descriptor, part, at)
+
+    def columns(self) -> Columns:
+        """All records."""
+        count = len(self._times)  # the last column that an append writes to
+        return Columns(
+            np.frombuffer(bytes(self._keys[: 32 * count]), np.uint8).reshape(-1, 32),
+            np.array(self._offsets[:count], np.uint64),
+            np.array(self._lengths[:count], np.uint32),
+            np.array(self._times[:count], np.float64),
+        )
+
+    def seal(self, spoiled: Callable[[int], bool] = lambda _: False) -> bool:
+        """Sync, and write the index of all records but the spoiled ones; nothing is appended after it.
+
+        False if somebody deleted the pack.
+
+        Raises
+        ------
+        OSError
+            As the operating system says.
+        """
+        if not self.sync():
+            return False
+        columns = self.columns()
+        whole = np.array([not spoiled(int(offset)) for offset in columns.offsets], bool)
+        write_index(self._index, columns.take(whole), self.size, self._temporaries)
+        return True
+
+    def contents(self) -> list[tuple[bytes, bytes, float]]:
+        """Key, content and time of all records, from a file that may have lost its name."""
+        found, columns = [], self.columns()
+        for row in range(len(columns)):
+            start = int(columns.offsets[row]) + HEADER_BYTES
+            content = os.pread(self._handle.descriptor, int(columns.lengths[row]), start)
+            found.append((columns.keys[row].tobytes(), content, float(columns.times[row])))
+        return found

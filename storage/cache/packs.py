@@ -1,0 +1,209 @@
+"""Records of a pack in; its bytes, and from bytes that may be torn or damaged its records again, out.
+
+A pack has a heading (see `storage.cache.owners`) and records, of which each has a header of 48 bytes, with a
+checksum of the rest of it, length of the content, time, key, and the content of an entry, with a checksum of
+its own. So a damaged content hides no other record. After a damaged header, the next whole one is searched
+for; the checksum of headers begins with the pack's name, which no reply can know, so that no reply can pass
+for a record.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import struct
+import time
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from storage.cache.entry import MAGIC, MAX_VALUE, is_whole
+from storage.cache.owners import read_heading
+
+PACK_MAGIC = b"EVP1"
+PACK_NAME = re.compile(r"([0-9a-f]{32})\.pack")
+MOST_BYTES = MAX_VALUE + MAX_VALUE // 64
+"""Size of the largest content; zstd grows incompressible data by less than 1 %."""
+
+_CHECK = struct.Struct("<I")
+_FIELDS = struct.Struct("<Id32s")
+HEADER_BYTES = _CHECK.size + _FIELDS.size
+_BLOCK = 1 << 20
+_FIRST_READ = 4096
+
+
+class Record(NamedTuple):
+    """Where a record is, and what its header says."""
+
+    key: bytes
+    offset: int
+    length: int
+    """Of its content."""
+    when: float
+    """Seconds since the epoch."""
+
+    @property
+    def end(self) -> int:
+        """Where the next record begins."""
+        return self.offset + HEADER_BYTES + self.length
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Many records, a column for each field."""
+
+    keys: npt.NDArray[np.uint8]
+    """Of shape (records, 32)."""
+    offsets: npt.NDArray[np.uint64]
+    lengths: npt.NDArray[np.uint32]
+    times: npt.NDArray[np.float64]
+
+    @classmethod
+    def of(cls, records: list[Record]) -> Columns:
+        """Columns of records."""
+        return cls(
+            np.frombuffer(b"".join(record.key for record in records), np.uint8).reshape(-1, 32),
+            np.array([record.offset for record in records], np.uint64),
+            np.array([record.length for record in records], np.uint32),
+            np.array([record.when for record in records], np.float64),
+        )
+
+    def take(self, rows: npt.NDArray[np.intp] | npt.NDArray[np.bool_]) -> Columns:
+        """Some of the records."""
+        return Columns(self.keys[rows], self.offsets[rows], self.lengths[rows], self.times[rows])
+
+    def __len__(self) -> int:
+        return len(self.offsets)
+
+
+class Handle:
+    """An open file that closes when nobody uses it any more."""
+
+    __slots__ = ("descriptor",)
+
+    def __init__(self, path: str | Path, flags: int = os.O_RDONLY) -> None:
+        self.descriptor = -1
+        self.descriptor = os.open(path, flags | os.O_CLOEXEC, 0o666)
+
+    def __del__(self) -> None:
+        if self.descriptor >= 0:
+            os.close(self.descriptor)
+
+
+def new_token(like: str | None = None) -> str:
+    """A name for a pack: names sort by time, or where `like` sorts."""
+    return (like[:16] if like else f"{time.time_ns():016x}") + secrets.token_hex(8)
+
+
+def tokens_in(names: Iterable[str]) -> list[str]:
+    """The packs among names of files, sorted."""
+    return sorted(name[:-5] for name in names if PACK_NAME.fullmatch(name))
+
+
+def salt_of(token: str) -> int:
+    """What the checksums of a pack's headers begin with."""
+    return zlib.crc32(token.encode())
+
+
+def make_record(key: bytes, content: bytes, when: float, salt: int) -> bytes:
+    """A record's bytes."""
+    fields = _FIELDS.pack(len(content), when, key)
+    return _CHECK.pack(zlib.crc32(fields, salt)) + fields + content
+
+
+def header_at(data: bytes, at: int, salt: int) -> tuple[int, float, bytes] | None:
+    """Length, time and key in a header; None if it is damaged."""
+    (check,) = _CHECK.unpack_from(data, at)
+    if zlib.crc32(data[at + _CHECK.size : at + HEADER_BYTES], salt) != check:
+        return None
+    length, when, key = _FIELDS.unpack_from(data, at + _CHECK.size)
+    return (length, when, key) if length <= MOST_BYTES else None
+
+
+def read_content(descriptor: int, offset: int, key: bytes, salt: int) -> bytes | None:
+    """Content of a key's record, unverified, some of it if the header is damaged; None if it is another key's."""
+    data = os.pread(descriptor, _FIRST_READ, offset)
+    header = header_at(data, 0, salt) if len(data) >= HEADER_BYTES else None
+    if header is None:
+        return data[HEADER_BYTES:]
+    length, _, found = header
+    if found != key:
+        return None
+    parts, at = [data[HEADER_BYTES : HEADER_BYTES + length]], len(data)
+    while at < HEADER_BYTES + length:
+        part = os.pread(descriptor, HEADER_BYTES + length - at, offset + at)
+        if not part:
+            break
+        parts.append(part)
+        at += len(part)
+    return b"".join(parts)
+
+
+def walk(descriptor: int, start: int, stop: int, salt: int, *, resume: bool) -> Iterator[Record]:
+    """Records of a part of a pack, one at a time; contents are not verified.
+
+    Parameters
+    ----------
+    resume
+        Whether to go on behind a damaged header with the next whole one. Without it the walk ends there: what
+        is written at this moment may look like that.
+    """
+    at, base, data = start, start, b""
+    while at + HEADER_BYTES <= stop:
+        if at + HEADER_BYTES > base + len(data):
+            base, data = at, os.pread(descriptor, min(_BLOCK, stop - at), at)
+            if len(data) < HEADER_BYTES:
+                return
+        header = header_at(data, at - base, salt)
+        if header is None:
+            found = _next_header(descriptor, at + 1, stop, salt) if resume else None
+            if found is None:
+                return
+            at, base, data = found, found, b""
+            continue
+        record = Record(header[2], at, header[0], header[1])
+        if record.end > stop:
+            return
+        yield record
+        at = record.end
+
+
+def survey(descriptor: int, start: int, stop: int, salt: int) -> list[Record]:
+    """Records of a pack that nobody writes any more, without what is torn at its end."""
+    records = list(walk(descriptor, start, stop, salt, resume=True))
+    while records and not _is_intact(descriptor, records[-1], salt):
+        records.pop()
+    return records
+
+
+def first_record(descriptor: int) -> int:
+    """Where the first record is; 0, where none is, if the heading is damaged."""
+    known = read_heading(descriptor, PACK_MAGIC)
+    return 0 if known is None else known[1]
+
+
+def _next_header(descriptor: int, at: int, stop: int, salt: int) -> int | None:
+    """The next whole header: a content, which begins with its own magic, is behind it."""
+    least = HEADER_BYTES + len(MAGIC)
+    while at + least <= stop:
+        data = os.pread(descriptor, min(_BLOCK, stop - at), at)
+        if len(data) < least:
+            return None
+        found = data.find(MAGIC, HEADER_BYTES)
+        while found >= 0:
+            if header_at(data, found - HEADER_BYTES, salt) is not None:
+                return at + found - HEADER_BYTES
+            found = data.find(MAGIC, found + 1)
+        at += len(data) - least + 1
+    return None
+
+
+def _is_intact(descriptor: int, record: Record, salt: int) -> bool:
+    content = read_content(descriptor, record.offset, record.key, salt)
+    return content is not None and is_whole(record.key.hex(), content)

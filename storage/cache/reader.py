@@ -1,0 +1,134 @@
+"""Keys and where their records may be in; verified values out. What fails its check is set aside."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import TypeVar
+
+from storage.cache.compaction import leave_out
+from storage.cache.entry import Contexts, decode, is_whole
+from storage.cache.folders import Folders
+from storage.cache.index import Shelf
+from storage.cache.key_index import Place
+from storage.cache.oldlayout import OldLayout
+from storage.files import write_synced
+
+_ATTEMPTS = 5
+_T = TypeVar("_T")
+
+
+class Reader:
+    """Reads entries; threads may share it.
+
+    Parameters
+    ----------
+    old
+        Entries that are not in packs.
+    writable
+        Whether damaged contents are copied to ``damaged/`` and left out of indexes.
+    """
+
+    def __init__(self, folders: Folders, shelf: Shelf, old: OldLayout | None, *, writable: bool) -> None:
+        self._folders = folders
+        self._shelf = shelf
+        self._old = old
+        self._writable = writable
+        self._contexts = Contexts()
+        self._old_damaged: set[str] = set()
+
+    @property
+    def damaged(self) -> int:
+        """Records that were found to be damaged."""
+        return self._shelf.spoiled + len(self._old_damaged)
+
+    def value(self, key: str, raw: bytes, places: Sequence[Place]) -> bytes | None:
+        """The first value that passes its check."""
+        try:
+            return self._first_value(key, raw, places)
+        except OSError as error:
+            return self._again(error, raw, lambda found: self._first_value(key, raw, found))
+
+    def content(self, key: str, raw: bytes, places: Sequence[Place]) -> bytes | None:
+        """The content that passes its check, if there are several, or the only one, unverified."""
+        try:
+            return self._first_content(key, raw, places)
+        except OSError as error:
+            return self._again(error, raw, lambda found: self._first_content(key, raw, found))
+
+    def holder(self, key: str, raw: bytes, places: Sequence[Place]) -> tuple[bytes, bool] | None:
+        """A whole content, and whether it is sure to outlive a power cut once this object has committed."""
+        try:
+            return self._whole(key, raw, places)
+        except OSError as error:
+            return self._again(error, raw, lambda found: self._whole(key, raw, found))
+
+    def _again(self, error: OSError, raw: bytes, read: Callable[[Sequence[Place]], _T]) -> _T:
+        """Look again if another process has just rewritten a pack."""
+        for _ in range(_ATTEMPTS):
+            if error.errno not in (errno.ENOENT, errno.ESTALE):
+                raise error
+            self._shelf.reload()
+            try:
+                return read(self._shelf.find(raw))
+            except OSError as other:
+                error = other
+        raise error
+
+    def _first_value(self, key: str, raw: bytes, places: Sequence[Place]) -> bytes | None:
+        for place in places:
+            content = self._shelf.content(place, raw)
+            if content is not None:
+                value = decode(key, content, self._contexts.decompressor)
+                if value is not None:
+                    return value
+                self._spoil(key, place, content)
+        content = None if self._old is None else self._old.content(key)
+        if content is None:
+            return None
+        value = decode(key, content, self._contexts.decompressor)
+        if value is None:
+            self._old_damaged.add(key)
+        return value
+
+    def _first_content(self, key: str, raw: bytes, places: Sequence[Place]) -> bytes | None:
+        found = []
+        for place in places:
+            if not self._shelf.is_spoiled(place.pack.token, place.offset):
+                content = self._shelf.content(place, raw)
+                found += [] if content is None else [content]
+        if not found and self._old is not None:
+            return self._old.content(key)
+        whole = (content for content in found if len(found) == 1 or is_whole(key, content))
+        return next(whole, found[0] if found else None)
+
+    def _whole(self, key: str, raw: bytes, places: Sequence[Place]) -> tuple[bytes, bool] | None:
+        best: bytes | None = None
+        for place in places:
+            content = self._shelf.content(place, raw)
+            if content is None:
+                continue
+            if not is_whole(key, content):
+                self._spoil(key, place, content)
+            elif place.pack.own or place.pack.indexed:
+                return content, True
+            else:
+                best = best or content
+        if best is None and self._old is not None:
+            old = self._old.content(key)
+            best = old if old is not None and is_whole(key, old) else None
+        return None if best is None else (best, False)
+
+    def _spoil(self, key: str, place: Place, content: bytes) -> None:
+        """Count a damaged record, once, and set a copy aside; nobody changes a pack that another one writes."""
+        pack = place.pack
+        if not self._shelf.spoil(place) or not self._writable or not (pack.own or pack.indexed):
+            return
+        with suppress(FileExistsError):
+            copy = f"{key}.{pack.token[-8:]}.{place.offset:x}"
+            write_synced(self._folders.damaged / copy, content)
+        if pack.indexed:
+            # While another one is at it, the record stays in the index: it is no more than found again.
+            with suppress(TimeoutError), self._folders.exclusive(0):
+                leave_out(self._folders, pack.token, place.offset)

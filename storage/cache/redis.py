@@ -1,0 +1,235 @@
+"""The address of a Redis or Valkey server in; entries as its strings, SET NX, out.
+
+Key ``evalcube:entry:<64 hex>``, and ``evalcube:damaged:...`` for copies of damaged entries. An acknowledged
+entry is in the server's memory; whether it outlives the server is up to the server's `appendonly`.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import islice
+from typing import Any
+
+from redis import Redis, exceptions
+from redis.backoff import ExponentialBackoff
+from redis.retry import Retry
+
+from storage.cache.contract import KEY, EntryInfo
+from storage.cache.remote import BATCH_BYTES, MOST_BYTES, Found
+from storage.errors import DiskFullError, NotWritableError, StorageError
+from storage.urls import RedisAddress, redis_address
+
+_ENTRY = "evalcube:entry:"
+_ASIDE = "evalcube:damaged:"
+_SCAN = 1000
+_SECONDS = 30.0
+_RETRIES = 4
+_WRONG_KIND = Found(None, "no string")
+
+
+class RedisBackend:
+    """A database of a server.
+
+    Parameters
+    ----------
+    url
+        ``redis://host:port/db``, or ``rediss://`` for TLS; ``?password_env=NAME`` names the environment variable
+        with the password, which is REDIS_PASSWORD by default.
+    writable
+        True makes sure that the server does not throw entries away when its memory is full.
+
+    Raises
+    ------
+    UnsupportedUrlError
+        The address is malformed or holds credentials.
+    StorageError
+        The server cannot be reached, refuses the password, or evicts.
+    """
+
+    def __init__(self, url: str, *, writable: bool) -> None:
+        place = redis_address(url)
+        self.address = str(place)
+        self._variable = place.password_env
+        self._client = _client(place)
+        with self._told("open the cache"):
+            self._client.ping()
+        if writable:
+            self._refuse_eviction()
+
+    def create(self, items: Mapping[str, bytes]) -> list[bool]:
+        """SET NX, all in one go."""
+        with self._told("write the cache"):
+            pipe = self._client.pipeline(transaction=False)
+            for key, content in items.items():
+                pipe.set(_ENTRY + key, content, nx=True)
+            return [reply is not None for reply in pipe.execute()]
+
+    def read(self, keys: Sequence[str]) -> list[Found | None]:
+        """Read entries; sizes first, so that no more is read at once than is meant to be."""
+        found: list[Found | None] = []
+        with self._told("read the cache"):
+            sizes = self._sizes(keys)
+            names = [_ENTRY + key for key in keys]
+            for start, stop in _runs(sizes):
+                pipe = self._client.pipeline(transaction=False)
+                for name in names[start:stop]:
+                    pipe.exists(name)
+                    pipe.getrange(name, 0, MOST_BYTES)
+                replies = pipe.execute(raise_on_error=False)
+                found += [_found(*pair) for pair in zip(replies[::2], replies[1::2], strict=True)]
+        return found
+
+    def contains(self, key: str) -> bool:
+        """Tell whether there is such a key."""
+        with self._told("read the cache"):
+            return bool(self._client.exists(_ENTRY + key))
+
+    def replace(self, key: str, seen: Found, content: bytes) -> bool:
+        """Replace what was seen, in a transaction."""
+        return self._if_still(key, seen, lambda pipe: pipe.set(_ENTRY + key, content))
+
+    def discard(self, key: str, seen: Found) -> bool:
+        """Delete what was seen, in a transaction."""
+        return self._if_still(key, seen, lambda pipe: pipe.delete(_ENTRY + key))
+
+    def set_aside(self, key: str) -> None:
+        """Copy an entry, within the server."""
+        with self._told("copy a damaged entry"):
+            self._client.copy(_ENTRY + key, f"{_ASIDE}{key}:{secrets.token_hex(4)}")
+
+    def entries(self) -> Iterator[EntryInfo]:
+        """List the entries in no order; one may come twice while others write."""
+        for names in self._scan(_ENTRY):
+            keys = [key for name in names if KEY.fullmatch(key := name[len(_ENTRY) :])]
+            with self._told("list the cache"):
+                sizes = self._sizes(keys)
+            for key, size in zip(keys, sizes, strict=True):
+                yield EntryInfo(key, size, None)
+
+    def remove(self, keys: Sequence[str]) -> None:
+        """Delete keys; the server frees their memory in the background."""
+        with self._told("delete from the cache"):
+            if keys:
+                self._client.unlink(*(_ENTRY + key for key in keys))
+
+    def aside(self) -> int:
+        """Number of copies of damaged entries."""
+        return sum(len(names) for names in self._scan(_ASIDE))
+
+    def sweep(self, *, delete: bool) -> int:  # noqa: ARG002 - the interface of backends
+        """Nothing: a killed writer leaves nothing behind."""
+        return 0
+
+    def close(self) -> None:
+        """Close connections."""
+        self._client.close()
+
+    def _sizes(self, keys: Sequence[str]) -> list[int]:
+        pipe = self._client.pipeline(transaction=False)
+        for key in keys:
+            pipe.strlen(_ENTRY + key)
+        replies = pipe.execute(raise_on_error=False)
+        for reply in replies:
+            if isinstance(reply, Exception) and not _wrong_kind(reply):
+                raise reply
+        return [reply if isinstance(reply, int) else 0 for reply in replies]
+
+    def _scan(self, prefix: str) -> Iterator[list[str]]:
+        names: Iterator[bytes] = self._client.scan_iter(match=f"{prefix}*", count=_SCAN)
+        while True:
+            with self._told("list the cache"):
+                page = [name.decode("ascii", "replace") for name in islice(names, _SCAN)]
+            if not page:
+                return
+            yield page
+
+    def _if_still(self, key: str, seen: Found, change: Callable[[Any], object]) -> bool:
+        transaction: Any = self._client.pipeline()
+        with self._told("write the cache"), transaction as pipe:
+            pipe.watch(_ENTRY + key)
+            # Read through another connection, after the watch has begun: what changes later makes it fail.
+            if self.read([key])[0] != seen:
+                return False
+            pipe.multi()
+            change(pipe)
+            try:
+                pipe.execute()
+            except exceptions.WatchError:
+                return False
+        return True
+
+    def _refuse_eviction(self) -> None:
+        try:
+            with self._told("open the cache"):
+                memory: Any = self._client.info("memory")
+        except NotWritableError:  # a user that may not ask
+            return
+        if memory.get("maxmemory") and str(memory.get("maxmemory_policy")).startswith("allkeys"):
+            raise StorageError(
+                f"the server evicts entries when its memory is full ({memory['maxmemory_policy']})",
+                self.address,
+                "Set its maxmemory-policy to noeviction: then a full server refuses, and nothing is lost.",
+            )
+
+    @contextmanager
+    def _told(self, doing: str) -> Iterator[None]:
+        """Turn an error of the client into one of storage."""
+        try:
+            yield
+        except (exceptions.AuthenticationError, exceptions.NoPermissionError):
+            text = f"cannot {doing}: the server refuses the password, or its user may not do this"
+            remedy = f"Set the environment variable {self._variable} where the cache is used, on workers too."
+            raise NotWritableError(text, self.address, remedy) from None
+        except exceptions.OutOfMemoryError:
+            text = f"cannot {doing}: the server's memory is full"
+            remedy = "Raise its maxmemory or remove entries; what was acknowledged is safe, run again."
+            raise DiskFullError(text, self.address, remedy) from None
+        except (exceptions.RedisError, OSError) as error:
+            text = f"cannot {doing}: {str(error).splitlines()[0] if str(error) else type(error).__name__}"
+            remedy = "Check that the server runs and the address is right, then run again."
+            raise StorageError(text, self.address, remedy) from None
+
+
+def _client(place: RedisAddress) -> Redis:
+    return Redis(
+        host=place.host,
+        port=place.port,
+        db=place.database,
+        username=os.environ.get("REDIS_USERNAME") or None,
+        password=os.environ.get(place.password_env) or None,
+        ssl=place.tls,
+        socket_timeout=_SECONDS,
+        socket_connect_timeout=_SECONDS / 3,
+        retry=Retry(ExponentialBackoff(cap=2.0, base=0.05), _RETRIES),
+        retry_on_error=[exceptions.ConnectionError, exceptions.TimeoutError],
+    )
+
+
+def _found(there: object, content: object) -> Found | None:
+    for reply in (there, content):
+        if isinstance(reply, Exception):
+            if _wrong_kind(reply):
+                return _WRONG_KIND
+            raise reply
+    if not there or not isinstance(content, bytes):
+        return None
+    return Found(content if len(content) <= MOST_BYTES else None, hash(content))
+
+
+def _wrong_kind(reply: object) -> bool:
+    return isinstance(reply, Exception) and str(reply).startswith("WRONGTYPE")
+
+
+def _runs(sizes: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Runs of entries that are read at once: at least one, and about `BATCH_BYTES` at most."""
+    start = total = 0
+    for stop, size in enumerate(sizes):
+        if stop > start and total + size > BATCH_BYTES:
+            yield start, stop
+            start, total = stop, 0
+        total += size
+    if start < len(sizes):
+        yield start, len(sizes)

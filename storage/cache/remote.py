@@ -1,0 +1,319 @@
+"""Digests and response bytes in; the same bytes, verified, out, of a store that a network leads to.
+
+A put only queues: it may be called from an event loop. `commit` sends what has been put, many at a time, and
+returns when the store has acknowledged it. An entry has the same content as a directory's file. A damaged
+entry stays where it is until a put finds it: then it is copied aside and replaced, in one step that fails if
+another process was faster, so that no acknowledged entry is ever lost to a repair.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from storage.cache.contract import CacheStats, EntryInfo, check_key, check_value
+from storage.cache.entry import MAX_VALUE, Contexts, decode, encode
+from storage.errors import NotWritableError, StorageError
+
+MOST_BYTES = MAX_VALUE + MAX_VALUE // 64
+"""Size of the largest content that may be an entry; more is damaged and not read."""
+
+BATCH_BYTES = 16 * 2**20
+"""About how much is sent or read at once."""
+
+_BATCH_ENTRIES = 512
+_WAITING_BYTES = 64 * 2**20
+_ATTEMPTS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a store has under a key."""
+
+    content: bytes | None
+    """None if it is too large, or of another kind, to be an entry."""
+    version: object = None
+    """What tells it from another content under the same key."""
+
+
+class Backend(Protocol):
+    """What a store has to be able to do. All calls wait, and raise `StorageError`."""
+
+    @property
+    def address(self) -> str:
+        """Where it is, for messages."""
+
+    def create(self, items: Mapping[str, bytes]) -> list[bool]:
+        """Store what is absent, each entry in one step; True = stored, and acknowledged."""
+
+    def read(self, keys: Sequence[str]) -> list[Found | None]:
+        """Read entries."""
+
+    def contains(self, key: str) -> bool:
+        """Tell whether there is an entry."""
+
+    def replace(self, key: str, seen: Found, content: bytes) -> bool:
+        """Replace what was seen; False if it is another by now."""
+
+    def discard(self, key: str, seen: Found) -> bool:
+        """Delete what was seen; False if it is another by now."""
+
+    def set_aside(self, key: str) -> None:
+        """Copy an entry into quarantine."""
+
+    def entries(self) -> Iterator[EntryInfo]:
+        """List the entries."""
+
+    def remove(self, keys: Sequence[str]) -> None:
+        """Delete entries."""
+
+    def aside(self) -> int:
+        """Number of entries in quarantine."""
+
+    def sweep(self, *, delete: bool) -> int:
+        """Count, or delete, what killed writers left."""
+
+    def close(self) -> None:
+        """Give connections back; they come again when they are needed."""
+
+
+class RemoteCache:
+    """A cache on a store; threads and processes may share it."""
+
+    def __init__(self, backend: Backend, *, writable: bool = True) -> None:
+        self._backend = backend
+        self._writable = writable
+        self._contexts = Contexts()
+        self._lock = threading.Lock()
+        self._waiting: dict[str, bytes] = {}
+        self._bytes = 0
+        self._sending: dict[str, bytes] = {}
+        self._committing = threading.Lock()
+        self._damaged: set[tuple[str, object]] = set()
+
+    @property
+    def damaged(self) -> int:
+        """Entries that this object found damaged."""
+        return len(self._damaged)
+
+    def contains(self, key: str) -> bool:
+        """Tell whether the key has an entry; it is not verified."""
+        check_key(key, self._backend.address)
+        self._flush([key])
+        return self._backend.contains(key)
+
+    def get(self, key: str) -> bytes | None:
+        """Value of a key; None if it is absent, or damaged, which is counted and healed by the next put.
+
+        Raises
+        ------
+        StorageError
+            The key is malformed, or the store fails.
+        """
+        return self.get_many([key])[0]
+
+    def get_many(self, keys: Sequence[str]) -> list[bytes | None]:
+        """`get` for many keys, several at a time.
+
+        Raises
+        ------
+        StorageError
+            As `get`.
+        """
+        values: list[bytes | None] = []
+        for key, found in zip(keys, self._read(keys), strict=True):
+            value = None if found is None else self._decoded(key, found)
+            if found is not None and value is None:
+                self._damaged.add((key, found.version))
+            values.append(value)
+        return values
+
+    def put(self, key: str, value: bytes) -> bool:
+        """Queue a value without waiting for the network, unless very much waits; durable after `commit`.
+
+        Returns
+        -------
+        bool
+            False if this object already has a value for the key that waits. If another process was first, the
+            commit finds out, and its value stays.
+
+        Raises
+        ------
+        StorageError
+            The key is malformed or the value too large.
+        """
+        self._check(key, value)
+        content = encode(key, value, self._contexts.compressor)
+        with self._lock:
+            if key in self._waiting or key in self._sending:
+                return False
+            self._waiting[key] = content
+            self._bytes += len(content)
+            much = self._bytes > _WAITING_BYTES
+        if much:
+            self.commit()
+        return True
+
+    def commit(self) -> None:
+        """Send what was put before the call, and wait until the store has acknowledged it.
+
+        Any number of threads may put and commit meanwhile.
+
+        Raises
+        ------
+        StorageError
+            The store fails or is full; the next commit tries again all that was not acknowledged.
+        """
+        # Held until all is sent: a commit that comes later may rely on what this one took.
+        with self._committing:
+            with self._lock:
+                self._sending, self._waiting, self._bytes = self._waiting, {}, 0
+            try:
+                for batch in _batches(self._sending):
+                    self._send(batch)
+                    with self._lock:
+                        for key in batch:
+                            del self._sending[key]
+            except BaseException:
+                with self._lock:
+                    self._waiting = {**self._waiting, **self._sending}
+                    self._bytes = sum(map(len, self._waiting.values()))
+                    self._sending = {}
+                raise
+
+    def put_many(self, items: Sequence[tuple[str, bytes]]) -> list[bool]:
+        """Put all values; all are acknowledged when the call returns.
+
+        Returns
+        -------
+        list of bool
+            For each, whether it was stored; False if the key was there or stood earlier in `items`.
+
+        Raises
+        ------
+        StorageError
+            A key is malformed or a value too large (nothing is stored), or the store fails (some may be).
+        """
+        for key, value in items:
+            self._check(key, value)
+        self.commit()
+        first = dict(reversed(items))
+        contents = {key: encode(key, value, self._contexts.compressor) for key, value in first.items()}
+        stored: dict[str, bool] = {}
+        for batch in _batches(contents):
+            stored.update(self._send(batch))
+        return [stored.pop(key, False) for key, _ in items]
+
+    def close(self) -> None:
+        """Commit, and close connections.
+
+        Raises
+        ------
+        StorageError
+            The store fails.
+        """
+        self.commit()
+        self._backend.close()
+
+    def stats(self) -> CacheStats:
+        """Count entries and their bytes, by listing all of them.
+
+        Raises
+        ------
+        StorageError
+            The store fails.
+        """
+        entries = size = 0
+        for entry in self.entries():
+            entries, size = entries + 1, size + entry.size
+        return CacheStats(entries, size, self._backend.aside())
+
+    def entries(self) -> Iterator[EntryInfo]:
+        """List the entries, one at a time."""
+        return self._backend.entries()
+
+    def contents(self, keys: Sequence[str]) -> list[bytes | None]:
+        """What is stored under each key, unverified; empty for what is too large to be an entry."""
+        return [None if found is None else found.content or b"" for found in self._read(keys)]
+
+    def quarantine(self, key: str) -> bool:
+        """Move an entry away if it is damaged; False if it is whole, absent, or changes at this moment."""
+        found = self._read([key])[0]
+        if found is None or self._decoded(key, found) is not None:
+            return False
+        self._backend.set_aside(key)
+        return self._backend.discard(key, found)
+
+    def remove(self, keys: Sequence[str]) -> int:
+        """Delete entries; none stays."""
+        self._backend.remove([check_key(key, self._backend.address) for key in keys])
+        return 0
+
+    def sweep(self, *, delete: bool) -> int:
+        """Count, or delete, what killed writers left an hour ago or earlier."""
+        return self._backend.sweep(delete=delete)
+
+    def _check(self, key: str, value: bytes) -> None:
+        check_key(key, self._backend.address)
+        check_value(value, self._backend.address, MAX_VALUE)
+        if not self._writable:
+            where = self._backend.address
+            raise NotWritableError("the cache was opened for reading", where, "Open it for writing.")
+
+    def _flush(self, keys: Iterable[str]) -> None:
+        """Have the store know of these keys what this object knows."""
+        with self._lock:
+            waits = any(key in self._waiting or key in self._sending for key in keys)
+        if waits:
+            self.commit()
+
+    def _read(self, keys: Sequence[str]) -> list[Found | None]:
+        for key in keys:
+            check_key(key, self._backend.address)
+        self._flush(keys)
+        return self._backend.read(keys)
+
+    def _decoded(self, key: str, found: Found) -> bytes | None:
+        if found.content is None:
+            return None
+        return decode(key, found.content, self._contexts.decompressor)
+
+    def _send(self, batch: Mapping[str, bytes]) -> dict[str, bool]:
+        """Have each entry in the store, the first one or, where that is damaged, this one."""
+        stored = dict(zip(batch, self._backend.create(batch), strict=True))
+        taken = [key for key, new in stored.items() if not new]
+        for key, found in zip(taken, self._backend.read(taken), strict=True):
+            if found is None or self._decoded(key, found) is None:
+                stored[key] = self._heal(key, found, batch[key])
+        return stored
+
+    def _heal(self, key: str, found: Found | None, content: bytes) -> bool:
+        for _ in range(_ATTEMPTS):
+            if found is None:
+                if self._backend.create({key: content})[0]:
+                    return True
+            elif self._decoded(key, found) is not None:
+                return False
+            else:
+                self._backend.set_aside(key)
+                if self._backend.replace(key, found, content):
+                    return True
+            found = self._backend.read([key])[0]
+        remedy = "Find out what else writes into the cache, then run again."
+        raise StorageError(f"the entry {key} changes all the time", self._backend.address, remedy)
+
+
+def _batches(contents: Mapping[str, bytes]) -> Iterator[dict[str, bytes]]:
+    """Parts of bounded size; of a copy, so that what was sent may be taken out meanwhile."""
+    batch: dict[str, bytes] = {}
+    size = 0
+    for key, content in list(contents.items()):
+        if batch and (len(batch) >= _BATCH_ENTRIES or size + len(content) > BATCH_BYTES):
+            yield batch
+            batch, size = {}, 0
+        batch[key] = content
+        size += len(content)
+    if batch:
+        yield batch

@@ -1,0 +1,143 @@
+"""Contents of entries in; packs of this process that hold them, safe from a power cut after a commit, out."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from contextlib import suppress
+from functools import partial
+
+from storage.cache.folders import Folders
+from storage.cache.index import Shelf
+from storage.cache.pack_writer import OwnPack
+from storage.cache.packs import new_token
+
+SEAL_BYTES = 2**30
+SEAL_RECORDS = 2**18
+"""Size, and number of records, from which a pack is sealed and another one begun."""
+
+
+class Writer:
+    """Writes one pack at a time, which it makes at its first entry; threads may share it.
+
+    Parameters
+    ----------
+    shelf
+        Learns of all that is written.
+    """
+
+    def __init__(self, folders: Folders, shelf: Shelf) -> None:
+        self._folders = folders
+        self._shelf = shelf
+        self._begin()
+
+    def _begin(self) -> None:
+        self._pid = os.getpid()
+        self._lock = threading.Lock()
+        self._sealing = threading.RLock()
+        self._pack: OwnPack | None = None
+        self._full: list[OwnPack] = []
+
+    def own(self) -> None:
+        """Leave a parent's packs to it: a fork has copies of its locks, its entries and its files."""
+        if self._pid != os.getpid():
+            self._begin()
+            self._shelf.begin()
+
+    def append(self, key: bytes, content: bytes, *, unless_known: bool) -> bool:
+        """Write an entry, visible to all when the call returns; a failure leaves nothing of it.
+
+        Parameters
+        ----------
+        unless_known
+            Whether nothing is written if another thread has just put the key.
+
+        Raises
+        ------
+        OSError
+            As the operating system says.
+        """
+        with self._lock:
+            if unless_known and self._shelf.is_recent(key):
+                return False
+            if self._pack is None:
+                self._pack = self._new_pack()
+            self._shelf.add(self._pack.token, key, self._pack.append(key, content, time.time()))
+            much = self._pack.size > 2 * SEAL_BYTES or len(self._pack) > 2 * SEAL_RECORDS
+        if much:  # nobody commits
+            self.commit()
+        return True
+
+    def commit(self) -> None:
+        """Have all that was appended before the call on disk.
+
+        Raises
+        ------
+        OSError
+            As the operating system says; the next commit tries again.
+        """
+        self.own()
+        with self._lock:
+            packs = [*self._full, *([self._pack] if self._pack else [])]
+        for pack in packs:
+            if not pack.sync():
+                self._move(pack)
+            elif pack is self._pack and (pack.size > SEAL_BYTES or len(pack) > SEAL_RECORDS):
+                self._retire(pack)
+                with suppress(OSError):  # `close` tries again and says so
+                    self._seal()
+
+    def close(self) -> None:
+        """Commit, and write the indexes that readers find entries by; usable again after it.
+
+        Raises
+        ------
+        OSError
+            As the operating system says; what was committed stays.
+        """
+        self.own()
+        self.commit()
+        self._retire(self._pack)
+        self._seal()
+
+    def _new_pack(self) -> OwnPack:
+        token = new_token()
+        self._shelf.expect(token)
+        try:
+            pack = OwnPack(self._folders, token)
+        except BaseException:
+            self._shelf.ended(token, 0)
+            raise
+        self._shelf.began(pack)
+        return pack
+
+    def _retire(self, pack: OwnPack | None) -> None:
+        with self._lock:
+            if pack is not None and pack is self._pack:
+                self._full.append(pack)
+                self._pack = None
+
+    def _seal(self) -> None:
+        with self._sealing:
+            while self._full:
+                pack = self._full[0]
+                if pack.seal(partial(self._shelf.is_spoiled, pack.token)):
+                    self._shelf.ended(pack.token, pack.size)
+                    self._full.remove(pack)
+                else:
+                    self._move(pack)
+
+    def _move(self, pack: OwnPack) -> None:
+        """Write a pack anew whose file is gone: somebody took this process for dead, and rewrote its packs."""
+        with self._lock:
+            if self._pack is pack:
+                self._pack = None
+            elif pack in self._full:
+                self._full.remove(pack)
+            else:
+                return
+            self._shelf.ended(pack.token, pack.size)
+        for key, content, _ in pack.contents():
+            self.append(key, content, unless_known=False)
+        self.commit()

@@ -1,0 +1,1 @@
+"""A labelled Zarr cube with its records: ledger, lease, notes."""

@@ -1,0 +1,336 @@
+"""An address and whole regions of arrays in; a labelled Zarr v3 cube out.
+
+Who may write what: the driver alone changes shapes (`Cube.create`, `Cube.grow`) and writes counters; a region
+is written by the one task that owns it at the time. Readers need no coordination.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from storage.cube.layout import SIDE, Coordinate, create_tree, partial_files
+from storage.cube.regions import Region, region_digest
+from storage.cube.schema import REGION_DIMS, Variable
+from storage.cube.tables import Tables
+from storage.errors import NotWritableError, guarded
+from storage.urls import directory_of
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+__all__ = ["Coordinate", "Cube", "Region", "region_digest"]
+
+
+class Cube(Tables):
+    """A cube at an address. Make one with `Cube.create` or `Cube.open`; threads may share it."""
+
+    def __init__(self, path: Path, url: str, *, writable: bool) -> None:
+        super().__init__(path, writable=writable)
+        self._url = url
+
+    @classmethod
+    def create(
+        cls,
+        url: str | Path,
+        *,
+        sizes: Mapping[str, int],
+        chunks: Mapping[str, int],
+        coordinates: Sequence[Coordinate],
+        counters: Sequence[str],
+        attrs: Mapping[str, object],
+        layers: Sequence[str] = (),
+    ) -> Cube:
+        """Make an empty cube; others see all of it or nothing, whenever this process is killed.
+
+        Parameters
+        ----------
+        url
+            Where; parent directories are created.
+        sizes
+            Cells along model, task, params, trial, repeat; tier if there are tiers without a coordinate; judge_name and
+            judge_repeat if there are readings of judges.
+        chunks
+            Cells of one region along trial and repeat; may exceed the sizes, so that a cube grows in place.
+        coordinates
+            Coordinates beyond the counting indexes of params, trial, repeat and counter, made if not given.
+        counters
+            Labels along ``counter``.
+        attrs
+            Attributes of the cube (JSON values).
+        layers
+            Names of the arrays of `storage.cube.schema.LAYERS` that the cube has.
+
+        Returns
+        -------
+        Cube
+            Open for writing.
+
+        Raises
+        ------
+        CubeMismatchError
+            Sizes, chunks, coordinates or attrs do not fit together.
+        CubeExistsError
+            Something is there already.
+        StorageError
+            The address is not supported or cannot be written.
+        """
+        path = directory_of(url)
+        create_tree(
+            path,
+            sizes=sizes,
+            chunks=chunks,
+            coordinates=coordinates,
+            counters=counters,
+            attrs=attrs,
+            layers=layers,
+        )
+        return cls(path, str(url), writable=True)
+
+    @classmethod
+    def open(cls, url: str | Path, *, writable: bool = False) -> Cube:
+        """Open a cube.
+
+        Raises
+        ------
+        CubeNotFoundError
+            Nothing there, or no cube.
+        CubeVersionError
+            Written by a newer version.
+        CubeDamagedError
+            Its metadata cannot be read or lack an array.
+        NotWritableError
+            `writable` is asked for and the directory is read-only.
+        """
+        path = directory_of(url)
+        cube = cls(path, str(url), writable=writable)
+        if writable and not os.access(path, os.W_OK | os.X_OK):
+            remedy = "Open it for reading, or copy it."
+            raise NotWritableError("cannot open the cube for writing: it is read-only", path, remedy)
+        return cube
+
+    @property
+    def url(self) -> str:
+        """The address as given."""
+        return self._url
+
+    @property
+    def attrs(self) -> dict[str, Any]:
+        """Attributes given at creation, a copy."""
+        return self._group.attrs
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Cells along each dim."""
+        return dict(self._group.sizes)
+
+    @property
+    def chunks(self) -> dict[str, int]:
+        """Cells of one region along trial and repeat."""
+        _, _, _, trial, repeat = self._group.chunks("status")
+        return {"trial": trial, "repeat": repeat}
+
+    @property
+    def trial_arrays(self) -> Mapping[str, Variable]:
+        """The arrays of a region: those that every cube has, and the layers of this one."""
+        return self._group.trial_arrays
+
+    @property
+    def side(self) -> Path:
+        """Folder inside the cube for ledger, lease and plan."""
+        return self._path / SIDE
+
+    def regions(self) -> Iterator[Region]:
+        """Every region of the cube, in the order of models, trials, repeats."""
+        chunks = self.chunks
+        trials, repeats = (-(-self._group.sizes[dim] // chunks[dim]) for dim in ("trial", "repeat"))
+        for model in range(self._group.sizes["model"]):
+            for trial in range(trials):
+                for repeat in range(repeats):
+                    yield Region(model, trial, repeat)
+
+    def region_shape(self, region: Region) -> tuple[int, int, int, int]:
+        """Shape (task, params, trial, repeat) of a region's arrays; regions at an edge are smaller.
+
+        Raises
+        ------
+        CubeMismatchError
+            The region is outside of the cube.
+        """
+        *_, trials, repeats = self._slices(region)
+        return (
+            self._group.sizes["task"],
+            self._group.sizes["params"],
+            trials.stop - trials.start,
+            repeats.stop - repeats.start,
+        )
+
+    def write_region(self, region: Region, arrays: Mapping[str, NDArray[Any]]) -> str:
+        """Write one whole chunk of every trial array, status last; on disk on return.
+
+        May be repeated, each time more complete. Only one task at a time may own a region.
+
+        Parameters
+        ----------
+        region
+            Which one.
+        arrays
+            All of `trial_arrays`, each of shape `region_shape` with the sizes of its further dims.
+
+        Returns
+        -------
+        str
+            `region_digest` of the arrays.
+
+        Raises
+        ------
+        CubeMismatchError
+            Names, dtypes, shapes or status codes do not fit the cube as it is now.
+        StorageError
+            The chunk could not be written; what was there before is still whole.
+        """
+        self._need_writable("write")
+        self.refresh()
+        selection = self._slices(region)
+        self._check_region(region, arrays)
+        index = (region.model, 0, 0, region.trial, region.repeat)
+        with guarded(self._path, f"write {region}"):
+            files = [
+                self._group.write_chunk(
+                    name,
+                    index + (0,) * (len(variable.dims) - len(index)),
+                    selection,
+                    arrays[name][np.newaxis],
+                )
+                for name, variable in self.trial_arrays.items()
+            ]
+            self._group.sync_chunks(files)
+        return region_digest(arrays)
+
+    def read_region(self, region: Region, names: Iterable[str] | None = None) -> dict[str, NDArray[Any]]:
+        """Arrays of one region, each of shape `region_shape`; cells never written hold the fill.
+
+        Parameters
+        ----------
+        region
+            Which one.
+        names
+            Trial arrays to read; default all.
+
+        Raises
+        ------
+        CubeMismatchError
+            The region is outside of the cube, or a name is unknown.
+        CubeDamagedError
+            A chunk cannot be decoded.
+        """
+        selection = self._slices(region)
+        known = list(self.trial_arrays)
+        wanted = known if names is None else list(names)
+        if unknown := sorted(set(wanted) - set(known)):
+            raise self._mismatch(f"unknown arrays {unknown}", f"Known are {known}.")
+        return {name: self._group.read(name, selection)[0] for name in wanted}
+
+    def grow(self, *, trial: int | None = None, repeat: int | None = None) -> None:
+        """Enlarge the cube; cells that exist keep their bits, new ones are missing. For the driver only.
+
+        A growth that a kill cut short is finished by the next, to the larger of both sizes; until then
+        readers see the old size. Repeating a finished growth changes nothing. Other open `Cube` objects take
+        up the new sizes at their next write.
+
+        Parameters
+        ----------
+        trial, repeat
+            New sizes; default as they are.
+
+        Raises
+        ------
+        CubeMismatchError
+            A size is smaller than the present one.
+        StorageError
+            It could not be written.
+        """
+        self._need_writable("grow")
+        self.refresh()
+        present = self._group.sizes
+        target = {"trial": trial or present["trial"], "repeat": repeat or present["repeat"]}
+        for dim, asked in (("trial", trial), ("repeat", repeat)):
+            if asked is not None and asked < present[dim]:
+                raise self._mismatch(
+                    f"a cube never shrinks: {dim} is {present[dim]}, {asked} was asked for",
+                    "Select the trials when reading, or create another cube.",
+                )
+        with guarded(self._path, "grow the cube"):
+            self._group.resize(target)
+        self.refresh()
+
+    def dataset(self) -> xr.Dataset:
+        """The cube as a lazy dataset, one Dask chunk per stored chunk.
+
+        Read through the consolidated metadata, which a growth renews in one step: a reader beside a running
+        sweep sees the cube before or after it.
+        """
+        import xarray as xr  # takes a while, and workers need none
+
+        with guarded(self._path, "open the cube"):
+            dataset: xr.Dataset = xr.open_zarr(self._path, consolidated=True, chunks={})
+        return dataset
+
+    def sweep(self, older_than: float = 3600.0, *, delete: bool = True) -> int:
+        """Remove, or count, temporary files that killed writers left.
+
+        Parameters
+        ----------
+        older_than
+            Age in seconds from which a temporary file cannot belong to a living writer.
+        delete
+            Whether they are removed.
+
+        Returns
+        -------
+        int
+            How many there were.
+        """
+        if delete:
+            self._need_writable("sweep")
+        names = [*self._group.names(), SIDE]
+        with guarded(self._path, "sweep temporary files"):
+            stale = list(partial_files(self._path, names, older_than))
+            for file in stale if delete else ():
+                file.unlink(missing_ok=True)
+        return len(stale)
+
+    def _slices(self, region: Region) -> tuple[slice, slice, slice, slice, slice]:
+        """The region's cells in a trial array."""
+        chunks, sizes = self.chunks, self._group.sizes
+        every = slice(None)
+        spans = [slice(region.model, region.model + 1), every, every]
+        outside = not 0 <= region.model < sizes["model"]
+        for dim, index in (("trial", region.trial), ("repeat", region.repeat)):
+            start = index * chunks[dim]
+            outside |= not 0 <= start < sizes[dim]
+            spans.append(slice(start, min(start + chunks[dim], sizes[dim])))
+        if outside:
+            known = {dim: sizes[dim] for dim in ("model", "trial", "repeat")}
+            raise self._mismatch(
+                f"{region} is outside of the cube with {known} in chunks {chunks}",
+                "Take regions from `Cube.regions`, or grow the cube first.",
+            )
+        return spans[0], spans[1], spans[2], spans[3], spans[4]
+
+    def _check_region(self, region: Region, arrays: Mapping[str, NDArray[Any]]) -> None:
+        remedy = f"A region is written whole: every trial array, dims {REGION_DIMS}."
+        known = self.trial_arrays
+        if set(arrays) != set(known):
+            missing, unknown = sorted(set(known) - set(arrays)), sorted(set(arrays) - set(known))
+            raise self._mismatch(f"{region}: arrays missing {missing}, unknown {unknown}", remedy)
+        shape = self.region_shape(region)
+        for name, variable in known.items():
+            more = (self._group.sizes[dim] for dim in variable.dims[len(REGION_DIMS) + 1 :])
+            if problem := variable.problem(arrays[name], (*shape, *more)):
+                raise self._mismatch(f"{region}: {problem}", remedy)

@@ -1,0 +1,361 @@
+"""Sizes, chunks and coordinates in; a complete empty cube that appears at its address in one step out.
+
+A plain Zarr v3 group. Its consolidated metadata is the commit point of every change of shape: a reader of the
+consolidated metadata, such as ``xarray.open_zarr(url)``, sees the cube before or after it, never half of it.
+"""
+
+from __future__ import annotations
+
+import glob
+import hashlib
+import json
+import os
+import secrets
+import shutil
+import time
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import zarr
+from numpy.typing import NDArray
+from zarr.codecs import BloscCodec
+from zarr.core.array_spec import ArrayConfigParams
+from zarr.errors import ZarrUserWarning
+from zarr.storage import LocalStore
+
+from storage.cube.schema import (
+    COUNTER_LABELS,
+    COUNTERS,
+    DIMS,
+    DUPLICATE,
+    FORMAT,
+    LAYERS,
+    PLANNED,
+    SHARED,
+    TRIAL_DIMS,
+    VARIABLES,
+    Variable,
+)
+from storage.errors import CubeExistsError, CubeMismatchError, guarded
+from storage.files import make_directory, sync_path, sync_tree
+from storage.processes import ProcessIdentity, is_gone, this_process
+
+SIDE = "_evalcube"
+"""Folder inside the cube for ledger, lease and plan; an empty Zarr group to other programs."""
+
+RESERVED_ATTRS = ("coordinates", "evalcube_format")
+MODELS_PER_COUNTER_CHUNK = 25
+_INDEX_CHUNK = 4096
+_STALE_SECONDS = 3600.0
+ARRAY_CONFIG: ArrayConfigParams = {"write_empty_chunks": True}
+_KNOWN = (
+    # Zarr-Python says so on each call; the layout is what it and xarray read.
+    "Consolidated metadata is currently not part in the Zarr format 3 specification",
+    # Files of ours in the side folder, and what a killed writer left behind.
+    "Object at .* is not recognized as a component of a Zarr hierarchy",
+)
+
+
+@dataclass(frozen=True)
+class Coordinate:
+    """One coordinate of the cube."""
+
+    name: str
+    """Name of the array; equal to its only dim for an index."""
+    dims: tuple[str, ...]
+    values: NDArray[Any]
+    """Text, booleans, integers or floats of the shape that the dims say."""
+    attrs: Mapping[str, object] = field(default_factory=dict)
+    """Attributes (JSON values), such as long_name, units, comment."""
+
+
+def create_tree(
+    path: Path,
+    *,
+    sizes: Mapping[str, int],
+    chunks: Mapping[str, int],
+    coordinates: Sequence[Coordinate],
+    counters: Sequence[str],
+    attrs: Mapping[str, object],
+    layers: Sequence[str] = (),
+) -> None:
+    """Make the cube's directory: built beside `path`, put on disk, renamed; a kill leaves no half cube.
+
+    Raises
+    ------
+    CubeMismatchError
+        Sizes, chunks, coordinates or attrs do not fit together.
+    CubeExistsError
+        `path` is taken.
+    StorageError
+        The directory cannot be written.
+    """
+    everything = _with_indexes(coordinates, sizes, counters)
+    dims = _checked_dims(path, sizes, chunks, everything, counters)
+    _check_coordinates(path, everything, dims)
+    variables = [*VARIABLES.values(), *_checked_layers(path, layers, dims)]
+    _check_attrs(path, attrs)
+    with guarded(path, "create the cube"):
+        make_directory(path.parent)
+        _sweep_temporaries(path)
+        _refuse_taken(path)
+        temporary = _temporary(path)
+        try:
+            _build(temporary, dims, chunks, everything, attrs, variables)
+            sync_tree(temporary)
+            _publish(temporary, path)
+        except BaseException:
+            shutil.rmtree(temporary, ignore_errors=True)
+            raise
+
+
+def consolidate(path: Path) -> None:
+    """Write the consolidated metadata of the group at `path`, on disk on return."""
+    with warnings.catch_warnings():
+        for message in _KNOWN:
+            warnings.filterwarnings("ignore", message=message, category=ZarrUserWarning)
+        zarr.consolidate_metadata(LocalStore(path))
+    sync_path(path / "zarr.json")
+    sync_path(path)
+
+
+def _with_indexes(
+    coordinates: Sequence[Coordinate], sizes: Mapping[str, int], counters: Sequence[str]
+) -> list[Coordinate]:
+    """Coordinates, with an index for params, trial, repeat and counter where the caller gave none."""
+    given = {coordinate.name for coordinate in coordinates}
+    made = {
+        "params": Coordinate("params", ("params",), np.arange(sizes.get("params", 0)), {"long_name": "slot"}),
+        "trial": Coordinate("trial", ("trial",), np.arange(sizes.get("trial", 0)), {"long_name": "trial"}),
+        "repeat": Coordinate(
+            "repeat", ("repeat",), np.arange(sizes.get("repeat", 0)), {"long_name": "repeat"}
+        ),
+        "counter": Coordinate(
+            "counter",
+            ("counter",),
+            np.array(list(counters), dtype=object),
+            {
+                "long_name": "counter",
+                "comment": "; ".join(f"{label}: {COUNTER_LABELS.get(label, 'a sum')}" for label in counters),
+            },
+        ),
+    }
+    return [*coordinates, *(coordinate for name, coordinate in made.items() if name not in given)]
+
+
+def _mismatch(path: Path, what: str) -> CubeMismatchError:
+    return CubeMismatchError(what, path, "Correct the arguments of `Cube.create`.")
+
+
+def _checked_dims(
+    path: Path,
+    sizes: Mapping[str, int],
+    chunks: Mapping[str, int],
+    coordinates: Sequence[Coordinate],
+    counters: Sequence[str],
+) -> dict[str, int]:
+    dims = {"counter": len(counters), **{name: int(size) for name, size in sizes.items()}}
+    for coordinate in coordinates:
+        if coordinate.name == "tier" and coordinate.values.ndim == 1:
+            dims.setdefault("tier", coordinate.values.size)
+    if unknown := sorted(set(dims) - set(DIMS)):
+        raise _mismatch(path, f"`sizes` has unknown dims {unknown}; known are {list(DIMS)}")
+    for name in (*TRIAL_DIMS, "counter"):
+        if dims.get(name, 0) < 1:
+            raise _mismatch(path, f"`sizes` needs at least 1 along {name}, got {dims.get(name)}")
+    for name in ("trial", "repeat"):
+        if int(chunks.get(name, 0)) < 1:
+            raise _mismatch(path, f"`chunks` needs at least 1 along {name}, got {chunks.get(name)}")
+    if dims["counter"] != len(counters) or len(set(counters)) != len(counters):
+        raise _mismatch(path, f"`counters` must be {dims['counter']} different labels, got {list(counters)}")
+    return dims
+
+
+def _check_coordinates(path: Path, coordinates: Sequence[Coordinate], dims: Mapping[str, int]) -> None:
+    taken = {*VARIABLES, *LAYERS, *(variable.name for variable in SHARED), SIDE, "zarr.json"}
+    for coordinate in coordinates:
+        name = coordinate.name
+        if name in taken or not name or name.startswith(".") or any(c.isspace() or c == "/" for c in name):
+            raise _mismatch(path, f"coordinate name {name!r} is taken, or not one plain word")
+        taken.add(name)
+        if unknown := [dim for dim in coordinate.dims if dim not in dims]:
+            raise _mismatch(path, f"coordinate {name!r} has dims {unknown} of unknown size")
+        shape = tuple(dims[dim] for dim in coordinate.dims)
+        if coordinate.values.shape != shape:
+            raise _mismatch(
+                path, f"coordinate {name!r} must have shape {shape}, got {coordinate.values.shape}"
+            )
+        if coordinate.values.dtype.kind in "OUT":
+            _check_texts(path, name, coordinate.values)
+        elif coordinate.values.dtype.kind not in "biuf":
+            raise _mismatch(path, f"coordinate {name!r} has dtype {coordinate.values.dtype}")
+        if name in ("trial", "repeat") and not np.array_equal(coordinate.values, np.arange(shape[0])):
+            raise _mismatch(path, f"coordinate {name!r} must count 0, 1, 2, ..., so that it can grow")
+        _check_attrs(path, coordinate.attrs)
+
+
+def _checked_layers(path: Path, names: Sequence[str], dims: Mapping[str, int]) -> list[Variable]:
+    """The layers of these names, whose dims must all have a size."""
+    if unknown := [name for name in names if name not in LAYERS]:
+        raise _mismatch(path, f"`layers` has unknown arrays {unknown}; known are {list(LAYERS)}")
+    for name in names:
+        if lacking := [dim for dim in LAYERS[name].dims if dims.get(dim, 0) < 1]:
+            raise _mismatch(path, f"`sizes` needs at least 1 along {', '.join(lacking)} for `{name}`")
+    return [LAYERS[name] for name in LAYERS if name in names]
+
+
+def _check_texts(path: Path, name: str, values: NDArray[Any]) -> None:
+    for value in values.ravel():
+        if not isinstance(value, str):
+            raise _mismatch(path, f"coordinate {name!r} mixes text with {value!r}")
+        if any("\ud800" <= character <= "\udfff" for character in value):
+            raise _mismatch(path, f"coordinate {name!r} has text that is no valid Unicode: {value!r}")
+
+
+def _check_attrs(path: Path, attrs: Mapping[str, object]) -> None:
+    if reserved := sorted(set(attrs) & {*RESERVED_ATTRS, "_FillValue"}):
+        raise _mismatch(path, f"attrs {reserved} are reserved")
+    try:
+        json.dumps(dict(attrs), allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise _mismatch(path, f"attrs must be JSON: {error}") from error
+
+
+def _build(
+    path: Path,
+    dims: Mapping[str, int],
+    chunks: Mapping[str, int],
+    coordinates: Sequence[Coordinate],
+    attrs: Mapping[str, object],
+    variables: Sequence[Variable],
+) -> None:
+    auxiliary = [coordinate.name for coordinate in coordinates if coordinate.dims != (coordinate.name,)]
+    group = zarr.create_group(
+        LocalStore(path),
+        zarr_format=3,
+        attributes={**_json(attrs), "evalcube_format": FORMAT, "coordinates": " ".join(auxiliary)},
+    )
+    whole = {**dims, "model": 1, "trial": int(chunks["trial"]), "repeat": int(chunks["repeat"])}
+    for variable in variables:
+        _create_variable(group, variable, dims, whole)
+    _create_variable(group, COUNTERS, dims, {**dims, "model": min(dims["model"], MODELS_PER_COUNTER_CHUNK)})
+    for variable in PLANNED.values():
+        _create_variable(group, variable, dims, dims)
+    _create_variable(group, DUPLICATE, dims, {**whole, "task": 1})
+    for coordinate in coordinates:
+        _create_coordinate(group, coordinate, whole, dims)
+    group.create_group(SIDE, attributes={"comment": "evalcube's ledger, lease and plan"})
+    consolidate(path)
+
+
+def _json(attrs: Mapping[str, object]) -> dict[str, Any]:
+    """A copy as JSON keeps it: tuples become lists."""
+    return dict(json.loads(json.dumps(dict(attrs))))
+
+
+def _codec() -> BloscCodec:
+    # Smallest of those measured on trial arrays, at no loss of speed.
+    return BloscCodec(cname="zstd", clevel=5, shuffle="bitshuffle")
+
+
+def _create_variable(
+    group: zarr.Group, variable: Variable, sizes: Mapping[str, int], chunks: Mapping[str, int]
+) -> None:
+    group.create_array(
+        variable.name,
+        shape=tuple(sizes[dim] for dim in variable.dims),
+        chunks=tuple(chunks[dim] for dim in variable.dims),
+        dtype=variable.dtype,
+        fill_value=variable.fill,
+        compressors=_codec(),
+        dimension_names=variable.dims,
+        attributes=_json(variable.attributes),
+        config=ARRAY_CONFIG,
+    )
+
+
+def _create_coordinate(
+    group: zarr.Group, coordinate: Coordinate, chunks: Mapping[str, int], sizes: Mapping[str, int]
+) -> None:
+    dims = coordinate.dims
+    text = coordinate.values.dtype.kind in "OUT"
+    if dims in (("trial",), ("repeat",)) and dims == (coordinate.name,):
+        parts: tuple[int, ...] = (_INDEX_CHUNK,)
+    else:
+        parts = tuple(chunks[dim] if dim in ("trial", "repeat") else sizes[dim] for dim in dims)
+    array = group.create_array(
+        coordinate.name,
+        shape=coordinate.values.shape,
+        chunks=parts,
+        dtype=str if text else coordinate.values.dtype.newbyteorder("="),
+        fill_value=float("nan") if coordinate.values.dtype.kind == "f" else None,
+        dimension_names=dims,
+        attributes=_json(coordinate.attrs),
+        config=ARRAY_CONFIG,
+    )
+    array[...] = coordinate.values.astype(object) if text else coordinate.values
+
+
+def _machine(process: ProcessIdentity) -> str:
+    return hashlib.blake2b(f"{process.host} {process.boot}".encode(), digest_size=6).hexdigest()
+
+
+def _temporary(path: Path) -> Path:
+    me = this_process()
+    mark = f"{_machine(me)}-{me.pid}-{me.start}-{secrets.token_hex(4)}"
+    return path.with_name(f".{path.name}.{mark}.creating")
+
+
+def _publish(temporary: Path, path: Path) -> None:
+    # Renaming onto a directory works only if that is empty, so that of two creators one wins.
+    try:
+        temporary.rename(path)
+    except OSError:
+        _refuse_taken(path)
+        raise
+    sync_path(path.parent)
+
+
+def _refuse_taken(path: Path) -> None:
+    if not os.path.lexists(path) or (path.is_dir() and not any(path.iterdir())):
+        return
+    kind = "a cube" if (path / "zarr.json").exists() else "something else"
+    raise CubeExistsError(
+        f"cannot create the cube: {kind} is already there",
+        path,
+        "Open it, move it away, or choose another path.",
+    )
+
+
+def _sweep_temporaries(path: Path) -> None:
+    """Remove what killed creations of this cube left: their process is gone, or they are an hour old."""
+    me = this_process()
+    for stale in path.parent.glob(f".{glob.escape(path.name)}.*.creating"):
+        machine, *numbers = stale.name.removesuffix(".creating").rpartition(".")[2].split("-")
+        gone = False
+        if machine == _machine(me) and len(numbers) == 3:
+            gone = is_gone(ProcessIdentity(me.host, me.boot, int(numbers[0]), int(numbers[1])))
+        if gone or _age(stale) > _STALE_SECONDS:
+            shutil.rmtree(stale, ignore_errors=True)
+
+
+def _age(path: Path) -> float:
+    try:
+        return time.time() - path.stat().st_mtime
+    except OSError:
+        return 0.0
+
+
+def partial_files(path: Path, names: Iterable[str], older_than: float) -> Iterator[Path]:
+    """Temporary files of killed writers in the cube's own arrays, older than `older_than` seconds."""
+    for file in path.glob("*.partial"):
+        if _age(file) > older_than:
+            yield file
+    for name in names:
+        for file in (path / name).rglob("*.partial"):
+            if _age(file) > older_than:
+                yield file

@@ -1,0 +1,203 @@
+"""The arrays beside the trials in: counters, labels, plans, repeated prompts; what is stored of them out.
+
+The part of a cube that the driver keeps, or a task on its behalf; readers need no coordination.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from storage.cube.group import CubeGroup
+from storage.cube.schema import COUNTERS, DUPLICATE, PLANNED
+from storage.errors import CubeMismatchError, NotWritableError, guarded
+
+
+class Tables:
+    """Small arrays of a cube; see `storage.cube.cube.Cube`."""
+
+    def __init__(self, path: Path, *, writable: bool) -> None:
+        self._path = path
+        self._writable = writable
+        self._group = CubeGroup(path, writable=writable)
+
+    def write_counters(self, values: Mapping[int, NDArray[Any]]) -> None:
+        """Write the counters of some models; on disk on return.
+
+        Models share chunks, which are read, changed and written: **one task at a time may write counters**.
+        Many models in one call cost one write per chunk.
+
+        Parameters
+        ----------
+        values
+            Model index to finite float64 array (task, params, counter).
+
+        Raises
+        ------
+        CubeMismatchError
+            An index is outside of the cube, or dtype, shape or a value does not fit.
+        CubeDamagedError
+            The chunk shared with models that are not in `values` cannot be decoded.
+        StorageError
+            It could not be written.
+        """
+        self._need_writable("write")
+        self._check_counters(values)
+        models, step = self._group.sizes["model"], self._group.chunks(COUNTERS.name)[0]
+        for chunk in sorted({index // step for index in values}):
+            rows = slice(chunk * step, min((chunk + 1) * step, models))
+            given = {index - rows.start: array for index, array in values.items() if index // step == chunk}
+            if len(given) == rows.stop - rows.start:
+                block = np.stack([given[row] for row in range(len(given))])
+            else:
+                block = self._group.read(COUNTERS.name, (rows,))
+                for row, array in given.items():
+                    block[row] = array
+            with guarded(self._path, "write counters"):
+                file = self._group.write_chunk(COUNTERS.name, (chunk, 0, 0, 0), (rows,), block)
+                self._group.sync_chunks([file])
+
+    def read_counters(self) -> NDArray[np.float64]:
+        """Counters of all models, float64 (model, task, params, counter).
+
+        Raises
+        ------
+        CubeDamagedError
+            A chunk cannot be decoded.
+        """
+        return self._group.read(COUNTERS.name, (slice(None),))
+
+    def read_label(self, name: str) -> NDArray[Any]:
+        """Values of a coordinate along ``model``.
+
+        Raises
+        ------
+        CubeMismatchError
+            There is no such coordinate.
+        """
+        if name not in self._group.names():
+            raise self._mismatch(f"there is no coordinate `{name}`", "Give the name of one.")
+        return self._group.read(name, (slice(None),))
+
+    def write_label(self, name: str, values: NDArray[Any]) -> None:
+        """Replace a coordinate along ``model``, such as a price that has changed. For the driver only.
+
+        Raises
+        ------
+        CubeMismatchError
+            There is no such coordinate, or it has another shape.
+        StorageError
+            It could not be written.
+        """
+        self._need_writable("label")
+        present = self.read_label(name)
+        if present.shape != values.shape:
+            raise self._mismatch(
+                f"`{name}` has shape {present.shape}, got {values.shape}", "Give one value a model."
+            )
+        with guarded(self._path, f"write {name}"):
+            self._group.sync_chunks([self._group.write_chunk(name, (0,), (slice(None),), values)])
+
+    def read_planned(self, dim: Literal["trial", "repeat"]) -> NDArray[np.int32]:
+        """How many trials or repeats each cell is to be measured with, int32 (model, task, params).
+
+        Raises
+        ------
+        CubeDamagedError
+            The chunk cannot be decoded.
+        """
+        return self._group.read(PLANNED[f"planned_{dim}s"].name, (slice(None),))
+
+    def write_planned(self, dim: Literal["trial", "repeat"], values: NDArray[Any]) -> None:
+        """Replace the plan along one dim. For the driver only.
+
+        Raises
+        ------
+        CubeMismatchError
+            Dtype or shape does not fit, or a cell would lose trials.
+        StorageError
+            It could not be written.
+        """
+        self._need_writable("plan")
+        variable = PLANNED[f"planned_{dim}s"]
+        problem = variable.problem(values, tuple(self._group.sizes[name] for name in variable.dims))
+        if problem is None and (values < self.read_planned(dim)).any():
+            problem = f"`{variable.name}` never shrinks"
+        if problem:
+            raise self._mismatch(problem, "Correct the array.")
+        with guarded(self._path, f"write {variable.name}"):
+            self._group.sync_chunks(
+                [self._group.write_chunk(variable.name, (0, 0, 0), (slice(None),), values)]
+            )
+
+    def read_duplicates(self, trials: slice = slice(None)) -> NDArray[np.uint8]:
+        """Which prompts occurred before in their cell, uint8 (task, params, trial); 255 is unknown.
+
+        Parameters
+        ----------
+        trials
+            Part of the trial axis.
+
+        Raises
+        ------
+        CubeDamagedError
+            A chunk cannot be decoded.
+        """
+        return self._group.read(DUPLICATE.name, (slice(None), slice(None), trials))
+
+    def write_duplicates(self, task: int, flags: NDArray[Any]) -> None:
+        """Replace the flags of one task, uint8 (params, trial). Only one writer of a task at a time.
+
+        Raises
+        ------
+        CubeMismatchError
+            Index, dtype or shape does not fit.
+        StorageError
+            It could not be written.
+        """
+        self._need_writable("write")
+        self.refresh()
+        sizes, step = self._group.sizes, self._group.chunks(DUPLICATE.name)[2]
+        problem = DUPLICATE.problem(flags, (sizes["params"], sizes["trial"]))
+        if problem or not 0 <= task < sizes["task"]:
+            raise self._mismatch(
+                problem or f"there are {sizes['task']} tasks", "Correct the index or the array."
+            )
+        with guarded(self._path, "write duplicates"):
+            files = []
+            for chunk, start in enumerate(range(0, sizes["trial"], step)):
+                part = flags[np.newaxis, :, start : start + step]
+                where = (slice(task, task + 1), slice(None), slice(start, start + part.shape[2]))
+                files.append(self._group.write_chunk(DUPLICATE.name, (task, 0, chunk), where, part))
+            self._group.sync_chunks(files)
+
+    def _check_counters(self, values: Mapping[int, NDArray[Any]]) -> None:
+        models, *shape = (self._group.sizes[dim] for dim in COUNTERS.dims)
+        for index, array in values.items():
+            problem = None
+            if not 0 <= index < models:
+                problem = f"there are {models} models"
+            problem = problem or COUNTERS.problem(array, shape)
+            if problem is None and not np.isfinite(array).all():
+                problem = "`counters` must be finite"
+            if problem:
+                raise self._mismatch(
+                    f"counters of model {index}: {problem}", "Correct the index or the array."
+                )
+
+    def refresh(self) -> None:
+        """Follow a growth: a write with outdated sizes would set the cells of a grown chunk to missing."""
+        if self._group.outdated:
+            self._group = CubeGroup(self._path, writable=self._writable)
+
+    def _need_writable(self, verb: str) -> None:
+        if not self._writable:
+            remedy = "Open it with writable=True."
+            raise NotWritableError(f"cannot {verb}: the cube is open for reading", self._path, remedy)
+
+    def _mismatch(self, what: str, remedy: str) -> CubeMismatchError:
+        return CubeMismatchError(what, self._path, remedy)

@@ -1,0 +1,150 @@
+"""The command line where things are odd: closed pipes, full devices, foreign text, hostile cubes, defects."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from flows.cli.output import complain, show_json
+from tests.flows.support import change_attributes, evalcube, refused
+
+
+def _to(arguments, cwd, output):
+    """Run with standard output at an open file: (exit code, standard error)."""
+    result = subprocess.run(
+        [sys.executable, "-m", "flows", *map(str, arguments)],
+        cwd=cwd,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])},
+        stdout=output,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    return result.returncode, result.stderr
+
+
+READERS = {
+    "status": ("status", "cube.zarr"),
+    "status as JSON": ("status", "cube.zarr", "--json"),
+    "leaderboard": ("leaderboard", "cube.zarr"),
+    "plan": ("plan", "sweep.yaml"),
+    "show": ("show", "cube.zarr", "--task", "boolean"),
+    "help": ("--help",),
+}
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_readers__end_quietly_when_nobody_reads_on(name, small_sweep):
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        assert _to(READERS[name], small_sweep, writer) == (0, "")
+    finally:
+        os.close(writer)
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_readers__say_that_their_output_is_full(name, small_sweep):
+    with Path("/dev/full").open("w") as full:
+        code, errors = _to(READERS[name], small_sweep, full)
+
+    assert code == 2
+    assert errors.startswith("evalcube: cannot write to standard output: No space left on device")
+    assert errors.count("\n") == 1
+
+
+def test_report_and_init__refuse_to_replace_what_is_no_file(small_sweep, tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    link = tmp_path / "link"
+    link.symlink_to(pipe)
+
+    for path in (pipe, link):
+        refused(evalcube("report", "cube.zarr", "-o", path, cwd=small_sweep), str(path), "not a regular file")
+        refused(evalcube("init", "--force", path, cwd=tmp_path), str(path), "not a regular file")
+    refused(evalcube("init", "--force", tmp_path, cwd=tmp_path), "is a directory")
+    assert pipe.is_fifo()
+    assert link.is_symlink()
+
+
+def test_init__writes_through_a_link_to_a_file(tmp_path):
+    (tmp_path / "real.yaml").write_text("old")
+    (tmp_path / "link.yaml").symlink_to("real.yaml")
+
+    assert evalcube("init", "--force", "link.yaml", cwd=tmp_path)[0] == 0
+
+    assert (tmp_path / "link.yaml").is_symlink()
+    assert "models:" in (tmp_path / "real.yaml").read_text()
+
+
+def test_leaderboard__refuses_two_formats(small_sweep):
+    refused(evalcube("leaderboard", "cube.zarr", "--json", "--markdown", cwd=small_sweep), "--markdown")
+
+
+@pytest.mark.parametrize("given", ["²", "9" * 5000, "foo=null", "{" * 3000])
+def test_show__odd_params_match_nothing(given, small_sweep):
+    refused(
+        evalcube("show", "cube.zarr", "--task", "boolean", "--params", given, cwd=small_sweep), "--params"
+    )
+
+
+def test_readers__foreign_labels_do_nothing_to_the_terminal(small_sweep, tmp_path):
+    shutil.copytree(small_sweep / "cube.zarr", tmp_path / "cube.zarr")
+    bell = "al\x1b[2Jpha"
+    change_attributes(tmp_path / "cube.zarr", lambda spec: spec["evaluations"][0].update(model=bell))
+
+    for arguments in (
+        ("status",),
+        ("show", "--task", "boolean"),
+        ("show", "--task", "boolean", "--model", "x"),
+    ):
+        name, *more = arguments
+        _, output, errors = evalcube(name, "cube.zarr", *more, cwd=tmp_path)
+        assert "\x1b[2J" not in output + errors
+        assert "al\\x1b[2Jpha" in output + errors
+
+
+def test_show__json_of_a_reply_with_a_lone_surrogate(capsys):
+    show_json({"response": "a\ud800b"})
+
+    assert json.loads(capsys.readouterr().out.encode()) == {"response": "a\ud800b"}
+
+
+def test_complain__shows_control_characters(capsys):
+    complain("http 500 (\x1b]0;title\x07)\nnext")
+
+    assert capsys.readouterr().err == "evalcube: http 500 (\\x1b]0;title\\x07)\nnext\n"
+
+
+def _broken(tmp_path, error):
+    """A folder that makes every command fail with `error`, as a defect would."""
+    (tmp_path / "sitecustomize.py").write_text(
+        "import sys, types\n"
+        "module = types.ModuleType('flows.cubes.reader')\n"
+        f"def cube_status(cube): {error}\n"
+        "module.cube_status = cube_status\n"
+        "sys.modules['flows.cubes.reader'] = module\n"
+    )
+    return {"PYTHONPATH": f"{tmp_path}{os.pathsep}{Path(__file__).parents[3]}"}
+
+
+def test_main__a_defect_has_a_code_and_a_traceback_of_its_own(tmp_path):
+    env = _broken(tmp_path, "raise ZeroDivisionError('boom')")
+
+    code, _, errors = evalcube("status", "x", cwd=tmp_path, env=env)
+
+    assert code == 70
+    assert "ZeroDivisionError: boom" in errors
+    assert "please report" in errors.splitlines()[-1]
+
+
+@pytest.mark.parametrize("how", ["raise KeyboardInterrupt", "import os; os.kill(os.getpid(), 2)"])
+def test_main__ctrl_c_outside_of_a_run_is_told(how, tmp_path):
+    code, _, errors = evalcube("status", "x", cwd=tmp_path, env=_broken(tmp_path, how))
+
+    assert (code, errors) == (130, "evalcube: stopped at once; run the same command again to resume\n")

@@ -1,0 +1,427 @@
+"""Commands on one small cube whose outcomes are made up, so that each number is known."""
+
+import importlib
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import dask
+import numpy as np
+import pytest
+import xarray as xr
+from dask.callbacks import Callback
+from typer.testing import CliRunner
+
+import evalcube as ec
+from flows.cli.app import app
+from flows.config import from_mapping
+from flows.cubes.selection import Part, open_part
+from flows.cubes.statistics import compare, leaderboard, metrics, rank
+from flows.errors import SweepError
+from flows.plan.plan import build_plan
+from flows.plan.store import open_home
+from stages.reply.status import Status
+from stages.score.counters import count_trials
+from storage.cube.regions import Region
+from tests.flows.support import evalcube, refused
+
+TRIALS, REPEATS, LIMIT = 12, 4, 500
+RATES = {"strong": 0.9, "middle": 0.6, "weak": 0.55}
+CONFIG = {
+    "name": "made up",
+    "trials": TRIALS,
+    "repeats": REPEATS,
+    "models": [
+        {
+            "name": name,
+            "endpoint": "sim:",
+            "facets": {
+                "family": "w" if name == "weak" else "other",
+                "size": 8.0 if name == "strong" else 3.0,
+            },
+            "prices": {"prompt": 1.0, "completion": 2.0},
+        }
+        for name in RATES
+    ],
+    "samplers": {"greedy": {"temperature": 0, "max_tokens": LIMIT}},
+    "tasks": {
+        "arithmetic": {
+            "manifold": [
+                {"grid": {"length": [3, 4]}, "tiers": ["easy"]},
+                {"grid": {"length": [8]}, "tiers": ["hard"]},
+            ]
+        },
+        "sort": {"manifold": [{"points": [{"length": 3}, {"length": 5}], "tiers": ["easy", "hard"]}]},
+    },
+    "views": {
+        "long": {"where": {"param_length": {"min": 5}}},
+        "others": {"where": {"family": ["other"]}, "trials": 6},
+        "unique": {"unique_only": True},
+    },
+}
+
+
+def outcomes(shape, rate, rng):
+    tokens = rng.integers(20, 2 * LIMIT, shape).astype(np.int32)
+    status = np.where(rng.random(shape) < rate, Status.CORRECT, Status.INCORRECT).astype(np.uint8)
+    status[tokens > LIMIT + 300] = Status.TRUNCATED
+    return {
+        "status": status,
+        "tokens": np.minimum(tokens, LIMIT),
+        "prompt_tokens": np.full(shape, 50, np.int32),
+        "reasoning_bytes": 4 * np.minimum(tokens, LIMIT),
+        "compressed_bytes": 2 * np.minimum(tokens, LIMIT),
+        "latency": np.ones(shape, np.float32),
+        "guess_chance": np.zeros(shape, np.float32),
+    }
+
+
+def make_cube(folder):
+    config = from_mapping({**CONFIG, "cube": str(folder / "cube.zarr"), "cache": str(folder / "cache")})
+    plan = build_plan(config)
+    home = open_home(plan, config.cube)
+    home.note({"name": config.name, "cache": config.cache, "config": config.model_dump(exclude_none=True)})
+    valid = plan.valid()
+    shape = (*valid.shape, TRIALS, REPEATS)
+    for name, size in (("trial", TRIALS), ("repeat", REPEATS)):
+        cells = np.broadcast_to(np.where(valid, size, 0), (len(RATES), *valid.shape)).astype(np.int32)
+        home.cube.write_planned(name, cells)
+    flags = np.zeros((*valid.shape, TRIALS), np.uint8)
+    flags[1, 0, 9:] = 1  # sort, first point: a quarter of the questions is not new
+    for task, row in enumerate(flags):
+        home.cube.write_duplicates(task, row)
+    counters = {}
+    for model, rate in enumerate(RATES.values()):
+        arrays = outcomes(shape, rate, np.random.default_rng(model))
+        arrays["status"][~valid] = Status.MISSING
+        home.cube.write_region(Region(model, 0, 0), arrays)
+        planned = np.broadcast_to(valid[..., None, None], shape)
+        duplicate = np.broadcast_to(flags[..., None], shape)
+        counters[model] = count_trials({**arrays, "planned": planned, "duplicate": duplicate})
+    home.cube.write_counters(counters)
+    return config.cube
+
+
+@pytest.fixture(scope="module")
+def cube(tmp_path_factory):
+    return make_cube(tmp_path_factory.mktemp("statistics"))
+
+
+def run(*arguments, width=200):
+    result = CliRunner().invoke(app, [str(item) for item in arguments], env={"COLUMNS": str(width)})
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result.stdout
+
+
+def document(*arguments):
+    return json.loads(run(*arguments, "--json"))
+
+
+def counted(cube, where, counter="trials"):
+    ds = open_part(cube, Part(where)).dataset
+    return ds["counters"].sel(counter=counter).sum().compute().item()
+
+
+CELL = TRIALS * REPEATS
+SELECTIONS = {
+    "nothing": ((), 15),
+    "a task": (["task=sort"], 6),
+    "a list": (["task=sort,arithmetic"], 15),
+    "a tier": (["tier=easy"], 12),
+    "a range": (["param_length=4..5"], 6),
+    "an open range": (["length=5.."], 6),
+    "a number": (["length=3"], 6),
+    "a model by its name": (["model=weak"], 5),
+    "a model by its number": (["model=0,1"], 10),
+    "a facet": (["family=other"], 10),
+    "a facet that is a number": (["size=..5"], 10),
+    "several conditions": (["family=other", "tier=hard", "task=arithmetic"], 2),
+    "a mapping": ({"task": ["sort"], "param_length": (5, None)}, 3),
+}
+
+
+@pytest.mark.parametrize("name", SELECTIONS)
+def test_open_part__selects_cells(cube, name):
+    where, cells = SELECTIONS[name]
+
+    assert counted(cube, where) == cells * CELL
+
+
+def test_open_part__what_is_left_out_is_as_if_it_did_not_exist(cube):
+    part = Part(["tier=hard", "task=arithmetic", "family=other"])
+
+    board = leaderboard(cube, part, draws=20)
+
+    assert board.tiers == ("hard",)
+    assert board.tasks == ("arithmetic",)
+    assert [row.incomplete for row in board.rows] == [False, False]
+    assert [row.tiers[0].cells_expected for row in board.rows] == [1, 1]
+    assert board.selection == "tier=hard, task=arithmetic, family=other"
+
+
+def test_open_part__views_and_options_count_again(cube):
+    whole = leaderboard(cube, draws=20)
+    first = leaderboard(cube, Part(view="others"), draws=20)
+    fewer = leaderboard(cube, Part(trials=4, view="others"), draws=20)
+    unique = leaderboard(cube, Part(view="unique"), draws=20)
+    clipped = leaderboard(cube, Part(clip_tokens=100), draws=20)
+
+    assert [row.trials for row in first.rows] == [5 * 6 * REPEATS] * 2
+    assert [row.trials for row in fewer.rows] == [5 * 4 * REPEATS] * 2
+    assert [row.trials for row in unique.rows] == [(5 * TRIALS - 3) * REPEATS] * 3
+    assert [row.unique for row in whole.rows] == pytest.approx([1 - 3 / (5 * TRIALS)] * 3)
+    assert [row.unique for row in unique.rows] == [1.0] * 3
+    assert max(row.tokens_per_trial for row in clipped.rows) <= 100
+    assert min(row.truncated for row in clipped.rows) > 0.8
+
+
+def test_open_part__trial_arrays_agree_with_the_counters(cube):
+    part = Part(["tier=hard"], trials=7, unique_only=True, clip_tokens=300)
+    ds = open_part(cube, part).dataset.compute()
+
+    for counter, code in (("correct", Status.CORRECT), ("truncated", Status.TRUNCATED)):
+        expected = (ds["status"] == int(code)).sum(("trial", "repeat"))
+        xr.testing.assert_equal(ds["counters"].sel(counter=counter, drop=True).astype(int), expected)
+
+
+def test_open_part__says_when_it_does_not_know_what_is_new(cube):
+    ds = ec.open_cube(cube).compute()
+    ds["duplicate"][0, 0, 3] = 255
+
+    assert "arithmetic" in open_part(ds, Part(unique_only=True)).warnings[0]
+    assert open_part(ds, Part(trials=3)).warnings == ()
+
+
+def test_leaderboard__lowers_no_number_of_the_whole_by_being_asked_in_parts(cube):
+    _, found = importlib.import_module("flows.cubes.statistics").boards(cube, "family")
+
+    assert list(found) == ["other", "w"]
+    assert [row.model_name for row in found["w"].rows] == ["weak"]
+    whole = {row.model_name: row.score for row in leaderboard(cube).rows}
+    assert found["w"].rows[0].score == whole["weak"]
+
+
+def test_rank__order_wins_and_groups(cube):
+    _, standings, board = rank(cube, draws=200)
+
+    assert standings.rows[0].label == "strong"
+    assert standings.rows[0].letters == "A"
+    assert standings.rows[0].wins == max(item.wins for item in standings.rows) > 1.9
+    assert sum(item.rating for item in standings.rows) == pytest.approx(1)
+    assert board.rows[0].rank_interval.upper == 1
+    assert board.rows[1].rank_interval.lower == 2
+
+
+def test_compare__is_antisymmetric_and_tells_strong_from_weak(cube):
+    (pair,) = compare(cube, ["strong", "weak"], repeats=1)[1]
+    (back,) = compare(cube, ["weak", "0"], repeats=1)[1]
+
+    assert pair.overall.trials == 5 * TRIALS
+    assert pair.overall.difference.value == pytest.approx(-back.overall.difference.value)
+    assert pair.overall.difference.lower == pytest.approx(-back.overall.difference.upper)
+    assert pair.overall.p < 0.01
+    assert all(item.p_holm >= item.p for item in pair.tasks)
+
+
+def test_compare__words_and_all_pairs(cube):
+    one = run("compare", cube, "strong", "weak", "--repeats", 1)
+    several = document("compare", cube)
+
+    assert "strong is right more often than weak" in one
+    assert len(several["pairs"]) == 3
+    assert several["warnings"] == []
+    assert "go by question" in run("compare", cube)
+    assert "do not tell middle and weak apart" in run("compare", cube, "middle", "weak", "--trials", 2)
+
+
+def test_metrics__of_repeats(cube):
+    rows = document("metrics", cube, "--k", "1,4", "--metrics", "pass_at_k,pass_hat_k,avg_ci")["rows"]
+    values = {(row["model"], row["k"]): row for row in rows}
+
+    strong = values["strong", 1]
+    assert strong["questions"] == 5 * TRIALS
+    assert strong["pass_at_k"] == pytest.approx(strong["pass_hat_k"])
+    assert strong["avg_ci_lo"] < strong["pass_at_k"] < strong["avg_ci_hi"]
+    assert values["strong", 4]["pass_at_k"] > strong["pass_at_k"] > values["strong", 4]["pass_hat_k"]
+    _, found = metrics(cube, by="tier")
+    assert found.sizes == {"model": 3, "tier": 2, "k": 3}
+
+
+def test_table__sums_are_those_of_the_cube(cube):
+    found = document("table", cube, "--by", "family,task", "--mode", "E_P", "--pooling", "stratified")
+    status = ec.open_cube(cube)["status"].values
+
+    assert (found["pooling"], found["by"]) == ("stratified", ["facet_family", "task"])
+    row = next(row for row in found["rows"] if (row["facet_family"], row["task"]) == ("w", "sort"))
+    assert row["counters"]["correct"] == (status[2, 1] == Status.CORRECT).sum()
+    assert row["lower"] < row["point"] < row["upper"]
+    assert (row["points"], row["points_planned"]) == (2, 2)
+
+
+def test_table__bonferroni_widens_products(cube):
+    plain, joint = (document("table", cube, "--joint", name)["rows"][0] for name in ("none", "bonferroni"))
+
+    assert joint["point"] == plain["point"]
+    assert joint["lower"] < plain["lower"] < plain["upper"] < joint["upper"]
+
+
+def test_open_cube__analyses_compute_nothing_when_called(cube):
+    started = []
+    ds = ec.open_cube(cube)
+
+    with Callback(start=started.append):
+        lazy = [ec.aggregate(ds, by="task", pooling="stratified"), ec.points(ds), *ec.cube_outcomes(ds)]
+        lazy += [ec.restrict(ds, {"task": "sort"}), ec.recount(ds, clip_tokens=100)]
+
+    assert not started
+    assert all(map(dask.is_dask_collection, lazy))
+
+
+def test_aggregate__an_address_is_no_dataset(cube):
+    with pytest.raises(TypeError, match="open_cube"):
+        ec.aggregate(cube, by="model")
+
+
+COMMANDS = {
+    "leaderboard": ["leaderboard"],
+    "groups": ["leaderboard", "--group-by", "tier"],
+    "second version": ["leaderboard", "--score", "v2", "--mode", "C_P", "--tier", "easy"],
+    "table": ["table", "--by", "model,task,tier"],
+    "rank": ["rank"],
+    "metrics": ["metrics", "--metrics", "pass_at_k_ci,g_pass_at_k_tau,mg_pass_at_k,bayes,avg_ci"],
+    "compression": ["analyze", "compression"],
+    "hazard": ["analyze", "hazard", "--width", "100"],
+    "clip": ["analyze", "clip", "--limits", "100,400"],
+    "cost": ["analyze", "cost", "--by-task"],
+}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_commands__fit_the_terminal_and_have_three_forms(cube, name, monkeypatch):
+    words = COMMANDS[name]
+    place = 2 if words[0] == "analyze" else 1
+    words = [*words[:place], cube, *words[place:]]
+    monkeypatch.setenv("COLUMNS", "80")
+    shown = run(*words, width=80)
+    assert "strong" in shown
+    assert max(map(len, shown.splitlines())) <= 80
+    assert "nan" not in shown
+    assert "| strong |" in run(*words, "--markdown")
+    assert json.dumps(document(*words), allow_nan=False)
+
+
+@pytest.mark.parametrize("kind", ["compression", "hazard", "clip", "cost"])
+def test_analyze__draws(cube, kind, tmp_path):
+    run("analyze", kind, cube, "--plot", tmp_path / "drawing.svg")
+
+    assert (tmp_path / "drawing.svg").read_text().startswith("<svg")
+
+
+MISTAKES = {
+    "unknown task": (["leaderboard", "--where", "task=srot"], "Did you mean 'sort'?"),
+    "unknown coordinate": (["table", "--by", "famly"], "Did you mean 'family'?"),
+    "no condition": (["rank", "--where", "task"], "NAME=VALUE"),
+    "given twice": (["rank", "--where", "task=sort", "--where", "task=arithmetic"], "task=one,two"),
+    "no number": (["rank", "--where", "length=a"], "'a'"),
+    "empty range": (["rank", "--where", "length=50..60"], "It is: 3, 4, 5, 8"),
+    "nothing is left": (["rank", "--where", "task=sort", "--where", "length=8"], "nothing fulfils all of"),
+    "unknown view": (["leaderboard", "--view", "lomg"], "Did you mean 'long'?"),
+    "unknown mode": (["leaderboard", "--mode", "C_X"], "--mode"),
+    "unknown score": (["leaderboard", "--score", "v9"], "v1, v2"),
+    "one model": (["rank", "--where", "model=weak"], "at least two"),
+    "one named": (["compare", "weak"], "at least two"),
+    "unknown model": (["compare", "weak", "strang"], "Did you mean 'strong'?"),
+    "named twice": (["compare", "weak", "2"], "twice"),
+    "k too large": (["metrics", "--k", "1,5"], "upsample CUBE --repeats 5"),
+    "no list of k": (["metrics", "--k", "x"], "1,4,8"),
+    "no metric": (["metrics", "--metrics", ","], "nothing is named"),
+    "unknown joint": (["table", "--joint", "all"], "none, bonferroni"),
+    "endless prior": (["rank", "--prior", "inf"], "--prior"),
+    "unknown metric": (["metrics", "--metrics", "pas_at_k"], "Did you mean 'pass_at_k'?"),
+    "metric that needs more": (["metrics", "--metrics", "threshold_spectrum_at_k"], "in Python"),
+    "limit": (["analyze", "clip", "--limits", "0"], "--limits"),
+    "kind of picture": (["analyze", "cost", "--plot", "a.gif"], ".svg"),
+    "two forms": (["table", "--json", "--markdown"], "exclude"),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_commands__mistake_is_one_message(cube, name):
+    words, fragment = MISTAKES[name]
+    place = 2 if words[0] == "analyze" else 1
+
+    with pytest.raises(SweepError) as caught:
+        run(*words[:place], cube, *words[place:])
+
+    assert fragment in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_main__mistake_is_exit_code_2(cube, tmp_path):
+    refused(evalcube("rank", cube, "--where", "tier=medium", cwd=tmp_path), "tier", "'easy', 'hard'")
+
+
+def test_leaderboard__contradictory_counters_are_refused(cube):
+    ds = ec.open_cube(cube).compute()
+    ds["counters"].loc[{"counter": "correct"}] = 10_000
+
+    with pytest.raises(SweepError, match="contradict each other"):
+        leaderboard(ds)
+
+
+def test_report__part_and_pooling(cube, tmp_path):
+    run("report", cube, "-o", tmp_path / "r.html", "--pooling", "stratified", "--where", "family=other")
+    text = (tmp_path / "r.html").read_text()
+
+    assert "Part of the cube (family=other)." in text
+    assert "Every point weighs the same" in text
+    assert "Who can be told apart" in text
+    assert "questions that are new" in text
+    assert ">weak<" not in text
+
+
+def test_evalcube__every_name_is_there_and_none_is_imported_early():
+    assert sorted(ec.__all__) == sorted(ec._HOMES)
+    assert all(getattr(ec, name) is not None for name in ec.__all__)
+    code = "import evalcube, sys; sys.exit(any(m in sys.modules for m in ('xarray', 'numpy', 'dask')))"
+    assert (
+        subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parents[3], check=False).returncode
+        == 0
+    )
+
+
+@pytest.mark.parametrize(
+    ("module", "fragment"),
+    [
+        (None, "evalcube[plots]"),
+        (SimpleNamespace(svg_to_bytes=lambda **_: b"the same"), "font"),
+    ],
+)
+def test_analyze__png_that_cannot_be_made_is_told_first(cube, tmp_path, monkeypatch, module, fragment):
+    monkeypatch.setitem(sys.modules, "resvg_py", module)
+
+    with pytest.raises(SweepError, match=re.escape(fragment)):
+        run("analyze", "cost", cube, "--plot", tmp_path / "a.png")
+
+    assert not (tmp_path / "a.png").exists()
+
+
+def test_analyze__png_is_a_picture(cube, tmp_path):
+    pytest.importorskip("resvg_py")
+
+    run("analyze", "cost", cube, "--plot", tmp_path / "a.png")
+
+    assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_analyze__png_is_rendered_from_the_drawing(cube, tmp_path, monkeypatch):
+    fake = SimpleNamespace(svg_to_bytes=lambda svg_string, **_: b"PNG" + svg_string.encode())
+    monkeypatch.setitem(sys.modules, "resvg_py", fake)
+
+    run("analyze", "cost", cube, "--plot", tmp_path / "a.png")
+
+    assert (tmp_path / "a.png").read_bytes().startswith(b"PNG<svg")

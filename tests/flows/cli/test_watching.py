@@ -1,0 +1,129 @@
+"""`evalcube status --watch` beside a run, through the command line, and the file that it reads."""
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from flows.config import as_config
+from flows.plan.plan import build_plan
+from flows.plan.store import Home, open_home
+from flows.plan.targets import Goal
+from flows.run.events import BlockDone, Finished, Started, Traffic
+from flows.run.subscribers.live_file import LiveFile, read_live
+from flows.run.summary import Tracker
+from tests.flows.support import command, evalcube, refused, sweep_config, write_config
+
+
+def slow(tmp_path, simulator, trials):
+    config = sweep_config(tmp_path, simulator.base_url, trials=trials)
+    config["models"][0]["simulate"]["latency"] = 0.2
+    config["models"][0]["prices"] = {"prompt": 1.0, "completion": 2.0}
+    return write_config(tmp_path, config)
+
+
+def test_watch__follows_a_run_to_its_end(tmp_path, simulator):
+    path = slow(tmp_path, simulator, 20)
+    run = command("run", path, "--workers", 1, "--quiet", "--json", "--log", "events.jsonl", cwd=tmp_path)
+    while not (tmp_path / "cube.zarr" / "_evalcube" / "live.json").exists():
+        assert run.poll() is None, run.communicate()
+        time.sleep(0.05)
+    lines = command("status", "cube.zarr", "--watch", "--interval", 0.3, cwd=tmp_path)
+    objects = command("status", "cube.zarr", "--watch", "--interval", 0.3, "--json", cwd=tmp_path)
+
+    summary = json.loads(run.communicate(timeout=60)[0])
+    output, errors = lines.communicate(timeout=30)
+    looks = [json.loads(line) for line in objects.communicate(timeout=30)[0].splitlines()]
+
+    assert (lines.returncode, objects.returncode, errors) == (0, 0, "")
+    last = output.splitlines()[-1]
+    assert "100 of 100 trials done" in last
+    assert "running" not in last
+    assert "running as process" in output
+    assert looks[-1]["complete"]
+    assert looks[-1]["live"] is None
+    assert [look["done"] for look in looks] == sorted(look["done"] for look in looks)
+    assert max(look["live"]["sent"] for look in looks if look["live"]) > 0
+    check_summary(summary)
+    logged = json.loads((tmp_path / "events.jsonl").read_text().splitlines()[-1])
+    assert (logged["event"], logged["sent"]) == ("finished", 100)
+
+
+def check_summary(summary):
+    """What the run itself told at its end."""
+    assert (summary["sent"], summary["graded"], summary["causes"]) == (100, 100, {})
+    tokens = summary["prompt_tokens"] + 2 * summary["completion_tokens"]
+    assert summary["usd"] == pytest.approx(tokens / 1e6)
+    assert summary["trials_per_second"] == pytest.approx(100 / summary["seconds"])
+    assert summary["asking_seconds"] < summary["seconds"]
+    (limit,) = summary["limits"]
+    assert (limit["limit"], limit["value"], limit["models"]) == ("connections", 8, ["alpha"])
+    assert 0.3 < summary["efficiency"] == limit["used"] < 1.05
+
+
+def test_watch__redraws_a_terminal_until_ctrl_c(tmp_path):
+    plan = build_plan(as_config(sweep_config(tmp_path, "http://127.0.0.1:9", trials=2)))
+    home = open_home(plan, str(tmp_path / "cube.zarr"))
+    Home(home.cube, plan, Goal.uniform(plan, 2, 1)).grow()
+    leader, follower = pty.openpty()
+    with subprocess.Popen(
+        [sys.executable, "-m", "flows", "status", "cube.zarr", "--watch", "--interval", "0.2"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[3]), "COLUMNS": "80", "TERM": "xterm"},
+        stdout=follower,
+        stderr=subprocess.PIPE,
+    ) as process:
+        os.close(follower)
+        shown = b""
+        while shown.count(b"0 of 10 trials done; nobody works on it now") < 3:
+            shown += os.read(leader, 4096)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=20)
+    os.close(leader)
+
+    assert (process.returncode, errors) == (130, b"")
+    assert b"\x1b[" in shown
+
+
+def test_watch__of_no_cube_is_refused(tmp_path):
+    refused(evalcube("status", "nothing.zarr", "--watch", cwd=tmp_path), "nothing.zarr")
+
+
+def test_live__is_what_a_run_says_of_itself(tmp_path):
+    tracker = Tracker()
+    file = LiveFile(tmp_path / "live.json", tracker)
+    tally = (((0.0,) * 6,),)
+    done = BlockDone((0,), 0, trials=4, cached=1, transport=1, missing=0, tally=tally)
+    for event in (Started("r", "c", 20, 5, ("a",)), Traffic(sent=7, retries={"reset": 2}, worker="w"), done):
+        tracker(event)
+        file(event)
+    file(Finished("stopped"))
+
+    live = read_live(tmp_path / "live.json")
+
+    assert (live["done"], live["trials"], live["sent"], live["retries"]) == (9, 20, 7, {"reset": 2})
+    assert (live["cached"], live["transport"], live["reason"]) == (1, 1, "stopped")
+    assert [path.name for path in tmp_path.iterdir()] == ["live.json"]
+
+
+@pytest.mark.parametrize("text", ["", "[1]", "{}", '{"retries": {}, "done": "9"}', "[" * 100_000])
+def test_read_live__takes_damage_for_nothing(tmp_path, text):
+    (tmp_path / "live.json").write_text(text)
+
+    assert read_live(tmp_path / "live.json") is None
+    assert read_live(tmp_path / "none") is None
+
+
+def test_live__where_nothing_can_be_written_is_left_out(tmp_path):
+    tracker = Tracker()
+    started = Started("r", "c", 20, 5, ("a",))
+    tracker(replace(started))
+
+    LiveFile(tmp_path / "no" / "live.json", tracker)(started)

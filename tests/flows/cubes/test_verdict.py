@@ -1,0 +1,273 @@
+"""Verdicts on cubes that are written directly: what is compared, exit codes, gold ratings, refusals."""
+
+import json
+
+import numpy as np
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from flows.cli.verdict import verdict as command
+from flows.config import from_mapping
+from flows.cubes.verdict import cube_verdict
+from flows.errors import SweepError
+from flows.plan.plan import build_plan
+from flows.plan.store import Home, open_home
+from flows.plan.targets import Goal
+from stages.analyze.verdict import verdict
+from storage.cube.cube import Cube
+from tests.flows.judging import LANDS, judged_config
+from tests.flows.support import sweep_config
+
+UNITS = len(LANDS)
+NOWHERE = "http://127.0.0.1:9/v1"
+
+
+def written_cube(folder, *, repeats=1, gain=0.8, change=None, **config):
+    """A cube of two variants whose judge readings differ by about `gain`; returns its address and arrays."""
+    plan = build_plan(from_mapping(judged_config(folder, NOWHERE, repeats=repeats, **config)))
+    url = str(folder / "written.zarr")
+    home = open_home(plan, url)
+    Home(home.cube, plan, Goal.uniform(plan, plan.trials, repeats)).grow()
+    cube = Cube.open(url, writable=True)
+    rng = np.random.default_rng(7)
+    arrays = {}
+    for region in cube.regions():
+        shape = cube.region_shape(region)
+        made = {
+            name: np.full((*shape, *plan.layers.get(name, ())), variable.fill, variable.dtype)
+            for name, variable in cube.trial_arrays.items()
+        }
+        here = made["status"][0, 0]
+        here[...] = 1
+        for name in ("fact", "behavior"):
+            made[name][0, 0] = rng.choice([4.0, 4.5, 5.0], here.shape) - (0.0 if region.model else gain)
+        means = rng.choice([4, 5], here.shape) - (
+            0 if region.model or not gain else rng.integers(0, 2, here.shape)
+        )
+        made["judge_readings"][0, 0, ..., 0, :] = means[..., None]
+        made["judge_readings"][0, 0, ..., 1, 0] = np.clip(means + rng.integers(-1, 2, here.shape), 1, 5)
+        made["judge"][0, 0] = (means + made["judge_readings"][0, 0, ..., 1, 0]) / 2
+        if change is not None:
+            change(region.model, made)
+        cube.write_region(region, made)
+        arrays[region.model] = made
+    return url, arrays
+
+
+def test_cube_verdict__compares_units_with_repeats_as_runs(tmp_path):
+    url, arrays = written_cube(tmp_path, repeats=2)
+
+    found = cube_verdict(url, "before", ["after"])
+
+    # the arrays of one task and point, put together by hand: (run, variant, unit, layer)
+    layers = np.stack(
+        [np.stack([arrays[model][name][0, 0] for model in (0, 1)]) for name in ("fact", "behavior", "judge")],
+        axis=-1,
+    ).transpose(2, 0, 1, 3)
+    readings = np.stack([arrays[model]["judge_readings"][0, 0] for model in (0, 1)]).transpose(2, 0, 1, 3, 4)
+    names = [f"dataset/0/{index}" for index in range(UNITS)]
+    expected = verdict(layers.astype(float), ["before", "after"], names, judges=readings.astype(float))
+    assert found.verdict == expected
+    assert (found.units, found.tasks) == (UNITS, ("dataset",))
+    assert (found.readings, found.readings_asked) == (2 * 2 * UNITS * 3, 2 * 2 * UNITS * 3)
+    assert (found.verdict.verdict, found.exit_code) == ("PROGRESS", 0)
+    assert found.verdict.arms[0].agreement.pairs == 1
+
+
+def test_cube_verdict__the_other_way_round_is_a_regress(tmp_path):
+    url, _ = written_cube(tmp_path)
+
+    found = cube_verdict(url, "after", ["before"])
+
+    assert (found.verdict.verdict, found.exit_code) == ("REGRESS", 1)
+
+
+@pytest.mark.parametrize(("threshold", "code"), [(3.5, 0), (4.9, 1)])
+def test_cube_verdict__alone_there_is_a_gate_only(tmp_path, threshold, code):
+    url, _ = written_cube(tmp_path)
+
+    found = cube_verdict(url, "after", threshold=threshold)
+
+    assert (found.verdict.verdict, found.exit_code) == ("SOLO", code)
+
+
+def test_cube_verdict__omk054_answers_too(tmp_path):
+    url, _ = written_cube(tmp_path)
+
+    assert cube_verdict(url, "before", ["after"], engine="omk054").verdict.engine == "omk054"
+
+
+def test_cube_verdict__tells_of_missing_readings_and_unfinished_trials(tmp_path):
+    def change(model, made):
+        made["judge_readings"][0, 0, :3, 0, 1, 0] = np.nan
+        if model:
+            made["status"][0, 0, 5:7] = 254
+            for name in ("fact", "behavior", "judge", "judge_readings"):
+                made[name][0, 0, 5:7] = np.nan
+
+    url, _ = written_cube(tmp_path, change=change)
+
+    found = cube_verdict(url, "before", ["after"])
+
+    assert (found.readings_asked, found.readings) == ((2 * UNITS - 2) * 3, (2 * UNITS - 2) * 3 - 6)
+    assert found.verdict.pairs[0].complete_pairs == UNITS - 2
+    text = " ".join(found.verdict.notes)
+    assert "2 planned trials are not finished" in text
+    assert f"6 of {(2 * UNITS - 2) * 3} judge readings are missing" in text
+
+
+@pytest.mark.parametrize("name", ["gold.jsonl", "gold.csv"])
+def test_cube_verdict__gold_by_id_or_unit(tmp_path, name):
+    url, arrays = written_cube(tmp_path)
+    plan = build_plan(from_mapping(judged_config(tmp_path, NOWHERE)))
+    cell = plan.tasks[0].cells[0].cell
+    judged = arrays[0]["judge"][0, 0, :, 0].tolist()
+    rows = [
+        {"id": cell.trial(i).extras["id"], "unit": "", "score": round(judged[i])}
+        if i % 2
+        else {"id": "", "unit": f"dataset/0/{i}", "score": round(judged[i])}
+        for i in range(UNITS)
+    ]
+    lines = [json.dumps(row) for row in rows]
+    if name.endswith("csv"):
+        lines = ["unit,id,score", *(f"{row['unit']},{row['id']},{row['score']}" for row in rows)]
+    (tmp_path / name).write_text("\n".join(lines))
+
+    found = cube_verdict(url, "before", ["after"], gold=tmp_path / name)
+
+    assert found.verdict.gold.units == UNITS
+    assert found.verdict.gold.pearson > 0.8
+    other = cube_verdict(url, "before", ["after"], gold=tmp_path / name, gold_variant="after")
+    assert other.verdict.gold.pearson < found.verdict.gold.pearson
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ('{"unit": "dataset/0/1", "score": 7}', r"gold.jsonl:1: score must be a number from 1 to 5, got 7"),
+        ('{"unit": "dataset/0/1"}', "score must be a number"),
+        ('{"score": 3}', "has neither unit nor id"),
+        ('\n{"unit": "u", "score": 3', "gold.jsonl:2: is no JSON object"),
+        ('{"unit": "u", "score": 3}\n{"unit": "u", "score": 4}', "gold.jsonl:2: unit 'u' is rated twice"),
+        ('{"id": "mars", "score": 3}', "none of the 1 rated units is compared here: 'mars'.*dataset/0/0"),
+        ("", "holds no rating"),
+    ],
+)
+def test_cube_verdict__wrong_gold_is_told(tmp_path, content, message):
+    url, _ = written_cube(tmp_path)
+    (tmp_path / "gold.jsonl").write_text(content)
+
+    with pytest.raises(SweepError, match=message):
+        cube_verdict(url, "before", ["after"], gold=tmp_path / "gold.jsonl")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "message"),
+    [
+        (("none", ["after"]), {}, "--control: no evaluation called 'none'.*0 = before, 1 = after"),
+        (("before", ["none"]), {}, "--treatment: no evaluation called 'none'"),
+        (("before", ["before"]), {}, "'before' is given twice"),
+        ((None, []), {}, "--control is missing"),
+        (("before", ["after"]), {"tasks": ["x"]}, "--task: 'x' is not in this cube.*dataset"),
+        (("before", ["after"]), {"engine": "x"}, "--engine: 'x' is none"),
+        (("before", ["after"]), {"gold": "g", "engine": "omk054"}, "--gold goes with"),
+        (
+            ("before", ["after"]),
+            {"weights": {"tone": 1}},
+            "--weights: 'tone' is no layer.*fact, behavior, judge",
+        ),
+        (
+            ("before", ["after"]),
+            {"weights": {"fact": -1}},
+            "--weights: fact must be a finite number of at least 0",
+        ),
+        (("before", ["after"]), {"weights": {"fact": 0}}, "--weights: no layer has any weight"),
+        (("before", ["after"]), {"weights": {"fact": 1}, "engine": "omk054"}, "--weights goes with"),
+        (
+            ("before", ["after"]),
+            {"threshold": float("nan")},
+            "--threshold: must be a number from 1 to 5, got nan",
+        ),
+        (("before", []), {"gold_variant": "after"}, "--gold-variant: 'after' is not compared"),
+    ],
+)
+def test_cube_verdict__what_cannot_be_compared_is_refused(tmp_path, arguments, options, message):
+    url, _ = written_cube(tmp_path)
+
+    with pytest.raises(SweepError, match=message):
+        cube_verdict(url, *arguments, **options)
+
+
+def test_cube_verdict__needs_layers_and_results(tmp_path):
+    config = from_mapping(sweep_config(tmp_path, NOWHERE))
+    home = open_home(build_plan(config), config.cube)
+    with pytest.raises(SweepError, match="declares neither assertions nor a rubric"):
+        cube_verdict(home.cube.url, "alpha")
+
+    judged = from_mapping(judged_config(tmp_path, NOWHERE, cube=str(tmp_path / "empty.zarr")))
+    open_home(build_plan(judged), judged.cube)
+    with pytest.raises(SweepError, match="nothing is measured yet"):
+        cube_verdict(judged.cube, "before", ["after"])
+
+
+def run_command(*arguments):
+    app = typer.Typer()
+    app.command()(command)
+    return CliRunner().invoke(app, [str(argument) for argument in arguments], env={"COLUMNS": "160"})
+
+
+def test_verdict__prints_and_exits_as_it_decides(tmp_path):
+    url, _ = written_cube(tmp_path)
+
+    better = run_command(url, "--control", "before", "--treatment", "after")
+    worse = run_command(url, "--control", "after", "--treatment", "before")
+    plain = run_command(url, "--control", "before", "--treatment", "after", "--json")
+
+    assert (better.exit_code, worse.exit_code, plain.exit_code) == (0, 1, 0)
+    first = better.output.splitlines()[0]
+    assert first.startswith("PROGRESS (")
+    assert first.endswith("): after against before")
+    assert "(3/3)" in better.output
+    assert "  judges agree            partly" in better.output
+    assert "weights fact 33.3 %, behavior 33.3 %, judge 33.3 %" in better.output
+    assert "(T²): p " in better.output
+    document = json.loads(plain.output)
+    assert (document["verdict"], document["exit_code"], document["units"]) == ("PROGRESS", 0, UNITS)
+    assert document["next_step"].startswith("Ship it")
+
+
+def test_verdict__declared_weights_decide_what_the_composite_is(tmp_path):
+    def change(model, made):
+        made["judge"][0, 0] = made["judge_readings"][0, 0] = 4.0 - model
+
+    url, _ = written_cube(tmp_path, change=change)
+    pair = ("--control", "before", "--treatment", "after")
+
+    judged = json.loads(run_command(url, *pair, "--weights", "judge=2", "--json").output)
+    mixed = json.loads(run_command(url, *pair, "--weights", "fact=3, judge=1", "--json").output)
+
+    assert judged["pairs"][0]["composite"]["estimate"] == pytest.approx(-1.0)
+    assert judged["branch"] == "significant_negative"
+    assert mixed["pairs"][0]["sensitivity"]["weights"] == [0.75, 0.0, 0.25]
+    assert 0 < mixed["pairs"][0]["sensitivity"]["same_sign"] < 1
+
+
+@pytest.mark.parametrize("text", ["judge", "judge=", "judge=x", "judge=1,judge=2", ""])
+def test_verdict__weights_that_cannot_be_read_are_told(tmp_path, text):
+    url, _ = written_cube(tmp_path)
+
+    found = run_command(url, "--control", "before", "--treatment", "after", "--weights", text)
+
+    assert isinstance(found.exception, SweepError)
+    assert "--weights: " in str(found.exception)
+
+
+def test_verdict__more_treatments_may_follow(tmp_path):
+    models = judged_config(tmp_path, NOWHERE)["models"]
+    url, _ = written_cube(tmp_path, models=[*models, {**models[0], "name": "third"}])
+
+    found = run_command(url, "--control", "before", "--treatment", "after", "third", "--json")
+
+    pairs = json.loads(found.output)["pairs"]
+    assert [pair["treatment"] for pair in pairs] == ["after", "third"]

@@ -1,0 +1,190 @@
+"""What outputs must be: rows checked before anything is sent, identity of a sweep, judges' replies read."""
+
+import json
+
+import numpy as np
+import pytest
+
+from deploy.simulator.truth import Truth, decode, encode
+from flows.config import from_mapping
+from flows.errors import SweepError
+from flows.plan.criteria import CriteriaBook, criteria_differences
+from flows.plan.judges import score_in
+from flows.plan.plan import Plan, build_plan
+from flows.run.in_flight import Budget, JudgeBudget
+from stages.generate import Trial
+from stages.reply.record import Record
+from tests.flows.judging import judged_config, write_rows
+from tests.flows.support import sweep_config
+
+NOWHERE = "http://127.0.0.1:9/v1"
+
+
+def plan_of(config):
+    return build_plan(from_mapping(config))
+
+
+def test_build_plan__without_criteria_nothing_is_added(tmp_path):
+    plan = plan_of(sweep_config(tmp_path, NOWHERE))
+
+    assert plan.layers == {}
+    assert set(plan.spec()) == {"format", "seed", "evaluations", "tasks"}
+    assert set(plan.spec()["tasks"][0]) == {"label", "name", "version", "points"}
+    assert set(plan.sizes) == {"model", "task", "params", "trial", "repeat"}
+    assert "quality" not in encode(Truth("7"))
+
+
+def test_build_plan__layers_and_judges_survive_the_spec(tmp_path):
+    plan = plan_of(judged_config(tmp_path, NOWHERE))
+
+    again = Plan.from_spec(json.loads(json.dumps(plan.spec())), plan.trials, plan.repeats)
+
+    assert plan.layers == {"fact": (), "behavior": (), "judge": (), "judge_readings": (2, 2)}
+    assert again.layers == plan.layers
+    assert again.judges == plan.judges
+    assert again.spec() == plan.spec()
+    assert [row.model for row in plan.evaluations] == ["before", "after"]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            lambda row: {**row, "assertions": [*row["assertions"], {"type": "contans", "value": "x"}]},
+            r"tasks.dataset: .*rows.jsonl, row \d+: assertions\[2\].type: unknown type 'contans'. Did you mean",
+        ),
+        (
+            lambda row: {**row, "assertions": [{"type": "regex", "pattern": "("}]},
+            r"rows.jsonl, row \d+: assertions\[0\].pattern: .* is no pattern",
+        ),
+    ],
+)
+def test_build_plan__a_wrong_row_is_told_with_its_place(tmp_path, change, message):
+    write_rows(tmp_path / "rows.jsonl", lambda row: change(row) if row["id"] == "peru" else row)
+
+    with pytest.raises(SweepError, match=message):
+        plan_of(judged_config(tmp_path, NOWHERE))
+
+
+def test_build_plan__rubrics_and_judges_need_each_other(tmp_path):
+    config = judged_config(tmp_path, NOWHERE)
+
+    with pytest.raises(SweepError, match="nobody judges by it"):
+        plan_of({**config, "judges": []})
+    with pytest.raises(SweepError, match="no task has a rubric"):
+        plan_of({**config, "tasks": {"arithmetic": {"params": {"length": 3}}}})
+
+
+def test_build_plan__refuses_judges_that_would_share_every_reply(tmp_path):
+    judges = [{"model": "grader", "name": "x", "repeats": 2}, {"model": "grader", "name": "y"}]
+
+    with pytest.raises(SweepError, match="'x' and 'y' send the same requests"):
+        plan_of(judged_config(tmp_path, NOWHERE, judges=judges))
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"judges": [{"model": "grader", "name": "strict", "repeats": 3}]}, ["repeats", "judge loose"]),
+        ({"judges": []}, ["judge strict is in the cube only"]),
+        (
+            {"tasks": {"dataset": {"params": {"length": 3}, "rubric": "x"}}},
+            ["rubric of task dataset is in the config only"],
+        ),
+        (
+            {"tasks": {"dataset": {"assertions": [{"type": "json_valid"}]}}},
+            ["assertions of task dataset are"],
+        ),
+    ],
+)
+def test_criteria_differences__are_told_in_words(tmp_path, change, words):
+    old = plan_of(judged_config(tmp_path, NOWHERE)).spec()
+    new = json.loads(json.dumps(old))
+    if "judges" in change:
+        by_name = {judge["name"]: judge for judge in old["judges"]}
+        new["judges"] = [{**by_name[judge["name"]], **judge} for judge in change["judges"]]
+    for label, fields in change.get("tasks", {}).items():
+        task = next(task for task in new["tasks"] if task["label"] == label)
+        task.update({name: value for name, value in fields.items() if name != "params"})
+
+    found = "; ".join(criteria_differences(old, new))
+
+    assert all(word in found for word in words), found
+    assert criteria_differences(old, old) == []
+
+
+def test_plan__prices_are_part_of_the_identity_where_assertions_look_at_costs(tmp_path):
+    config = sweep_config(tmp_path, NOWHERE)
+    dear = json.loads(json.dumps(config))
+    dear["models"][0]["prices"] = {"prompt": 1.0, "completion": 2.0}
+    assert plan_of(config).spec() == plan_of(dear).spec()
+    for one in (config, dear):
+        one["tasks"]["boolean"]["assertions"] = [
+            {"type": "assert-set", "children": [{"type": "cost_max", "value": 1}]}
+        ]
+
+    old, new = plan_of(config).spec(), plan_of(dear).spec()
+
+    assert new["asserted_prices"] == [[1.0, 2.0]]
+    assert criteria_differences(old, new) == [
+        "prices have changed, and an assertion (cost_max) depends on them"
+    ]
+
+
+def test_criteria_book__joins_task_and_row_and_parses_each_list_once(tmp_path, monkeypatch):
+    config = sweep_config(tmp_path, NOWHERE)
+    config["tasks"]["boolean"]["assertions"] = [{"type": "json_valid"}]
+    book = CriteriaBook(plan_of(config).tasks)
+    from flows.plan import criteria
+
+    parsed, parse = [], criteria.parse_assertions
+    monkeypatch.setattr(
+        criteria, "parse_assertions", lambda rows, **more: parsed.append(rows) or parse(rows, **more)
+    )
+    trial = Trial("p", "a", extras={"assertions": [{"type": "contains", "value": "x"}], "rubric": "own"})
+
+    found = [book.of(1, trial) for _ in range(5)]
+    task_only = book.of(1, Trial("p", "a"))
+
+    assert [one.type for one in found[0].assertions] == ["json_valid", "contains"]
+    assert (found[0].rubric, task_only.rubric) == ("own", "")
+    assert [one.type for one in task_only.assertions] == ["json_valid"]
+    assert len(parsed) == 2
+    assert book.of(0, Trial("p", "a")).assertions == ()
+
+
+def record(content, finish="stop", status=200):
+    body = {"choices": [{"message": {"content": content}, "finish_reason": finish}]}
+    return Record(status, 0.1, json.dumps(body).encode()).encode()
+
+
+@pytest.mark.parametrize(
+    ("reply", "score"),
+    [
+        (record('{"score": 4, "reason": "ok"}'), 4),
+        (record('<think>{"score": 1}</think>{"score": 5}'), 5),
+        (record('{"score": 4}', "length"), None),
+        (record('{"score": 4}', "content_filter"), None),
+        (record('{"score": 0}'), None),
+        (record('{"score": 3.5}'), None),
+        (record("__import__('os').system('true')"), None),
+        (record("fine"), None),
+        (record(None), None),
+        (Record(400, 0.1, b'{"error": {"code": "content_filter"}}').encode(), None),
+    ],
+)
+def test_score_in__what_has_no_score_is_missing_and_never_zero(reply, score):
+    found = score_in(reply)
+
+    assert np.isnan(found) if score is None else found == score
+
+
+def test_judge_budget__bounds_blocks_only_where_shares_cannot():
+    assert JudgeBudget(1, 1, workers=4).depth == 1
+    assert JudgeBudget(4, 1, workers=4).depth > 10**6
+    assert Budget(8, 16, workers=2).depth < 10
+
+
+def test_truth__carries_a_quality_for_judges_only():
+    assert decode(encode(Truth("", quality=0.25))).quality == 0.25
+    assert decode(encode(Truth("7"))).quality is None

@@ -1,0 +1,105 @@
+"""How sampling copes with plans that others left: half written, of another shape, or of models that cost nothing."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from flows.config import from_mapping
+from flows.errors import SweepError
+from flows.plan.plan import build_plan
+from flows.plan.sampling import Adaptive, Fixed, Selection
+from flows.plan.spending_budget import Amount, Budget
+from flows.plan.store import open_home
+from flows.plan.targets import Goal
+from stages.analyze.formulas.precision import Precision
+from stages.reply.status import COUNTERS
+
+PRECISION = Precision(base=32, target=0.09, maximum=192)
+
+
+@pytest.fixture
+def plan():
+    models = [{"name": name, "endpoint": "sim:"} for name in ("paid", "free")]
+    tasks = {"arithmetic": {"manifold": [{"grid": {"length": [3, 4, 5]}}]}}
+    return build_plan(from_mapping({"models": models, "samplers": {"s": {"max_tokens": 9}}, "tasks": tasks}))
+
+
+def counted(goal, correct=0.5, cost=(0.0, 0.0)):
+    counters = np.zeros((*goal.trials.shape, len(COUNTERS)))
+    trials = goal.trials * goal.repeats
+    values = {"trials": trials, "completed": trials, "correct": trials * correct}
+    values["cost_sum"] = trials * np.array(cost)[:, None, None]
+    for name, value in values.items():
+        counters[..., COUNTERS.index(name)] = value
+    return counters
+
+
+def test_adaptive__begins_with_base_after_a_kill_between_the_two_halves_of_a_plan(plan):
+    half = Goal.uniform(plan, 32, 0)
+    goal = Adaptive(PRECISION).goal(plan, half, counted(half))
+
+    assert goal.same(Goal.uniform(plan, 32, 1))
+
+
+def test_adaptive__goes_on_where_the_plan_has_more_repeats(plan):
+    planned = Goal.uniform(plan, 32, 2)
+    sampling = Adaptive(Precision(base=32, target=0.01, maximum=192))
+    goal = sampling.goal(plan, planned, counted(planned))
+
+    assert goal.same(Goal.uniform(plan, 64, 2))
+
+
+@pytest.mark.parametrize(("trials", "repeats"), [(16, 1), (4, 5), (4, 1), (16, 5), (None, 5), (16, None)])
+def test_fixed__leaves_no_part_of_the_plan_to_nobody(plan, trials, repeats):
+    planned = Goal.uniform(plan, 8, 3)
+    goal = Fixed(trials, repeats).goal(plan, planned, counted(planned))
+    union = planned.union(goal)
+
+    measured = np.maximum(planned.trials * planned.repeats, goal.trials * goal.repeats)
+    np.testing.assert_array_equal(measured, union.trials * union.repeats)
+
+
+def test_budget__gives_models_that_cost_nothing_no_trials(plan):
+    planned = Goal.uniform(plan, 16, 1)
+    counters = counted(planned, cost=(0.002, 0.0))
+    budget = Budget(Amount(5.0, "usd"), "intervals", Selection(), 16 * 3 * 0.002)
+    goal = budget.goal(plan, planned, counters)
+
+    assert (goal.trials[0] > 16).all()
+    assert (goal.trials[1] == 16).all()
+    assert (goal.trials - 16).sum() * 0.002 <= 5.0
+
+
+@pytest.mark.parametrize(
+    ("trials", "repeats", "message"),
+    [
+        (10**7 + 1, 1, r"10,000,001 trials of a cell are more than a cube can have: 10,000,000"),
+        (1, 10**5 + 1, r"100,001 repeats are more"),
+        (10**7, 20, r"1,200,000,000 requests are more than a cube can have: 1,000,000,000"),
+    ],
+)
+def test_refuse_too_many__tells_which_number(plan, trials, repeats, message):
+    Goal.uniform(plan, 10**7, 10).refuse_too_many()
+
+    with pytest.raises(SweepError, match=message):
+        Goal.uniform(plan, trials, repeats).refuse_too_many()
+
+
+def test_refuse_too_many__questions_of_all_tasks():
+    sizes = np.full((1, 4, 25), 600_000, dtype=np.int32)
+
+    with pytest.raises(SweepError, match=r"60,000,000 questions \(4 tasks x 25 points x 600,000 trials\)"):
+        Goal(sizes, np.ones_like(sizes)).refuse_too_many()
+
+
+def test_open_home__leaves_no_cube_that_would_be_too_large(plan, tmp_path):
+    with pytest.raises(SweepError, match="more than a cube can have"):
+        open_home(replace(plan, trials=10**7, repeats=10**5), str(tmp_path / "cube.zarr"))
+
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_parse__refuses_digits_that_are_no_ascii():
+    with pytest.raises(SweepError, match="is no amount"):
+        Amount.parse("２M")

@@ -1,0 +1,179 @@
+"""Sweeps whose requests go in batches: killed, stopped and resumed, with judges, beside ordinary ones."""
+
+import json
+import os
+import signal
+import time
+
+import numpy as np
+import pytest
+
+from deploy.clusters import LocalProcesses
+from flows.config import from_mapping
+from flows.plan.estimate import estimate
+from flows.plan.plan import build_plan
+from flows.run.batches import requests_in_batches
+from flows.run.efficiency import limit_use
+from flows.run.events import Traffic
+from flows.run.in_flight import make_budgets
+from flows.run.sweep import run
+from stages.infer.endpoint import Batching, Endpoint
+from storage.cube.cube import Cube
+from tests.flows.judging import judged_config
+from tests.flows.support import (
+    assert_same_cube,
+    command,
+    hooked,
+    set_batches,
+    simulator_stats,
+    sweep_config,
+    write_config,
+)
+
+ONE = LocalProcesses(workers=1, dashboard=False)
+QUICK = {"poll": 0.1, "patience": 0.3}
+
+
+def batched(config, **changes):
+    return {**config, **changes, "models": [{**model, "batch": QUICK} for model in config["models"]]}
+
+
+def wait_for(simulator, name, count):
+    deadline = time.monotonic() + 60
+    while simulator_stats(simulator)["batches"][name] < count:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_run__killed_and_stopped_while_in_batches_it_pays_for_nothing_twice(tmp_path, simulator):
+    plain = sweep_config(tmp_path, simulator.base_url, trials=12, models=("alpha", "beta"))
+    config = batched(plain)
+    path = write_config(tmp_path, config)
+    set_batches(simulator, seconds=3600)
+
+    process = command("run", path, "--workers", 2, "--quiet", cwd=tmp_path)
+    wait_for(simulator, "requests", 120)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+
+    looks = simulator_stats(simulator)["batches"]["look"]
+    process = command("run", path, "--workers", 2, "--quiet", cwd=tmp_path)
+    wait_for(simulator, "look", looks + 8)
+    os.killpg(process.pid, signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130, errors
+    assert "120 requests are in batches at the endpoint; the same command collects" in errors
+
+    set_batches(simulator, seconds=0)
+    summary = run(config, cluster=ONE)
+
+    assert (summary.reason, summary.sent, summary.limits, summary.in_batches) == ("complete", 0, (), 0)
+    stats = simulator_stats(simulator)
+    assert (stats["requests"], stats["distinct"]) == (120, 120)
+    assert np.isnan(Cube.open(config["cube"]).dataset()["latency"].to_numpy()).all()
+    calm = {**plain, "cube": str(tmp_path / "calm.zarr"), "cache": str(tmp_path / "calm")}
+    run(calm, cluster=ONE)
+    assert_same_cube(config["cube"], calm["cube"])
+    # Either way, what the cache holds is not asked again.
+    for other in ({**plain, "cube": str(tmp_path / "a.zarr")}, batched(calm, cube=str(tmp_path / "b.zarr"))):
+        assert estimate(other).to_send == 0
+
+
+def test_run__a_killed_workers_batch_is_collected_by_another_and_judges_have_batches_too(tmp_path, simulator):
+    config = batched(judged_config(tmp_path, simulator.base_url))
+    set_batches(simulator, seconds=2.0)
+    victims = []
+
+    def note_workers(client):
+        victims.extend(client.run(os.getpid).values())
+        yield
+
+    def kill_one(event):
+        if isinstance(event, Traffic) and event.sent and len(victims) == 2:
+            victims.remove(int(event.worker.rpartition("/")[2]))
+            os.kill(int(event.worker.rpartition("/")[2]), signal.SIGKILL)
+
+    summary = run(config, cluster=hooked(note_workers, 2), subscribers=[kill_one])
+
+    assert (summary.reason, len(victims)) == ("complete", 1)
+    stats = simulator_stats(simulator)
+    assert (stats["requests"], stats["most_attempts"]) == (stats["distinct"], 1)
+    assert stats["batches"]["requests"] == stats["requests"] > 48
+    calm = {**judged_config(tmp_path, simulator.base_url), "cube": str(tmp_path / "calm.zarr")}
+    run(calm | {"cache": str(tmp_path / "calm")}, cluster=ONE)
+    assert_same_cube(config["cube"], calm["cube"])
+
+
+def test_make_budgets__batches_get_as_many_requests_as_they_take():
+    endpoints = {
+        "single": Endpoint("single", "http://h/v1", connections=4),
+        "batch": Endpoint("batch", "http://h/v1", connections=1, batch=Batching(requests=50_000)),
+        "judge": Endpoint("judge", "http://h/v1", batch=Batching(requests=2_000)),
+    }
+    single, batch = make_budgets(["single", "batch"], endpoints, [10**6, 10**6], 4)
+    (judged,) = make_budgets(["single"], endpoints, [10**6], 4, ["judge"])
+    for budget in (single, batch, judged):
+        budget.workers = 4
+
+    assert 50_000 <= batch.depth * batch.block_size / 4 < 52_000
+    assert single.connections == 4
+    assert single.depth * single.block_size / 4 <= 3 * 1024
+    assert 2_000 <= judged.depth * judged.block_size / 4 < 4_096
+
+
+def test_limit_use__batches_use_none():
+    endpoints = {"a": Endpoint("a", "http://h/v1", batch=Batching())}
+    traffic = Traffic(models={"a": {"requests": 9, "seconds": 0.0}})
+    assert limit_use(endpoints, traffic, 2.0) == ()
+
+
+def test_requests_in_batches__counts_those_of_models_that_are_not_done(tmp_path):
+    plan = build_plan(from_mapping(sweep_config(tmp_path, "http://127.0.0.1:1/v1", models=("alpha", "beta"))))
+    folder = tmp_path / "batches"
+    folder.mkdir()
+    for token, model, count in (("a" * 8, "alpha", 3), ("b" * 8, "beta", 5), ("c" * 8, "gone", 7)):
+        note = {
+            "format": 1,
+            "model": model,
+            "file": "f",
+            "batch": "",
+            "digests": list(map(str, range(count))),
+        }
+        (folder / f"{token}.json").write_text(json.dumps(note))
+
+    assert requests_in_batches(tmp_path, plan, [True, True]) == 8
+    assert requests_in_batches(tmp_path, plan, [False, True]) == 5
+    assert requests_in_batches(tmp_path / "none", plan, [True, True]) == 0
+
+
+@pytest.mark.parametrize(
+    ("model", "problem"),
+    [
+        ({"batch": True, "stream": True}, "batch: excludes stream: true"),
+        ({"batch": True, "api": "messages"}, "batch: excludes api: messages"),
+        ({"batch": {}, "endpoint": "local:smollm2"}, "batch: excludes local models"),
+        ({"batch": 7}, "batch: must be true, false or a mapping, got 7"),
+        ({"batch": {"requests": 0}}, "batch.requests: must be at least 1"),
+        ({"batch": {"request": 5}}, "Did you mean 'requests'?"),
+        ({"batch": {"window": "a day"}}, "batch.window: must be a time such as 24h"),
+    ],
+)
+def test_config__what_batches_cannot_be_is_told(tmp_path, model, problem):
+    config = sweep_config(tmp_path, "http://127.0.0.1:1/v1")
+    config["models"][0] |= model
+    with pytest.raises(Exception, match=r"models\[0\]") as caught:
+        from_mapping(config)
+    assert problem in str(caught.value)
+
+
+def test_config__batches_are_on_or_off_and_no_part_of_the_sweep(tmp_path):
+    config = sweep_config(tmp_path, "http://127.0.0.1:1/v1")
+    plans = []
+    for batch in (None, False, True, {"requests": 5}):
+        config["models"][0]["batch"] = batch
+        settings = from_mapping(config)
+        assert (settings.models[0].batch is not None) == bool(batch)
+        again = from_mapping(settings.model_dump(mode="json", exclude_unset=True))
+        assert again.models[0].batch == settings.models[0].batch
+        plans.append(build_plan(settings).spec())
+    assert plans == [plans[0]] * 4

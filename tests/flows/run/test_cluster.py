@@ -1,0 +1,267 @@
+"""Sweeps on clusters: stages by name, a scheduler that somebody else runs, workers that die, secrets that stay put."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from deploy.clusters import ClusterError, ExistingScheduler, LocalProcesses
+from deploy.servers.simulator import Simulator
+from flows.errors import SweepError
+from flows.run.events import BlockDone
+from flows.run.sweep import run
+from storage.cube.cube import Cube
+from tests.flows.support import assert_same_cube, hooked, simulator_stats, sweep_config
+
+STAGES = {"generate", "infer", "process", "score", "analyze"}
+
+
+def test_run__shows_five_stages_on_the_dashboard(tmp_path, simulator):
+    seen = set()
+
+    def look(client):
+        yield
+        seen.update(client.run_on_scheduler(lambda dask_scheduler: set(dask_scheduler.task_prefixes)))
+
+    run(sweep_config(tmp_path, simulator.base_url), cluster=hooked(look, 2))
+
+    assert seen == STAGES
+
+
+def test_run__a_killed_worker_costs_no_trial(tmp_path, simulator):
+    config = sweep_config(tmp_path, simulator.base_url, trials=60, models=("alpha", "beta"))
+    for model in config["models"]:
+        model["simulate"]["latency"] = 0.05
+    victims = []
+
+    def note_workers(client):
+        victims.extend(client.run(os.getpid).values())
+        yield
+
+    def kill_one(event):
+        if isinstance(event, BlockDone) and len(victims) == 2:
+            os.kill(victims.pop(), signal.SIGKILL)
+
+    summary = run(config, cluster=hooked(note_workers, 2), subscribers=[kill_one])
+
+    assert len(victims) == 1
+    assert (summary.reason, summary.done) == ("complete", 600)
+    calm = {**config, "cube": str(tmp_path / "calm.zarr"), "cache": str(tmp_path / "calm-cache")}
+    run(calm, cluster=LocalProcesses(workers=1, dashboard=False))
+    assert_same_cube(config["cube"], calm["cube"])
+
+
+CLIENTS = []
+
+
+def keep(client):
+    """Let a test get at the cluster while a sweep runs."""
+    CLIENTS.append(client)
+    try:
+        yield
+    finally:
+        CLIENTS.clear()
+
+
+def once_running(action):
+    """A subscriber that acts on the first graded block."""
+    done = []
+
+    def act(event):
+        if isinstance(event, BlockDone) and not done:
+            done.append(event)
+            threading.Thread(target=action).start()
+
+    return act
+
+
+def slow_config(tmp_path, simulator, connections, **changes):
+    config = sweep_config(tmp_path, simulator.base_url, **changes)
+    config["models"][0]["simulate"]["latency"] = 0.1
+    config["models"][0]["limits"]["connections"] = connections
+    return config
+
+
+def test_run__workers_that_join_add_no_connections(tmp_path, simulator):
+    config = slow_config(tmp_path, simulator, 4, trials=80)
+    join = once_running(lambda: CLIENTS[0].cluster.scale(3))
+
+    summary = run(config, cluster=hooked(keep, 1), subscribers=[join])
+
+    assert summary.reason == "complete"
+    # What a shrinking share has in flight ends as usual while a new worker begins.
+    assert simulator_stats(simulator)["most_in_flight"] <= 4 + 2
+
+
+def test_run__more_workers_than_connections_keep_to_the_limit(tmp_path, simulator):
+    config = slow_config(tmp_path, simulator, 1, trials=8)
+
+    summary = run(config, cluster=LocalProcesses(workers=3, dashboard=False))
+
+    assert summary.reason == "complete"
+    assert simulator_stats(simulator)["most_in_flight"] == 1
+
+
+def test_run__ends_with_a_message_when_no_worker_is_left(tmp_path, simulator, monkeypatch):
+    monkeypatch.setattr("flows.run.workers._PATIENCE_SECONDS", 2.0)
+    monkeypatch.setattr("flows.run.workers._NOTE_SECONDS", 0.5)
+    config = slow_config(tmp_path, simulator, 2, trials=80)
+    notes = []
+    leave = once_running(lambda: CLIENTS[0].cluster.scale(0))
+
+    with pytest.raises(ClusterError, match="has had no worker for 2 s"):
+        run(
+            config,
+            cluster=hooked(keep, 1),
+            subscribers=[leave, lambda event: notes.append(getattr(event, "message", ""))],
+        )
+
+    assert any("no workers at the moment" in note for note in notes)
+    assert run(config, cluster=LocalProcesses(workers=1, dashboard=False)).reason == "complete"
+
+
+def test_run__ends_with_a_message_when_the_scheduler_dies(tmp_path, simulator):
+    config = slow_config(tmp_path, simulator, 2, trials=80)
+    processes = []
+
+    with dask_cluster(tmp_path, processes=processes) as address:
+        kill = once_running(processes[0].kill)
+        with pytest.raises(ClusterError, match="its scheduler may have ended"):
+            run(config, scheduler=address, subscribers=[kill])
+
+    assert run(config, cluster=LocalProcesses(workers=1, dashboard=False)).reason == "complete"
+
+
+@contextmanager
+def dask_cluster(folder, *, workers=2, env=None, processes=None):
+    """A scheduler and workers in processes that cannot import evalcube; they are appended to `processes`."""
+    clean = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    clean.update(env or {})
+    processes = [] if processes is None else processes
+
+    def start(*arguments):
+        # -P and -s: neither the current folder nor the user's site may lend our code; the finder of an editable
+        # installation is switched off by hiding its module.
+        code = (
+            "import sys; sys.meta_path[:] = [f for f in sys.meta_path if 'editable' not in repr(f).lower()];"
+            f"sys.path[:] = [p for p in sys.path if p not in ('', {str(Path(__file__).parents[3])!r})];"
+            "from distributed.cli import dask_scheduler, dask_worker;"
+            f"sys.argv[:] = {['dask', *arguments[1:]]!r};"
+            f"dask_{arguments[0]}.main()"
+        )
+        process = subprocess.Popen(
+            [sys.executable, "-P", "-c", code],
+            cwd=folder,
+            env=clean,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+        )
+        processes.append(process)
+        return process
+
+    try:
+        scheduler_file = folder / "scheduler.json"
+        start(
+            "scheduler",
+            "--host",
+            "127.0.0.1",
+            "--port",
+            "0",
+            "--no-dashboard",
+            "--scheduler-file",
+            scheduler_file.name,
+        )
+        deadline = time.monotonic() + 30
+        while not scheduler_file.exists() or not scheduler_file.read_text().strip():
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        address = json.loads(scheduler_file.read_text())["address"]
+        for _ in range(workers):
+            start("worker", address, "--nthreads", "2", "--no-nanny", "--no-dashboard", "--host", "127.0.0.1")
+        yield address
+    finally:
+        for process in reversed(processes):
+            process.terminate()
+        for process in processes:
+            try:
+                process.communicate(timeout=5)
+            except subprocess.TimeoutExpired:  # Dask's own shutdown now and then waits for ever
+                process.kill()
+                process.communicate()
+
+
+def test_run__on_a_scheduler_whose_nodes_have_no_evalcube(tmp_path, simulator):
+    config = sweep_config(tmp_path, simulator.base_url)
+
+    with dask_cluster(tmp_path) as address:
+        summary = run(config, scheduler=address)
+        again = run({**config, "trials": 10}, scheduler=address)
+
+    assert (summary.reason, summary.done) == ("complete", 40)
+    assert (again.reason, again.sent) == ("complete", 10)
+    assert simulator_stats(simulator)["requests"] == 50
+
+
+def test_run__keys_are_read_on_the_worker_and_leave_no_trace(tmp_path, monkeypatch):
+    secret = "sk-verysecret-0123456789"
+    monkeypatch.setenv("SIMULATED_KEY", secret)
+    with Simulator(key_env="SIMULATED_KEY") as guarded:
+        monkeypatch.delenv("SIMULATED_KEY")
+        config = sweep_config(tmp_path, guarded.base_url)
+        config["models"][0]["key_env"] = "SIMULATED_KEY"
+
+        with dask_cluster(tmp_path, env={"SIMULATED_KEY": secret}) as address:
+            summary = run(config, scheduler=address)
+        with dask_cluster(tmp_path) as address, pytest.raises(SweepError) as caught:
+            run({**config, "trials": 9}, scheduler=address)
+
+    assert summary.reason == "complete"
+    assert "SIMULATED_KEY" in str(caught.value)
+    assert "is not set on the worker" in str(caught.value)
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert len(files) > 50
+    assert not [path for path in files if secret.encode() in path.read_bytes()]
+
+
+def test_connect__says_when_a_scheduler_has_no_workers(tmp_path):
+    with (
+        dask_cluster(tmp_path, workers=0) as address,
+        pytest.raises(ClusterError, match="has no workers") as caught,
+        ExistingScheduler(address, 1.0).connect(),
+    ):
+        pass
+
+    assert f"dask worker {address}" in str(caught.value)
+
+
+@pytest.mark.model
+@pytest.mark.slow
+def test_run__measures_a_real_model(tmp_path):
+    config = {
+        "trials": 4,
+        "cube": str(tmp_path / "cube.zarr"),
+        "cache": str(tmp_path / "cache"),
+        "models": [
+            {"name": "smollm2", "endpoint": "local:smollm2", "limits": {"connections": 2, "timeout": 200}}
+        ],
+        "samplers": {"greedy": {"temperature": 0, "max_tokens": 24}},
+        "tasks": {
+            "boolean": {"manifold": [{"points": [{"length": 3}]}]},
+            "letters": {"manifold": [{"points": [{"target_words": 1, "confounder_words": 1}]}]},
+        },
+    }
+
+    summary = run(config, workers=1)
+
+    assert (summary.reason, summary.done, summary.sent) == ("complete", 8, 8)
+    counters = Cube.open(config["cube"]).dataset()["counters"].sum(("model", "task", "params")).compute()
+    assert counters.sel(counter="trials").item() == 8
+    assert counters.sel(counter="prompt_tokens_sum").item() > 8 * 20
+    assert 8 <= counters.sel(counter="tokens_sum").item() <= 8 * 24

@@ -1,0 +1,52 @@
+"""Tasks of a driver that lost its cube to another one must not write there any more."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from flows.plan.blocks import Window
+from flows.run import tasks as dag
+from storage.cube.regions import Region
+from storage.errors import LeaseLostError
+
+
+class Cube:
+    """One that may be read."""
+
+    def refresh(self):
+        pass
+
+    def read_duplicates(self):
+        return np.zeros((1, 1, 1), np.uint8)
+
+    def read_planned(self, _):
+        return np.zeros((1, 1, 1), np.int64)
+
+    def __getattr__(self, name):
+        pytest.fail(f"{name} was called without a lease")
+
+
+class Workspace:
+    cube = Cube()
+    plan = SimpleNamespace(tasks=[SimpleNamespace(cells=())])
+
+    def check_lease(self):
+        raise LeaseLostError("lost", "lease.json", "Wait.")
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda: dag.write_region("run", Window(Region(0, 0, 0), (1, 1, 1, 1), 0, 0), 1, (0, 0), []),
+        lambda: dag.analyze("run", [0], [np.zeros((1, 1, 1))]),
+        lambda: dag.mark("run", 0),
+    ],
+    ids=["region", "counters", "duplicates"],
+)
+def test_write__is_refused_without_the_lease(monkeypatch, write):
+    monkeypatch.setattr(dag, "workspace", lambda _: Workspace())
+    monkeypatch.setattr(dag, "trial_variables", lambda _: {})
+
+    with pytest.raises(LeaseLostError):
+        write()

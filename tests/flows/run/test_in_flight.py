@@ -1,0 +1,127 @@
+"""How many blocks are under way: more of them where a few late answers hold most blocks back."""
+
+import queue
+import time
+
+import pytest
+
+from flows.run.events import Slowed, Traffic, as_message, from_message
+from flows.run.in_flight import Budget, make_budgets
+from flows.run.workers import Workers
+from stages.infer.endpoint import Endpoint
+from stages.infer.engine import Engine
+from stages.infer.jobs import Job
+
+
+class Forgetful:
+    def put(self, key, value):  # noqa: ARG002 - the interface of stores
+        return True
+
+    def commit(self):
+        pass
+
+
+def full_budget(**settings):
+    (budget,) = make_budgets(["m"], {"m": Endpoint("m", "http://h/v1", **settings)}, [10**6], 2)
+    budget.workers = 2
+    budget.in_flight = budget.depth
+    return budget
+
+
+def test_deepen__allows_half_as_many_blocks_again_within_bounds():
+    budget = full_budget(connections=256)
+    before = budget.depth
+
+    budget.deepen()
+
+    assert budget.depth == before + before // 2
+    assert budget.has_room
+    for _ in range(50):
+        budget.in_flight = budget.depth
+        budget.deepen()
+    assert budget.depth == before + 64
+
+
+@pytest.mark.parametrize("change", [{"in_flight": 1}, {"stopped": True}, {"connections": 1}], ids=str)
+def test_deepen__changes_nothing_where_more_blocks_would_not_help(change):
+    budget = full_budget(connections=8)
+    for name, value in change.items():
+        setattr(budget, name, value)
+    before = budget.depth
+
+    budget.deepen()
+
+    assert budget.depth == before
+
+
+def test_workers__give_more_blocks_to_the_models_that_are_hungry():
+    reports = queue.SimpleQueue()
+    hungry, sated = Budget(8, 16, model="hungry", in_flight=6), Budget(8, 16, model="sated", in_flight=6)
+    workers = Workers(None, "run", (hungry, sated), lambda _: None, reports)
+    reports.put(from_message(as_message(Traffic(hungry=("hungry",), worker="a"))))
+    reports.put(Slowed("a", "sated", True, 1.0))  # with nobody else to tell
+
+    workers._heed()
+
+    assert hungry.spare > 0
+    assert sated.spare == 0
+
+
+def test_engine__is_hungry_when_connections_wait_for_requests():
+    # Nobody listens there: requests wait for their next attempt, and keep their connections.
+    endpoint = Endpoint("m", "http://127.0.0.1:9/v1", connections=2, retries=9, backoff_base=30.0)
+    engine = Engine({"m": endpoint}, Forgetful())
+    try:
+        assert engine.hungry() == []
+
+        for number, expected in ((1, ["m"]), (2, [])):
+            engine._loop.call_soon_threadsafe(engine._submit, "m", [Job(f"{number:064x}", b"{}")], Waiting())
+            assert until(lambda: engine.stats.sent == number)  # noqa: B023 - called at once
+            assert until(lambda: engine.hungry() == expected)  # noqa: B023
+    finally:
+        engine.close()
+
+
+class Waiting:
+    """A block that somebody waits for."""
+
+    waiting = True
+
+    def settle(self, index, result):
+        """Take a result."""
+
+
+def until(condition):
+    deadline = time.monotonic() + 5.0
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return condition()
+
+
+def test_took__blocks_grow_where_they_are_over_in_a_moment_and_shrink_where_they_take_long():
+    (budget,) = make_budgets(["m"], {"m": Endpoint("m", "http://h/v1", connections=64)}, [20_000], 2)
+    first = budget.block_size
+
+    budget.took(first, 0.5)
+    budget.took(first, 0.5)  # cut before the change
+    assert budget.block_size == 2 * first
+
+    for _ in range(9):
+        budget.took(budget.block_size, 0.5)
+    assert first < budget.block_size <= 1024
+
+    for _ in range(9):
+        budget.took(budget.block_size, 5.0)
+    assert first < budget.block_size
+    for _ in range(9):
+        budget.took(budget.block_size, 60.0)
+    assert budget.block_size == first
+
+
+def test_took__a_small_sweep_stays_shared_out():
+    (budget,) = make_budgets(["m"], {"m": Endpoint("m", "http://h/v1", connections=64)}, [800], 4)
+
+    for _ in range(9):
+        budget.took(budget.block_size, 0.1)
+
+    assert 800 / budget.block_size >= 16

@@ -1,0 +1,201 @@
+"""Limits of endpoints over several workers and models, and sweeps that stop at what they may spend."""
+
+import json
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from deploy.clusters import LocalProcesses
+from flows.config.spend import Spend
+from flows.run.events import Traffic
+from flows.run.in_flight import make_budgets
+from flows.run.spending import Spending, Spent
+from flows.run.sweep import run
+from stages.infer.endpoint import Endpoint
+from stages.reply.status import COUNTERS
+from storage.cube.cube import Cube
+from tests.flows.support import evalcube, set_faults, set_limits, simulator_stats, sweep_config, write_config
+
+TWO = LocalProcesses(workers=2, dashboard=False)
+
+
+def limited(tmp_path, simulator, *, latency=0.05, limits=None, **changes):
+    config = sweep_config(tmp_path, simulator.base_url, **changes)
+    for model in config["models"]:
+        model["simulate"]["latency"] = latency
+        model["limits"] |= limits or {}
+    return config
+
+
+def test_run__rates_hold_over_workers_and_models_at_one_address(tmp_path, simulator):
+    per_second, window = 80, 3.0
+    set_limits(simulator, rpm=1.02 * 60 * per_second, window=window)
+    config = limited(
+        tmp_path,
+        simulator,
+        trials=40,
+        models=("alpha", "beta"),
+        limits={"requests_per_minute": 60 * per_second, "connections": 16},
+    )
+
+    summary = run(config, cluster=TWO)
+
+    limits = simulator_stats(simulator)["limits"]
+    assert (summary.reason, summary.retries) == ("complete", {})
+    assert limits["over"]["rpm"] == 0
+    assert limits["most_requests"] >= 0.95 * per_second * window
+
+
+def test_run__models_at_one_address_share_one_connection_over_all_workers(tmp_path, simulator):
+    config = limited(tmp_path, simulator, trials=4, models=("alpha", "beta"), limits={"connections": 1})
+
+    summary = run(config, cluster=LocalProcesses(workers=3, dashboard=False))
+
+    assert summary.reason == "complete"
+    assert simulator_stats(simulator)["most_in_flight"] == 1
+
+
+def test_run__a_pause_that_one_worker_is_asked_for_holds_for_all(tmp_path, simulator):
+    set_faults(simulator, [{"kind": "status", "status": 429, "retry_after": "7", "times": 1}])
+    config = limited(tmp_path, simulator, trials=100)
+    seen = []
+
+    def watch():
+        wait_until(lambda: simulator_stats(simulator)["faults"])
+        time.sleep(3.0)
+        seen.append(simulator_stats(simulator))
+        time.sleep(2.5)
+        seen.append(simulator_stats(simulator))
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    summary = run(config, cluster=TWO)
+    watcher.join()
+
+    before, after = seen
+    assert before["requests"] < 500
+    assert before["requests"] == after["requests"]
+    assert (summary.reason, summary.retries) == ("complete", {"http 429": 1})
+
+
+def wait_until(condition, seconds=30.0):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come about in time"
+        time.sleep(0.05)
+
+
+def test_run__stops_at_what_it_may_spend_and_goes_on_with_more(tmp_path, simulator):
+    config = limited(tmp_path, simulator, trials=100, latency=0.1)
+    path = write_config(tmp_path, {**config, "spend": {"tokens": 8000}})
+    arguments = ("run", path, "--workers", 2, "--quiet")
+
+    code, _, errors = evalcube(*arguments, cwd=tmp_path)
+
+    stopped = simulator_stats(simulator)
+    assert code == 130
+    assert "of 8,000 tokens are spent" in errors
+    assert "Raise the bound in the config" in errors
+    assert 0 < stopped["finished"] < 500
+    assert stopped["abandoned"] == 0
+
+    code, _, errors = evalcube(*arguments, cwd=tmp_path)
+    assert (code, "tokens are spent" in errors) == (130, True)
+    assert simulator_stats(simulator)["requests"] == stopped["requests"]
+
+    write_config(tmp_path, {**config, "spend": {"tokens": 10**9}})
+    code, output, errors = evalcube(*arguments, "--json", cwd=tmp_path)
+    document = json.loads(output)
+    assert (code, document["done"]) == (0, 500), errors
+    assert simulator_stats(simulator)["requests"] == 500
+    counted = counted_tokens(config["cube"])
+    assert document["spent"]["tokens"] == counted > 8000
+
+
+def counted_tokens(cube):
+    counters = Cube.open(cube).read_counters()
+    return sum(counters[..., COUNTERS.index(name)].sum() for name in ("prompt_tokens_sum", "tokens_sum"))
+
+
+@pytest.fixture
+def counters():
+    values = np.zeros((1, 1, 1, len(COUNTERS)))
+    values[..., COUNTERS.index("prompt_tokens_sum")] = 100.0
+    values[..., COUNTERS.index("tokens_sum")] = 50.0
+    values[..., COUNTERS.index("cost_sum")] = 0.25
+    return values
+
+
+def test_spending__begins_with_what_the_cube_cost_and_adds_every_workers_last_word(tmp_path, counters):
+    spending = Spending(tmp_path / "spent.json", counters, {"m": (1.0, 10.0)}, None)
+
+    for worker, prompts, completions in (("a", 10, 20), ("a", 30, 40), ("b", 5, 6)):
+        spending(Traffic(usage={"m": (prompts, completions)}, worker=worker))
+
+    assert spending.spent.tokens == 150 + 70 + 11
+    assert spending.spent.usd == pytest.approx(0.25 + (35 * 1.0 + 46 * 10.0) / 1e6)
+
+
+def test_spending__goes_on_from_what_was_kept(tmp_path, counters):
+    path = tmp_path / "spent.json"
+    first = Spending(path, counters, {}, None)
+    first(Traffic(usage={"m": (10, 20)}, worker="a"))
+    first.save()
+
+    assert Spending(path, counters, {}, None).spent == Spent(180.0, 0.25)
+    path.write_text("damaged")
+    assert Spending(path, counters, {}, None).spent == Spent(150.0, 0.25)
+
+
+@pytest.mark.parametrize(
+    ("bound", "reached"),
+    [
+        (None, ""),
+        (Spend(tokens=181), ""),
+        (Spend(tokens=180), "spend.tokens: 180 of 180 tokens are spent"),
+        (Spend(usd=0.26, tokens=1000), ""),
+        (Spend(usd=0.25), "spend.usd: 0.25 of 0.25 USD are spent"),
+    ],
+)
+def test_spending__stops_at_its_bound(tmp_path, counters, bound, reached):
+    spending, stops = Spending(tmp_path / "spent.json", counters, {}, bound), []
+    spending.stop = lambda: stops.append(True)
+
+    spending(Traffic(usage={"m": (10, 20)}, worker="a"))
+
+    assert spending.reached == reached
+    assert bool(stops) == bool(reached)
+
+
+def endpoint(name, connections, url="http://h/v1"):
+    return Endpoint(name, url, connections=connections)
+
+
+def test_make_budgets__models_at_one_address_have_the_connections_of_the_strictest():
+    endpoints = {
+        "a": endpoint("a", 3),
+        "b": endpoint("b", 2, "http://h/v1/"),
+        "c": endpoint("c", 9, "http://i/v1"),
+    }
+    first, second, third = make_budgets(["a", "b", "c"], endpoints, [100, 100, 100], 4)
+    for budget in (first, second, third):
+        budget.workers = 4
+
+    assert (first.connections, second.connections, third.connections) == (2, 2, 9)
+    first.in_flight, second.in_flight = 1, 1
+    assert [budget.has_room for budget in (first, second, third)] == [False, False, True]
+    second.in_flight = 0
+    assert first.has_room
+    first.workers = second.workers = 2
+    second.in_flight = 3
+    assert first.has_room  # the workers' shares bound it
+
+
+def test_make_budgets__evaluations_of_one_model_have_one():
+    budgets = make_budgets(["a", "a", "gone"], {"a": endpoint("a", 8)}, [5, 500, 0], 2)
+
+    assert budgets[0] is budgets[1]
+    assert budgets[0].block_size == 32
+    assert budgets[2].connections == 1

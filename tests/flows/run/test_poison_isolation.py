@@ -1,0 +1,122 @@
+"""Blocks that workers died with, taken apart by a driver without a cluster."""
+
+import numpy as np
+import pytest
+from distributed import KilledWorker
+from hypothesis import given
+from hypothesis import strategies as st
+
+from flows.plan.blocks import Block, Window
+from flows.run.poison_isolation import Suspects, WorkerDiedError, watched
+from storage.cube.regions import Region
+
+
+class Done:
+    """A future that is over."""
+
+    def __init__(self, value=None, error=None):
+        self.value, self.error = value, error
+        self.status = "finished" if error is None else "error"
+
+    def exception(self):
+        return self.error
+
+
+class Bench:
+    """Runs what is submitted at once; trials of `deadly` kill."""
+
+    def __init__(self, folder, deadly, *, quiet=True):
+        self.deadly, self.quiet = set(deadly), quiet
+        self.deaths = 0
+        self.waiting = []
+        self.suspects = Suspects(folder, self.submit, self.give_up, self.when_done, lambda: self.quiet)
+
+    def submit(self, block, mark):
+        if self.deadly.intersection(block.positions.tolist()):
+            self.deaths += 1
+            return Done(error=WorkerDiedError(mark))
+        return Done(("done", block.positions.tolist()))
+
+    def give_up(self, block):
+        return Done(("given up", block.positions.tolist()))
+
+    def when_done(self, future, handler):
+        self.waiting.append((handler, future))
+
+    def run(self):
+        while self.waiting:
+            handler, future = self.waiting.pop(0)
+            handler(future)
+
+
+def block(size):
+    return Block(Window(Region(0, 0, 0), (1, 1, size, 1), 0, 0), 0, 0, np.arange(size))
+
+
+def sorted_out(results):
+    found = {"done": [], "given up": []}
+    for _, future in results:
+        kind, positions = future.value
+        found[kind] += positions
+    return {kind: sorted(positions) for kind, positions in found.items()}
+
+
+@given(size=st.integers(1, 300), deadly=st.sets(st.integers(0, 299), max_size=4))
+def test_add__gives_up_exactly_the_trials_that_kill(tmp_path_factory, size, deadly):
+    deadly = {trial for trial in deadly if trial < size}
+    bench, settled = Bench(tmp_path_factory.getbasetemp() / "none", deadly), []
+
+    bench.suspects.add(block(size), settled.append)
+    bench.run()
+
+    assert len(settled) == 1
+    assert sorted_out(settled[0]) == {"done": sorted(set(range(size)) - deadly), "given up": sorted(deadly)}
+    # At most one death for the block, one for each of three cuts into eight, and one as proof, for each such trial.
+    assert bench.deaths <= 5 * len(deadly)
+
+
+def test_go_on__blames_no_trial_while_others_are_under_way(tmp_path):
+    bench, settled = Bench(tmp_path / "none", {0}, quiet=False), []
+    bench.suspects.add(block(2), settled.append)
+    bench.run()
+    assert not settled
+    assert bench.suspects.want_quiet
+
+    bench.quiet = True
+    bench.suspects.go_on()
+    bench.run()
+
+    assert sorted_out(settled[0]) == {"done": [1], "given up": [0]}
+    assert not bench.suspects.want_quiet
+
+
+def test_add__passes_on_what_is_no_death(tmp_path):
+    bench, settled = Bench(tmp_path / "none", ()), []
+    broken = Done(error=OSError("disk full"))
+    bench.submit = lambda *_: broken
+    bench.suspects = Suspects(tmp_path, bench.submit, bench.give_up, bench.when_done, lambda: True)
+
+    bench.suspects.add(block(4), settled.append)
+    bench.run()
+
+    assert [future for _, future in settled[0]] == [broken]
+
+
+def test_watched__runs_once_until_it_ends_and_never_after_a_death(tmp_path):
+    mark = str(tmp_path / "suspects" / "0-generate")
+
+    assert watched(mark, int, "7") == 7
+    assert watched(mark, int, "8") == 8
+    with pytest.raises(ZeroDivisionError):
+        watched(mark, divmod, 1, 0)
+    (tmp_path / "suspects" / "0-generate").touch()
+    with pytest.raises(WorkerDiedError):
+        watched(mark, int, "9")
+
+
+def test_is_killed__knows_dasks_own_word():
+    from flows.run.poison_isolation import is_killed
+
+    assert is_killed(Done(error=KilledWorker("task", None, 3)))
+    assert not is_killed(Done(error=OSError()))
+    assert not is_killed(Done(1))

@@ -1,0 +1,299 @@
+"""Whole sweeps: a real simulator process, a real cluster of two worker processes, real kills."""
+
+import os
+import signal
+import time
+
+import numpy as np
+import pytest
+
+from deploy.clusters import LocalProcesses
+from flows.errors import SweepError
+from flows.run.sweep import run
+from storage.cache.cache import open_cache
+from storage.cube.cube import Cube, Region
+from storage.cube.ledger import Ledger
+from storage.errors import LeaseHeldError
+from tests.flows.support import (
+    UNTIMED,
+    arrays,
+    assert_same_cube,
+    command,
+    evalcube,
+    set_faults,
+    simulator_stats,
+    sweep_config,
+    write_config,
+)
+from tests.storage.support.cache_stores import DirectoryPlace
+
+TWO = LocalProcesses(workers=2, dashboard=False)
+
+
+def test_run__fills_the_cube_and_sends_each_request_once(tmp_path, simulator):
+    config = sweep_config(tmp_path, simulator.base_url, models=("alpha", "beta"))
+
+    summary = run(config, cluster=TWO)
+
+    stats = simulator_stats(simulator)
+    assert summary.reason == "complete"
+    assert summary.trials == summary.done == 2 * 5 * 8
+    assert stats["requests"] == stats["distinct"] == summary.sent == 80
+    dataset = Cube.open(config["cube"]).dataset()
+    status = dataset["status"].transpose("model", "task", "params", "trial", "repeat").to_numpy()
+    assert np.isin(status[:, 0], [0, 1, 2, 3, 4]).all()
+    assert (status[:, 1, 1:] == 255).all()  # padding of the shorter manifold
+    trials = dataset["counters"].sel(counter="trials").sum().compute().item()
+    assert trials == 80
+
+
+def test_run__again_sends_nothing_and_starts_no_cluster(tmp_path, simulator):
+    config = sweep_config(tmp_path, simulator.base_url)
+    run(config, cluster=TWO)
+    before, cube = simulator_stats(simulator)["requests"], arrays(config["cube"])
+
+    class NoCluster(LocalProcesses):
+        def connect(self):
+            raise AssertionError("a finished sweep needs no cluster")
+
+    summary = run(config, cluster=NoCluster())
+
+    assert summary.reason == "complete"
+    assert simulator_stats(simulator)["requests"] == before
+    for name, values in arrays(config["cube"]).items():
+        np.testing.assert_array_equal(values, cube[name])
+
+
+def test_run__more_trials_leave_the_first_untouched_and_ask_only_the_new(tmp_path, simulator):
+    small = sweep_config(tmp_path, simulator.base_url, trials=8)
+    run(small, cluster=TWO)
+    first, latency = arrays(small["cube"]), Cube.open(small["cube"]).dataset()["latency"].to_numpy()
+    sent = simulator_stats(simulator)["requests"]
+
+    summary = run({**small, "trials": 32}, cluster=TWO)
+
+    assert summary.reason == "complete"
+    assert simulator_stats(simulator)["requests"] - sent == 24 * 5
+    grown = Cube.open(small["cube"]).dataset()
+    for name in UNTIMED:
+        np.testing.assert_array_equal(grown[name].to_numpy()[..., :8, :], first[name])
+    np.testing.assert_array_equal(grown["latency"].to_numpy()[..., :8, :], latency)
+    at_once = sweep_config(tmp_path, simulator.base_url, trials=32, cube="at_once.zarr")
+    run(at_once, cluster=TWO)
+    assert_same_cube(small["cube"], at_once["cube"])
+
+
+def test_run__fewer_trials_than_the_cube_has_is_done_at_once(tmp_path, simulator):
+    config = sweep_config(tmp_path, simulator.base_url, trials=8)
+    run(config, cluster=TWO)
+
+    summary = run({**config, "trials": 2}, cluster=TWO)
+
+    assert (summary.reason, summary.trials, summary.done) == ("complete", 10, 10)
+    assert Cube.open(config["cube"]).sizes["trial"] == 8
+
+
+def test_run__repeats_grow_too_and_differ(tmp_path, simulator):
+    config = sweep_config(tmp_path, simulator.base_url, trials=6)
+    run(config, cluster=TWO)
+
+    run({**config, "repeats": 3}, cluster=TWO)
+
+    status = Cube.open(config["cube"]).dataset()["status"]
+    assert status.sizes["repeat"] == 3
+    assert simulator_stats(simulator)["requests"] == 6 * 5 * 3
+    assert (status.isel(repeat=0) != status.isel(repeat=1)).any().compute()
+
+
+def test_run__a_killed_driver_resumes_bit_for_bit_and_asks_nothing_twice(tmp_path, simulator):
+    changes = {"trials": 40, "cells": 10, "models": ("alpha", "beta")}
+    config = sweep_config(tmp_path, simulator.base_url, **changes)
+    for model in config["models"]:
+        model["simulate"] = {"ability": 3.0, "tokens": 20, "latency": 0.05}
+    path = write_config(tmp_path, config)
+    process = command("run", path, "--workers", 2, "--quiet", cwd=tmp_path)
+    _wait_until(lambda: simulator_stats(simulator)["finished"] > 150)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+    _wait_until(lambda: simulator_stats(simulator)["in_flight"] == 0)
+    interrupted = simulator_stats(simulator)
+    assert interrupted["finished"] < 880
+
+    code, output, errors = evalcube("run", path, "--workers", 2, "--quiet", cwd=tmp_path)
+
+    assert code == 0, errors
+    assert "880 of 880" in output
+    stats = simulator_stats(simulator)
+    # Only what was in flight at the kill, at most one per connection, may be asked again.
+    assert stats["requests"] <= 880 + 2 * 8
+    assert stats["distinct"] == 880
+    calm = sweep_config(tmp_path, simulator.base_url, cube="calm.zarr", **changes)
+    calm["models"] = config["models"]
+    calm["cache"] = str(tmp_path / "other-cache")
+    run(calm, cluster=TWO)
+    assert_same_cube(config["cube"], calm["cube"])
+
+
+def test_run__a_lost_ledger_costs_no_request(tmp_path, simulator):
+    config = sweep_config(tmp_path, simulator.base_url)
+    run(config, cluster=TWO)
+    before, sent = arrays(config["cube"]), simulator_stats(simulator)["requests"]
+    (Cube.open(config["cube"]).side / "ledger.jsonl").unlink()
+
+    summary = run(config, cluster=TWO)
+
+    assert (summary.reason, summary.cached, summary.sent) == ("complete", 40, 0)
+    assert simulator_stats(simulator)["requests"] == sent
+    for name, values in arrays(config["cube"]).items():
+        np.testing.assert_array_equal(values, before[name])
+
+
+def test_run__a_damaged_cache_entry_is_asked_again(tmp_path, simulator):
+    config = sweep_config(tmp_path, simulator.base_url)
+    run(config, cluster=TWO)
+    key = next(info.key for info in open_cache(tmp_path / "cache", writable=False).entries())
+    place = DirectoryPlace(tmp_path / "cache")
+    place.overwrite(key, place.raw(key)[:-3])
+    (Cube.open(config["cube"]).side / "ledger.jsonl").unlink()
+
+    summary = run(config, cluster=TWO)
+
+    assert (summary.reason, summary.cached, summary.sent) == ("complete", 39, 1)
+
+
+def test_run__counters_left_behind_by_a_kill_are_brought_up_to_date(tmp_path, simulator):
+    config = sweep_config(tmp_path, simulator.base_url)
+    run(config, cluster=TWO)
+    cube = Cube.open(config["cube"], writable=True)
+    right = cube.read_counters()
+    cube.write_counters({0: np.zeros_like(right[0])})
+
+    run(config, cluster=TWO)
+
+    np.testing.assert_array_equal(Cube.open(config["cube"]).read_counters(), right)
+
+
+def test_run__a_region_written_but_not_recorded_is_done_again(tmp_path, simulator):
+    config = sweep_config(tmp_path, simulator.base_url, trials=8)
+    run(config, cluster=TWO)
+    side = Cube.open(config["cube"]).side
+    ledger = (side / "ledger.jsonl").read_bytes()
+    early = Cube.open(config["cube"]).read_counters()
+    run({**config, "trials": 32}, cluster=TWO)
+    right = arrays(config["cube"])
+    # As a kill leaves it between writing the grown region and recording it, with part of an array torn.
+    (side / "ledger.jsonl").write_bytes(ledger)
+    cube = Cube.open(config["cube"], writable=True)
+    cube.write_counters({0: early[0]})
+    region = cube.read_region(Region(0, 0, 0))
+    region["tokens"][..., 8:, :] = -1
+    cube.write_region(Region(0, 0, 0), region)
+    sent = simulator_stats(simulator)["requests"]
+
+    summary = run({**config, "trials": 32}, cluster=TWO)
+
+    assert (summary.reason, summary.sent, summary.cached) == ("complete", 0, 24 * 5)
+    assert simulator_stats(simulator)["requests"] == sent
+    for name, values in arrays(config["cube"]).items():
+        np.testing.assert_array_equal(values, right[name], name)
+
+
+def test_run__transport_errors_are_no_answers_and_are_finished_by_the_next_run(tmp_path, simulator):
+    config = sweep_config(tmp_path, simulator.base_url)
+    set_faults(simulator, [{"kind": "status", "status": 503, "share": 0.4}])
+
+    summary = run(config, cluster=TWO)
+
+    assert summary.reason == "incomplete"
+    assert 0 < summary.transport < 40
+    assert summary.causes == {"http 503": summary.transport}
+    counters = Cube.open(config["cube"]).dataset()["counters"]
+    assert counters.sel(counter="transport").sum().compute().item() == summary.transport
+    assert counters.sel(counter="trials").sum().compute().item() == 40 - summary.transport
+    set_faults(simulator, [])
+    sent = simulator_stats(simulator)["requests"]
+    healed = run(config, cluster=TWO)
+    assert healed.reason == "complete"
+    assert simulator_stats(simulator)["requests"] - sent == summary.transport
+
+
+def test_run__changed_prices_and_facets_are_taken_over_without_a_request(tmp_path, simulator):
+    config = sweep_config(tmp_path, simulator.base_url)
+    run(config, cluster=TWO)
+    sent = simulator_stats(simulator)["requests"]
+    config["models"][0]["prices"] = {"prompt": 1.0, "completion": 10.0}
+    config["models"][0]["facets"] = {"family": "new"}
+
+    summary = run(config, cluster=TWO)
+
+    assert (summary.reason, simulator_stats(simulator)["requests"]) == ("complete", sent)
+    dataset = Cube.open(config["cube"]).dataset().load()
+    counters = dataset["counters"].sum(("task", "params")).isel(model=0)
+    expected = (counters.sel(counter="prompt_tokens_sum") + 10 * counters.sel(counter="tokens_sum")) / 1e6
+    assert counters.sel(counter="cost_sum").item() == pytest.approx(expected.item())
+    assert dataset["price_completion"].item() == 10.0
+    assert dataset["facets"].item() == '{"family": "new"}'
+
+
+def test_run__another_config_is_refused_with_the_difference(tmp_path, simulator):
+    config = sweep_config(tmp_path, simulator.base_url)
+    run(config, cluster=TWO)
+
+    with pytest.raises(SweepError) as caught:
+        run({**config, "seed": 7, "samplers": {"greedy": {"temperature": 1}}}, cluster=TWO)
+
+    text = str(caught.value)
+    assert "seed is 42 in the cube and 7 in the config" in text
+    assert "sampler of evaluation alpha / plain / greedy" in text
+    assert "--cube" in text
+
+
+def test_run__evaluations_that_send_the_same_requests_are_refused(tmp_path):
+    config = sweep_config(tmp_path, "http://127.0.0.1:1/v1")
+    config["models"] = [
+        {"name": name, "endpoint": f"http://127.0.0.1:{port}/v1", "model": "same"}
+        for name, port in (("a", 1), ("b", 2))
+    ]
+
+    with pytest.raises(SweepError, match="send the same requests"):
+        run(config)
+
+
+def test_run__a_second_driver_is_refused_while_the_first_works(tmp_path, simulator):
+    config = sweep_config(tmp_path, simulator.base_url, trials=40)
+    config["models"][0]["simulate"]["latency"] = 0.2
+    path = write_config(tmp_path, config)
+    process = command("run", path, "--workers", 1, "--quiet", cwd=tmp_path)
+    try:
+        _wait_until(lambda: simulator_stats(simulator)["finished"] > 0)
+
+        with pytest.raises(LeaseHeldError, match=str(process.pid)):
+            run(config, cluster=TWO)
+        code, output, _ = evalcube("status", config["cube"], cwd=tmp_path)
+        assert code == 0
+        assert f"running as process {process.pid}" in output
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+
+
+def test_run__a_region_under_way_can_be_read_before_it_is_complete(tmp_path, simulator):
+    config = sweep_config(tmp_path, simulator.base_url, trials=60)
+    config["models"][0]["simulate"]["latency"] = 0.05
+
+    run(config, cluster=TWO, flush_seconds=0.2)
+
+    receipts = list(Ledger(Cube.open(config["cube"]).side / "ledger.jsonl").receipts())
+    assert len(receipts) > 1
+    assert [receipt.complete for receipt in receipts] == [False] * (len(receipts) - 1) + [True]
+    calm = sweep_config(tmp_path, simulator.base_url, trials=60, cube="calm.zarr")
+    calm["models"] = config["models"]
+    run(calm, cluster=TWO)
+    assert_same_cube(config["cube"], calm["cube"])
+
+
+def _wait_until(condition, seconds=60):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.02)

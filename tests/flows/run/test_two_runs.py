@@ -1,0 +1,43 @@
+"""Two runs at once that need the same answers, with one cache: each answer is paid for once."""
+
+import os
+import signal
+import time
+
+from deploy.clusters import LocalProcesses
+from flows.run.sweep import run
+from tests.flows.support import assert_same_cube, command, simulator_stats, sweep_config, write_config
+
+TRIALS, CONNECTIONS = 200, 8
+REQUESTS = 5 * TRIALS
+
+
+def config_of(tmp_path, simulator, name):
+    config = sweep_config(tmp_path, simulator.base_url, trials=TRIALS, cube=f"{name}.zarr")
+    config["models"][0]["simulate"]["latency"] = 0.05
+    return config
+
+
+def test_run__of_two_at_once_one_asks_and_goes_on_where_the_other_dies(tmp_path, simulator):
+    configs = {name: config_of(tmp_path, simulator, name) for name in ("first", "second")}
+    processes = {}
+    for name, config in configs.items():
+        (tmp_path / name).mkdir()
+        path = write_config(tmp_path / name, config)
+        processes[name] = command("run", path, "--workers", 1, "--quiet", cwd=tmp_path)
+
+    deadline = time.monotonic() + 60
+    while simulator_stats(simulator)["requests"] < REQUESTS // 3:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    os.killpg(processes["first"].pid, signal.SIGKILL)
+    processes["first"].communicate()
+    _, errors = processes["second"].communicate(timeout=90)
+
+    assert processes["second"].returncode == 0, errors
+    stats = simulator_stats(simulator)
+    assert stats["distinct"] == REQUESTS
+    assert stats["requests"] <= REQUESTS + 2 * CONNECTIONS
+    summary = run(configs["first"], cluster=LocalProcesses(workers=1, dashboard=False))
+    assert (summary.reason, summary.sent) == ("complete", 0)
+    assert_same_cube(configs["first"]["cube"], configs["second"]["cube"])

@@ -1,0 +1,250 @@
+"""Sweeps that are measured further: everywhere, in part, or by need."""
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from deploy.clusters import LocalProcesses
+from flows.config import from_mapping
+from flows.errors import EvalcubeError, SweepError
+from flows.plan.plan import build_plan
+from flows.plan.store import open_home
+from flows.run.sweep import run
+from flows.run.upsample import upsample
+from storage.cube.cube import Cube
+from storage.errors import StorageError
+from tests.flows.support import (
+    arrays,
+    assert_same_cube,
+    command,
+    evalcube,
+    refused,
+    simulator_stats,
+    sweep_config,
+    write_config,
+)
+
+ONE, TWO = (LocalProcesses(workers=count, dashboard=False) for count in (1, 2))
+
+
+def trials(cube):
+    """Finished trials, (model, task, params)."""
+    return Cube.open(cube).dataset()["counters"].sel(counter="trials").to_numpy().astype(int)
+
+
+def test_upsample__asks_only_what_is_new_where_it_was_asked_for(tmp_path, simulator):
+    config = sweep_config(tmp_path, simulator.base_url, models=("alpha", "beta"))
+    run(config, cluster=ONE)
+    before, sent = arrays(config["cube"]), simulator_stats(simulator)["requests"]
+
+    summary = upsample(config["cube"], trials=40, models=["beta"], tiers=["hard"], cluster=ONE)
+
+    assert (summary.reason, summary.trials, summary.done) == ("complete", 40, 40)
+    assert simulator_stats(simulator)["requests"] - sent == 32
+    assert trials(config["cube"]).tolist() == [[[8] * 4, [8, 0, 0, 0]], [[8] * 4, [40, 0, 0, 0]]]
+    after = arrays(config["cube"])
+    np.testing.assert_array_equal(after["status"][..., :8, :], before["status"])
+    missing = Cube.open(config["cube"]).dataset()["counters"].sel(counter="missing")
+    assert missing.sum() == 0  # beyond the plan nothing is missing
+
+
+def test_upsample__in_parts_makes_the_cube_that_one_run_makes(tmp_path, simulator):
+    config = sweep_config(tmp_path, simulator.base_url, trials=4)
+    run(config, cluster=ONE)
+    upsample(config, trials=40, tasks=["boolean"], cluster=ONE)
+    upsample(config["cube"], trials=40, tasks=["arithmetic"], repeats=1, cluster=ONE)
+
+    at_once = sweep_config(tmp_path, simulator.base_url, trials=40, cube="at_once.zarr")
+    run(at_once, cluster=ONE)
+
+    assert_same_cube(config["cube"], at_once["cube"])
+
+
+def test_run__adaptive_precision_measures_where_it_is_not_sure(tmp_path, simulator):
+    changes = {"precision": {"base": 16, "target": 0.11, "max": 80}}
+    config = sweep_config(tmp_path, simulator.base_url, **changes)
+    del config["trials"]
+    config["models"][0]["simulate"] = {"ability": 6.0, "slope": 1.0, "tokens": 20}
+    config["tasks"]["arithmetic"]["manifold"][0]["grid"] = {"length": [3, 6, 12, 50], "max_depth": 0}
+
+    summary = run(config, cluster=TWO)
+
+    done = trials(config["cube"])
+    assert summary.reason == "complete"
+    assert summary.done == summary.trials == done.sum() == simulator_stats(simulator)["requests"]
+    assert len({*done[0, 0]}) > 1
+    assert set(done[0, 0]) <= {16, 32, 48, 64, 80}
+    again = run(config, cluster=TWO)
+    assert (again.sent, again.cached, again.done) == (0, 0, summary.done)
+
+
+@pytest.mark.slow
+def test_run__adaptive_precision_decides_the_same_after_a_kill(tmp_path, simulator):
+    changes = {"precision": {"base": 16, "target": 0.11, "max": 80}, "cells": 8}
+    config = sweep_config(tmp_path, simulator.base_url, **changes)
+    del config["trials"]
+    config["models"][0]["simulate"] = {"ability": 4.0, "slope": 1.0, "tokens": 20, "latency": 0.05}
+    path = write_config(tmp_path, config)
+    for pause in (200, 400):
+        process = command("run", path, "--workers", 2, "--quiet", cwd=tmp_path)
+        _wait_until(lambda least=pause: simulator_stats(simulator)["finished"] > least)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        _wait_until(lambda: simulator_stats(simulator)["in_flight"] == 0)
+
+    assert run(config, cluster=TWO).reason == "complete"
+
+    asked = simulator_stats(simulator)["distinct"]
+    calm = {**config, "cube": str(tmp_path / "calm.zarr"), "cache": str(tmp_path / "calm")}
+    summary = run(calm, cluster=TWO)
+    assert_same_cube(config["cube"], calm["cube"])
+    assert summary.done == asked
+
+
+def _wait_until(condition, timeout=60.0):
+    deadline = time.monotonic() + timeout
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_run__marks_prompts_that_occurred_before(tmp_path, simulator):
+    config = sweep_config(tmp_path, simulator.base_url, trials=60, cells=1)
+    config["tasks"]["brackets"] = {"params": {"length": 1, "max_depth": 1}}
+    run(config, cluster=ONE)
+
+    dataset = Cube.open(config["cube"]).dataset()
+
+    flags = dataset["duplicate"].to_numpy()
+    assert set(np.unique(flags[:, 0])) <= {0, 1}
+    counted = dataset["counters"].sel(counter="duplicates").to_numpy()[0]
+    np.testing.assert_array_equal(counted[:, 0], flags[:, 0].sum(axis=1))
+    assert counted[2, 0] > 0
+    run({**config, "trials": 90}, cluster=ONE)
+    grown = Cube.open(config["cube"]).dataset()
+    np.testing.assert_array_equal(grown["duplicate"].to_numpy()[..., :60], flags)
+    assert grown["counters"].sel(counter="duplicates").sum() == (grown["duplicate"] == 1).sum()
+
+
+def test_upsample__the_command_works_from_the_cube_alone(tmp_path, simulator):
+    config = sweep_config(tmp_path, simulator.base_url)
+    config["tasks"] = dict(sorted(config["tasks"].items(), reverse=True))  # the order is part of the identity
+    config["tasks"]["boolean"]["manifold"][0] = {"grid": {"max_depth": [1], "length": [4]}, "tiers": ["hard"]}
+    path = write_config(tmp_path, config)
+    assert evalcube("run", path, "--quiet", "--workers", 1, cwd=tmp_path)[0] == 0
+    Path(path).unlink()
+
+    code, output, errors = evalcube(
+        "upsample", "cube.zarr", "--trials", 12, "--task", "boolean", "--quiet", "--workers", 1, cwd=tmp_path
+    )
+
+    assert code == 0, errors
+    assert "12 of 12 trials done" in output
+    assert "4 requests sent" in output
+
+
+def test_upsample__refuses_what_makes_no_sense(tmp_path, simulator):
+    path = write_config(tmp_path, sweep_config(tmp_path, simulator.base_url))
+    refused(evalcube("upsample", path, cwd=tmp_path), "nothing to add", "--trials")
+    (tmp_path / "empty").mkdir()
+    for source, options, message in (
+        (path, {"trials": 9, "models": ["x"]}, "--model: 'x'.*alpha"),
+        (path, {"precision": "best"}, "'best'.*low, medium, high"),
+        (path, {"trials": 10**8}, "--trials: must be .* 1 to 10,000,000, got 100000000"),
+        (path, {"repeats": 0}, "--repeats: must be .* 1 to 100,000, got 0"),
+        (tmp_path / "none.zarr", {"trials": 9}, r"none\.zarr"),
+        (tmp_path / "empty", {"trials": 9}, "not a cube"),
+    ):
+        with pytest.raises((EvalcubeError, StorageError), match=message):
+            upsample(source, **options)
+
+
+def test_upsample__a_cube_that_forgot_its_config_is_told(tmp_path, simulator):
+    config = sweep_config(tmp_path, simulator.base_url, trials=2)
+    run(config, cluster=ONE)
+    (Path(config["cube"]) / "_evalcube" / "sweep.json").unlink()
+
+    with pytest.raises(SweepError, match=r"does not tell how it was made.*config file"):
+        upsample(config["cube"], trials=4, cluster=ONE)
+
+
+def spent_tokens(cube):
+    counters = Cube.open(cube).dataset()["counters"]
+    return counters.sel(counter=["tokens_sum", "prompt_tokens_sum"]).to_numpy().sum()
+
+
+def test_upsample__a_budget_is_spent_about_where_it_tells_most(tmp_path, simulator):
+    config = sweep_config(tmp_path, simulator.base_url, trials=16, models=("alpha", "beta"))
+    config["tasks"]["arithmetic"]["manifold"][0]["grid"] = {"length": [3, 12, 50], "max_depth": 0}
+    for model in config["models"]:
+        model["simulate"] = {"ability": 3.46, "slope": 3.0, "tokens": 20, "growth": 0.0}
+    run(config, cluster=ONE)
+    before = spent_tokens(config["cube"])
+
+    summary = upsample(config["cube"], budget="30k", purpose="intervals", cluster=ONE)
+
+    assert summary.reason == "complete"
+    assert 24_000 < spent_tokens(config["cube"]) - before < 33_000
+    done = trials(config["cube"])
+    assert done.sum() == summary.done
+    assert done[:, 0, 1].sum() > 1.5 * done[:, 0, 0].sum()  # open outcomes against certain ones
+    assert run(config, cluster=ONE).sent == 0
+
+
+def test_upsample__an_interrupted_budget_goes_on_with_what_is_left(tmp_path, simulator):
+    config = sweep_config(tmp_path, simulator.base_url, trials=16)
+    config["models"][0]["simulate"] = {"ability": 4.0, "tokens": 20, "latency": 0.05}
+    path = write_config(tmp_path, config)
+    run(config, cluster=TWO)
+    before = spent_tokens(config["cube"])
+    arguments = ("upsample", path, "--budget", "30k", "--goal", "intervals", "--workers", 2, "--quiet")
+    finished = simulator_stats(simulator)["finished"]
+    process = command(*arguments, cwd=tmp_path)
+    _wait_until(lambda: simulator_stats(simulator)["finished"] > finished + 80)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+    _wait_until(lambda: simulator_stats(simulator)["in_flight"] == 0)
+
+    code, _, errors = evalcube(*arguments, cwd=tmp_path)
+
+    assert code == 0, errors
+    assert 24_000 < spent_tokens(config["cube"]) - before < 33_000
+
+
+@pytest.mark.parametrize(
+    ("arguments", "fragments"),
+    [
+        (("--budget", "much"), ("--budget: 'much' is no amount", "2M")),
+        (("--budget", "2M"), ("no cube", "trials: 16")),
+        (("--budget", "2M", "--trials", 5), ("--trials, --budget exclude each other",)),
+        (("--budget", "2M", "--goal", "fame"), ("--goal: 'fame'", "ranking, intervals")),
+    ],
+)
+def test_upsample__refuses_budgets_that_cannot_be_spent(tmp_path, simulator, arguments, fragments):
+    path = write_config(tmp_path, sweep_config(tmp_path, simulator.base_url))
+
+    refused(evalcube("upsample", path, *arguments, cwd=tmp_path), *fragments)
+
+
+def test_upsample__a_budget_of_dollars_needs_prices(tmp_path, simulator):
+    config = sweep_config(tmp_path, simulator.base_url, trials=2)
+    run(config, cluster=ONE)
+
+    with pytest.raises(SweepError, match=r"no prices.*prices:"):
+        upsample(config, budget="5USD", cluster=ONE)
+    config["models"][0]["prices"] = {"prompt": 100.0, "completion": 400.0}
+    home = open_home(build_plan(from_mapping(config)), config["cube"])
+    home.relabel()
+    assert home.stale() == [0]  # whoever was killed here counts the costs in the next run
+
+    summary = upsample(config, budget="0.2USD", purpose="intervals", cluster=ONE)
+
+    assert (summary.reason, summary.trials > 10) == ("complete", True)
+    counters = Cube.open(config["cube"]).dataset()["counters"].sum(["model", "task", "params"])
+    tokens = counters.sel(counter=["prompt_tokens_sum", "tokens_sum"]).to_numpy()
+    assert float(counters.sel(counter="cost_sum")) == pytest.approx((tokens * [100.0, 400.0]).sum() / 1e6)
+    assert open_home(home.plan, config["cube"]).stale() == []

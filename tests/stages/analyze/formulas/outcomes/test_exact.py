@@ -1,0 +1,144 @@
+import warnings
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stages.analyze.formulas import outcomes
+from stages.analyze.formulas.outcomes import hypergeometric
+from stages.analyze.formulas.outcomes.counts import Successes
+from stages.analyze.formulas.outcomes.posterior import log_moment, moment_variance
+from tests.stages.analyze.formulas.outcomes import exact
+
+POWERS = st.sampled_from([0.5, 1.0, 2.0, 7.25, 0.001])
+
+
+@st.composite
+def banks(draw, largest=40):
+    samples = draw(st.integers(1, largest))
+    counts = draw(st.lists(st.integers(0, samples), min_size=1, max_size=5))
+    return samples, counts, draw(st.integers(1, samples))
+
+
+def bank(samples, counts):
+    return Successes.of_histogram(np.bincount(counts, minlength=samples + 1))
+
+
+def close(found, wanted, tolerance=1e-12):
+    return abs(Fraction(float(found)) - wanted) <= Fraction(tolerance) * abs(wanted)
+
+
+def average(values):
+    return sum(values) / len(values)
+
+
+@given(banks())
+def test_points__agree_with_rational_arithmetic(case):
+    samples, counts, k = case
+    for name, payoff in exact.PAYOFFS.items():
+        wanted = average([exact.mean_payoff(payoff(k), samples, c) for c in counts])
+        assert close(getattr(outcomes, name)(bank(samples, counts), k), wanted), name
+    assert close(
+        outcomes.auc_at_k(bank(samples, counts), k), average([exact.area(samples, c, k) for c in counts])
+    )
+
+
+@given(banks(), st.randoms(use_true_random=False))
+def test_threshold_spectrum__agrees_with_rational_arithmetic(case, random):
+    samples, counts, k = case
+    weights = [random.choice([0.0, random.random() / k]) for _ in range(k)]
+
+    wanted = average([exact.mean_payoff(exact.spectrum(weights), samples, c) for c in counts])
+
+    assert close(outcomes.threshold_spectrum_at_k(bank(samples, counts), k, weights), wanted)
+
+
+@settings(deadline=None, max_examples=40)
+@given(banks(largest=14), POWERS, POWERS)
+def test_posteriors__agree_with_rational_arithmetic(case, alpha0, beta0):
+    samples, counts, k = case
+    payoffs = {name: payoff(k) for name, payoff in exact.PAYOFFS.items()}
+    payoffs["auc_at_k"] = [exact.area(k, x, k) for x in range(k + 1)]
+    for name, payoff in payoffs.items():
+        parts = [exact.posterior(payoff, Fraction(alpha0) + c, Fraction(beta0) + samples - c) for c in counts]
+        ci = getattr(outcomes, name.replace("_k", "_k_ci"))
+        mean, sigma, _, _ = ci(bank(samples, counts), k, alpha0=alpha0, beta0=beta0)
+        assert close(mean, average([mean for mean, _ in parts])), name
+        assert close(Fraction(sigma) ** 2, average([var for _, var in parts]) / len(parts), 1e-9), name
+
+
+@given(st.integers(1, 30), st.integers(1, 40), POWERS, POWERS)
+def test_moments__agree_with_rational_arithmetic(k, shift, a, b):
+    first, second = Fraction(a) + shift, Fraction(b)
+    one, two = exact.mixed_moment(first, second, k, 0), exact.mixed_moment(first, second, 2 * k, 0)
+
+    assert close(np.exp(log_moment(float(first), b, k)), one, 1e-13)
+    assert close(moment_variance(float(first), b, k), two - one * one, 1e-11)
+
+
+@given(
+    st.lists(st.lists(st.integers(0, 3), min_size=7, max_size=7), min_size=1, max_size=4), st.integers(1, 7)
+)
+def test_max_at_k__is_the_expected_best_reward(rows, k):
+    for rewards in ([0.0, 0.25, 0.5, 1.0], [-3.0, 2.0, -1.0, 0.5], [-1.0, -2.0, -2.0, -8.0]):
+        wanted = average([exact.best_of([rewards[x] for x in row], k) for row in rows])
+        found = outcomes.max_at_k(rows, k, rewards)
+        assert abs(found - float(wanted)) < 1e-14
+        assert outcomes.max_at_k_ci(rows, 1, rewards) == pytest.approx(outcomes.bayes_ci(rows, rewards))
+
+
+@given(st.integers(1, 60), st.data())
+def test_square_coefficients__short_cut_agrees_with_the_sum(k, data):
+    least = data.draw(st.integers(1, k))
+    payoff = (np.arange(k + 1) >= least).astype(float)
+    nearly = payoff * np.linspace(1.0, 1.0 + 1e-13, k + 1)  # not constant, so that the short cut is not taken
+
+    np.testing.assert_allclose(
+        hypergeometric.square_coefficients(payoff),
+        hypergeometric.square_coefficients(nearly),
+        rtol=1e-11,
+        atol=1e-300,
+    )
+
+
+@pytest.mark.parametrize(("successes", "k"), [(1, 7), (3, 5000), (5000, 5000), (9990, 5000), (9000, 40)])
+def test_points__keep_their_digits_at_ten_thousand_samples(successes, k):
+    samples = 10_000
+    one = bank(samples, [successes])
+
+    assert close(outcomes.pass_at_k(one, k), 1 - exact.draw(samples, successes, k, 0))
+    every = exact.draw(samples, successes, k, k)
+    found = outcomes.pass_hat_k(one, k)
+    assert close(found, every) if every > Fraction(1, 10**300) else found < 1e-290
+
+
+@pytest.mark.parametrize(("successes", "k"), [(5000, 101), (9000, 40), (3, 5)])
+def test_maj_at_k__keeps_its_digits_at_ten_thousand_samples(successes, k):
+    wanted = sum(exact.draw(10_000, successes, k, x) for x in range(k // 2 + 1, min(k, successes) + 1))
+
+    assert close(outcomes.maj_at_k(bank(10_000, [successes]), k), wanted)
+
+
+def test_points__two_million_samples_neither_overflow_nor_warn():
+    samples = 2_000_000
+    half = bank(samples, [samples // 2])
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert outcomes.pass_at_k(half, 1) == pytest.approx(0.5, rel=1e-12)
+        assert outcomes.pass_at_k(half, samples) == 1.0
+        assert outcomes.pass_hat_k(half, samples) == 0.0
+        assert outcomes.auc_at_k(half, 2) == pytest.approx(0.5 + 0.125 * (1 + 1 / (samples - 1)), rel=1e-12)
+        assert outcomes.maj_at_k(half, 1_000_001) == pytest.approx(0.5, rel=1e-10)
+        assert outcomes.pass_at_k_ci(half, 1_000_000)[0] == pytest.approx(1.0)
+        assert 0.0 <= outcomes.mg_pass_at_k(half, 1_000_000) < 1e-3
+
+
+def test_g_pass_at_k_tau__the_quotient_decides_not_the_rounded_product():
+    staircase = np.tril(np.ones((25, 25), dtype=int))
+
+    least = 26 - round(outcomes.g_pass_at_k_tau(staircase, 25, 0.28) * 25)
+
+    assert least == 7

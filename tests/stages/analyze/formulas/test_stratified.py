@@ -1,0 +1,151 @@
+import math
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from stages.analyze.formulas.estimators import MODES, estimate
+from stages.analyze.formulas.intervals import wilson_bounds
+from stages.analyze.formulas.stratified import combine, moments, score_moments, stratified
+
+LABELS = ("trials", "completed", "correct", "truncated", "guess_sum")
+OPTIONS = {"labels": LABELS}
+
+
+def cell(n, truncated, correct, guesses=0.0):
+    return [n, n - truncated, correct, truncated, guesses]
+
+
+CELLS = st.tuples(
+    st.integers(2, 200), st.floats(0, 1), st.floats(0, 1), st.sampled_from([0.0, 0.25, 0.5])
+).map(
+    lambda x: cell(
+        x[0], int(x[0] * x[1]), int((x[0] - int(x[0] * x[1])) * x[2]), (x[0] - int(x[0] * x[1])) * x[3]
+    )
+)
+
+
+def test_stratified__does_not_follow_the_number_of_trials():
+    # points at .95 and .5, the uncertain one with more trials
+    cells = [cell(100, 0, 95), cell(460, 0, 230)]
+
+    pooled, mean = estimate(np.sum(cells, axis=0), **OPTIONS)[0], stratified(cells, **OPTIONS)[0]
+
+    assert pooled == pytest.approx(0.58, abs=0.001)
+    assert mean == pytest.approx(0.725)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@given(counters=CELLS)
+def test_stratified__point_of_one_stratum_is_the_estimators(mode, counters):
+    assume(counters[2] >= counters[4])  # below, the estimator clips and the stratum does not
+    one, pooled = stratified([counters], mode=mode, **OPTIONS), estimate(counters, mode=mode, **OPTIONS)
+
+    assert one[0] == pytest.approx(pooled[0], nan_ok=True, abs=1e-12)
+
+
+@given(st.integers(2, 500), st.floats(0, 1), st.sampled_from([0.8, 0.99, None]))
+def test_stratified__one_stratum_of_right_and_wrong_is_wilsons_interval(n, share, confidence):
+    correct = int(n * share)
+
+    found = stratified([cell(n, 0, correct)], mode="E_I", confidence=confidence, **OPTIONS)
+
+    assert found == pytest.approx(wilson_bounds(correct, n, confidence=confidence), abs=1e-9)
+
+
+@given(st.integers(1, 30), st.integers(4, 64))
+def test_stratified__equal_perfect_strata_are_wilsons_interval_of_all(strata, n):
+    found = stratified([cell(n, 0, n)] * strata, mode="E_I", **OPTIONS)
+
+    assert found == pytest.approx(wilson_bounds(strata * n, strata * n), abs=1e-9)
+
+
+def test_stratified__uses_the_variances_of_the_strata():
+    even = stratified([cell(50, 0, 25)] * 2, mode="E_I", **OPTIONS)
+    apart = stratified([cell(50, 0, 50), cell(50, 0, 0)], mode="E_I", **OPTIONS)
+
+    assert even[0] == apart[0] == 0.5
+    assert apart[2] - apart[1] < 0.5 * (even[2] - even[1])
+
+
+def test_stratified__guessing_noise_widens_the_interval_beyond_the_references():
+    counters = cell(256, 0, 192, 128)
+
+    _, lower, upper = stratified([counters], mode="C_I", **OPTIONS)
+    q_lower, q_upper = (2 * bound - 1 for bound in wilson_bounds(192, 256)[1:])
+
+    assert (lower, upper) == pytest.approx((q_lower, q_upper))
+    assert upper - lower > np.subtract(*estimate(counters, mode="C_I", **OPTIONS)[:0:-1])
+
+
+def test_stratified__strata_worse_than_guessing_are_clipped_after_the_mean():
+    cells = [cell(100, 0, 40, 50), cell(100, 0, 60, 50)]
+
+    assert stratified(cells, mode="C_I", **OPTIONS)[0] == pytest.approx(0.0)
+    assert stratified(cells, [1, 3], mode="C_I", **OPTIONS)[0] == pytest.approx(0.1)
+
+
+@given(st.lists(CELLS, min_size=1, max_size=12), st.sampled_from(MODES), st.floats(0.01, 100))
+def test_stratified__bounds_are_ordered_and_the_scale_of_weights_is_free(cells, mode, factor):
+    point, lower, upper = stratified(cells, mode=mode, **OPTIONS)
+    again = stratified(cells, factor, mode=mode, **OPTIONS)
+
+    assert again == pytest.approx((point, lower, upper), nan_ok=True)
+    if not math.isnan(point):
+        assert 0 <= lower <= point + 1e-12
+        assert point <= upper + 1e-12
+        assert upper <= 1
+
+
+@given(st.lists(CELLS, min_size=2, max_size=12), st.sampled_from(MODES), st.integers(1, 11))
+def test_moments__add_over_any_blocks(cells, mode, cut):
+    every = moments(cells, mode=mode, **OPTIONS)
+
+    blocks = every[:cut].sum(axis=0) + every[cut:].sum(axis=0)
+
+    assert combine(blocks) == pytest.approx(stratified(cells, mode=mode, **OPTIONS), nan_ok=True)
+
+
+def test_stratified__strata_without_an_estimate_are_left_out_and_counted():
+    cells = [cell(0, 0, 0), cell(40, 0, 30), cell(8, 8, 0)]
+
+    assert stratified(cells, mode="E_I", **OPTIONS) == pytest.approx(wilson_bounds(30, 40), abs=1e-9)
+    assert moments(cells, mode="E_I", **OPTIONS)[:, 0].tolist() == [0, 1, 0]
+    assert moments(cells, mode="C_P", **OPTIONS)[:, 0].tolist() == [0, 1, 1]
+    assert np.isnan(stratified(cells[:1], **OPTIONS)).all()
+    assert np.isnan(stratified(cells, 0.0, **OPTIONS)).all()
+
+
+def test_stratified__single_trials_borrow_their_variance_from_the_mean():
+    found = stratified([cell(1, 0, 1)] * 30 + [cell(1, 0, 0)] * 10, mode="E_I", **OPTIONS)
+
+    assert found == pytest.approx(wilson_bounds(30, 40), abs=0.005)
+
+
+def test_stratified__large_counts_meet_the_normal_interval():
+    n, rates = 10**6, np.array([0.2, 0.5, 0.9])
+    weights = np.array([0.5, 0.3, 0.2])
+    cells = [cell(n, 0, int(n * rate)) for rate in rates]
+
+    point, lower, upper = stratified(cells, weights, mode="E_P", **OPTIONS)
+
+    half = 1.96 * math.sqrt((weights**2 * rates * (1 - rates) / n).sum())
+    assert point == pytest.approx((weights * rates).sum())
+    assert (lower, upper) == pytest.approx((point - half, point + half), rel=1e-4)
+
+
+@pytest.mark.parametrize("weights", [-1.0, math.nan, [1.0, -0.5]])
+def test_stratified__refuses_bad_weights(weights):
+    with pytest.raises(ValueError, match="`weights` must not be negative"):
+        stratified([cell(4, 0, 2)] * 2, weights, **OPTIONS)
+
+
+def test_score_moments__covers_the_mean_of_three_valued_trials():
+    rng = np.random.default_rng(1)
+    draws = rng.multinomial(24, [0.3, 0.1, 0.6], size=(4000, 10))
+
+    sums = score_moments(draws[..., 0], 24, nothing=draws[..., 2], chance=0.5).sum(axis=-2)
+    _, lower, upper = combine(sums, least=-1.0)
+
+    assert np.mean((lower <= 0.2) & (upper >= 0.2)) == pytest.approx(0.95, abs=0.012)

@@ -1,0 +1,244 @@
+import json
+import math
+
+import dask.base
+import numpy as np
+import pytest
+
+from stages.analyze.labelled import counters as labelled
+from stages.analyze.labelled.counters import leaderboard
+from stages.analyze.labelled.report_data import task_views
+from stages.reply.status import COUNTERS
+from tests.stages.analyze.synthetic import Profile, dataset
+
+
+@pytest.fixture(scope="module")
+def ds():
+    return dataset(gaps=True)
+
+
+@pytest.fixture(scope="module")
+def board(ds):
+    return leaderboard(ds, draws=200)
+
+
+def row(board, name):
+    return next(item for item in board.rows if item.model_name == name)
+
+
+def test_leaderboard__sorts_by_score_and_ranks_from_one(board):
+    scores = [item.score.value for item in board.rows]
+
+    assert scores == sorted(scores, reverse=True)
+    assert [item.rank for item in board.rows] == [1, 2, 3, 4, 5]
+
+
+def test_leaderboard__equal_scores_by_name_and_undefined_last():
+    ds = dataset([Profile("b"), Profile("c"), Profile("a")])
+    ds["counters"][2] = ds["counters"][0].values
+    ds["counters"][1] = 0.0
+
+    board = leaderboard(ds, draws=20)
+
+    assert [item.model_name for item in board.rows] == ["a", "b", "c"]
+    assert [item.rank for item in board.rows] == [1, 2, None]
+    assert math.isnan(board.rows[2].score.value)
+    assert board.rows[2].incomplete
+
+
+def test_leaderboard__flags_a_missing_task_and_missing_points(board):
+    lacking_task, lacking_points = row(board, "smollm2-135m-instruct"), row(board, "heron-mini-3b")
+
+    assert [(t.tasks_present, t.tasks_expected) for t in lacking_task.tiers] == [(3, 4)] * 3
+    assert [t.incomplete for t in lacking_points.tiers] == [False, False, True]
+    assert lacking_points.tiers[2].cells_present == lacking_points.tiers[2].cells_expected - 2
+    assert board.incomplete == tuple(item for item in board.rows if item.incomplete)
+    assert not row(board, "orchid-70b-instruct").incomplete
+    assert "Incomplete evaluations (*): 2 of 5" in board.notes[0]
+    assert "have not run: 704" in board.notes[1]
+    assert "after the last retry: 3" in board.notes[2]
+
+
+def test_leaderboard__numbers_of_one_row_by_hand(ds, board):
+    index = ds["model_name"].values.tolist().index("orchid-8b-instruct")
+    total = dict(zip(COUNTERS, ds["counters"].values[index].sum(axis=(0, 1)), strict=True))
+
+    item = row(board, "orchid-8b-instruct")
+
+    assert item.accuracy.value == pytest.approx(
+        (total["correct"] - total["guess_sum"]) / (total["completed"] - total["guess_sum"])
+    )
+    assert item.accuracy.lower < item.accuracy.value < item.accuracy.upper
+    assert item.tokens_per_trial == total["tokens_sum"] / total["trials"]
+    assert item.truncated == total["truncated"] / total["trials"]
+    assert item.invalid == total["invalid"] / total["trials"]
+    assert item.score.value == pytest.approx(np.mean([tier.score.value for tier in item.tiers]))
+    assert item.score_per_token.value == pytest.approx(
+        item.score.value / np.mean([tier.tokens for tier in item.tiers])
+    )
+    assert item.score.lower <= item.score.value <= item.score.upper
+    assert item.cost == pytest.approx((total["prompt_tokens_sum"] / 3 + total["tokens_sum"]) * 0.1 / 1e6)
+    assert item.cost_per_1000 == pytest.approx(1000 * item.cost / total["trials"])
+    assert item.facets == {"family": "made up"}
+
+
+def test_leaderboard__cost_counted_without_prices_and_unknown_without_both(ds):
+    counted = ds.drop_vars(["price_prompt", "price_completion"]).copy(deep=True)
+    counted["counters"][0, 0, 0, COUNTERS.index("cost_sum")] = 1.5
+
+    board = leaderboard(counted, draws=10)
+
+    assert row(board, "orchid-70b-instruct").cost == 1.5
+    assert math.isnan(row(board, "orchid-8b-instruct").cost)
+
+
+def test_leaderboard__lazy_counters_give_the_same(ds, board):
+    lazy = leaderboard(ds.chunk({"model": 1, "task": 2}), draws=200)
+
+    assert lazy.to_dict() == board.to_dict()
+
+
+def test_leaderboard__order_of_dims_and_padding_do_not_matter(ds, board):
+    turned = ds.transpose("counter", "params", "task", "tier", "model")
+    wider = ds.pad(params=(0, 3), constant_values=0).assign_coords(
+        in_tier=ds["in_tier"].pad(params=(0, 3), constant_values=False)
+    )
+
+    assert leaderboard(turned, draws=200).to_dict() == board.to_dict()
+    assert leaderboard(wider, draws=200).to_dict() == board.to_dict()
+
+
+def test_leaderboard__adding_a_model_leaves_the_others_as_they_are(ds, board):
+    alone = leaderboard(ds.isel(model=[1]), draws=200).rows[0]
+
+    assert alone.score == row(board, alone.model_name).score
+    assert alone.score_per_token == row(board, alone.model_name).score_per_token
+
+
+def test_leaderboard__point_in_two_tiers_counts_in_both():
+    ds = dataset([Profile("a")], tasks=1)
+    ds["in_tier"][:] = ds["in_tier"].values.any(axis=0) & True
+
+    tiers = leaderboard(ds, draws=10).rows[0].tiers
+
+    assert len({tier.score.value for tier in tiers}) == 1
+
+
+def test_leaderboard__says_what_the_dataset_lacks(ds):
+    with pytest.raises(ValueError, match=r"lacks the coordinates \['tier', 'in_tier'\]"):
+        leaderboard(ds.drop_vars(["tier", "in_tier"]))
+    with pytest.raises(ValueError, match="no array `counters`"):
+        leaderboard(ds.drop_vars("counters"))
+
+
+def test_leaderboard__facets_that_are_no_object_are_ignored(ds):
+    odd = ds.assign_coords(facets=("model", ["", "[1]", "{", '{"a": [1], "b": 2}', "null"]))
+
+    facets = {item.model_name: item.facets for item in leaderboard(odd, draws=5).rows}
+
+    assert sorted(map(str, facets.values())) == sorted(map(str, [{}, {}, {}, {"b": 2}, {}]))
+
+
+def test_tier_counters__lazy_stays_lazy(ds):
+    summed = labelled.tier_counters(ds.chunk({"model": 1}))
+
+    assert dask.base.is_dask_collection(summed.data)
+    assert summed.dims == ("model", "tier", "task", "counter")
+    assert np.array_equal(summed.values, labelled.tier_counters(ds).values)
+
+
+def test_to_dict__is_stable_json_without_nan(board):
+    data = board.to_dict()
+
+    text = json.dumps(data, allow_nan=False)
+
+    assert json.loads(text) == data
+    assert (data["schema"], data["schema_version"]) == ("evalcube.leaderboard", 1)
+    assert set(data["rows"][0]) >= {"rank", "model_name", "eval_id", "score", "tiers", "incomplete", "cost"}
+    assert data["rows"][0]["score"].keys() == {"value", "lower", "upper"}
+
+
+def test_to_dict__undefined_is_null():
+    ds = dataset([Profile("a")])
+    ds["counters"][:] = 0.0
+
+    data = leaderboard(ds, draws=5).to_dict()
+
+    assert data["rows"][0]["score"] == {"value": None, "lower": None, "upper": None}
+    assert data["rows"][0]["rank"] is None
+
+
+def test_leaderboard__second_version_scores_what_was_measured(ds):
+    from stages.analyze.formulas import reasonscore_v2
+
+    board = leaderboard(ds, draws=50, version="v2", mode="C_P")
+
+    grouped = labelled.tier_counters(ds).values
+    expected = ds["in_tier"].values.any(axis=-1)
+    scores = reasonscore_v2.tier_score(grouped, labels=list(COUNTERS), expected=expected).score
+    names = ds["model_name"].values.tolist()
+    for item in board.rows:
+        assert [tier.score.value for tier in item.tiers] == scores[names.index(item.model_name)].tolist()
+        assert item.score.lower <= item.score.value <= item.score.upper
+    assert (board.version, board.to_dict()["version"], board.mode) == ("v2", "v2", "C_P")
+
+
+def test_leaderboard__rank_intervals(board, ds):
+    assert [item.rank_interval.lower <= item.rank <= item.rank_interval.upper for item in board.rows] == [
+        True
+    ] * 5
+    alone = leaderboard(ds.isel(model=[1]), draws=20).rows[0]
+    assert (alone.rank_interval.lower, alone.rank_interval.upper) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    "options", [{"version": "v3"}, {"mode": "X"}, {"draws": 0}, {"confidence": 1.0}, {"basis": "some"}]
+)
+def test_leaderboard__refuses_options(ds, options):
+    with pytest.raises(ValueError, match=next(iter(options))):
+        leaderboard(ds, **{"draws": 5, **options})
+
+
+def test_leaderboard__says_that_points_differ_in_trials():
+    ds = dataset(tasks=2)
+    even = leaderboard(ds, draws=5)
+    ds["counters"][0, 0, 0] *= 2
+
+    assert not even.uneven
+    assert "a point with more trials weighs more" in leaderboard(ds, draws=5).notes[-1]
+
+
+def test_unique_shares__are_unknown_until_prompts_were_compared():
+    ds = dataset(tasks=2, trials=4)
+    ds["counters"][..., COUNTERS.index("duplicates")] = 1
+    flags = np.zeros((2, ds.sizes["params"], 4), np.uint8)
+    marked = ds.assign(duplicate=(("task", "params", "trial"), flags.copy()))
+    flags[0, 0, 2] = 255
+    partly = ds.assign(duplicate=(("task", "params", "trial"), flags))
+
+    assert np.isnan(labelled.unique_shares(ds)).all()
+    known = labelled.unique_shares(marked)
+    assert np.isfinite(known).all()
+    assert (known < 1).all()
+    assert np.isnan(labelled.unique_shares(partly)[:, 0]).all()
+    assert np.isfinite(labelled.unique_shares(partly)[:, 1]).all()
+    assert np.isnan(leaderboard(partly, draws=5).rows[0].unique)
+
+
+def test_accuracy__leaves_out_points_in_no_tier(ds):
+    """A point without reference answers is measured, but never right: it says nothing of who is."""
+    member = ds["in_tier"].copy()
+    member[:, 0] = False
+    open_ended = ds.assign_coords(in_tier=member)
+    rest = ds.isel(task=slice(1, None))
+
+    found = leaderboard(open_ended, draws=50)
+    expected = leaderboard(rest, draws=50)
+    (first, *others), *_ = task_views(open_ended, [0])
+
+    assert {one.model_name: one.accuracy for one in found.rows} == {
+        one.model_name: one.accuracy for one in expected.rows
+    }
+    assert math.isnan(first.accuracy.value)
+    assert first.trials > 0
+    assert others == task_views(rest, [0])[0]

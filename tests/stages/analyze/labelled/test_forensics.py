@@ -1,0 +1,186 @@
+"""Forensic tables of datasets, and their drawings."""
+
+from xml.dom import minidom
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from stages.analyze.formulas.forensics.compression import compression, sum_traces
+from stages.analyze.formulas.forensics.hazard import aalen_johansen, count_ends, kaplan_meier, life_table
+from stages.analyze.labelled.counters import leaderboard
+from stages.analyze.labelled.forensics import (
+    FrontRow,
+    compression_table,
+    cost_table,
+    hazard_table,
+    pareto_rows,
+)
+from stages.analyze.render import forensic_charts as figures
+from tests.stages.analyze.synthetic import dataset
+
+DIMS = ("model", "task", "params", "trial", "repeat")
+SHAPE = (2, 3, 4, 16, 2)
+
+
+@pytest.fixture
+def trials():
+    """Two evaluations, the second of longer trials; nothing ran in the last task of the first."""
+    rng = np.random.default_rng(1)
+    tokens = rng.integers(1, 2000, size=SHAPE) * np.array([1, 2]).reshape(2, 1, 1, 1, 1)
+    status = np.where(tokens > 3000, 2, rng.choice([0, 1, 3], size=SHAPE))
+    status[0, 2], tokens[0, 2] = 255, -1
+    raw = np.where(tokens > 0, tokens * 4, -1)
+    arrays = {"status": status, "tokens": tokens, "reasoning_bytes": raw, "compressed_bytes": raw // 3}
+    return xr.Dataset(
+        {name: (DIMS, array) for name, array in arrays.items()},
+        {"model_name": ("model", ["a", "b"]), "eval_id": ("model", ["1", "2"]), "task": ["x", "y", "z"]},
+    )
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+@pytest.mark.parametrize("by_task", [False, True])
+def test_hazard_table__is_the_formulas_on_each_group(trials, lazy, by_task):
+    table = hazard_table(trials.chunk(model=1, trial=5) if lazy else trials, by_task=by_task)
+
+    assert table.sizes["bin"] == 16
+    assert table["tokens"].values.tolist() == [256 * bin for bin in range(1, 17)]
+    for index in np.ndindex(*(table.sizes[dim] for dim in (("model", "task") if by_task else ("model",)))):
+        ends = count_ends(*(trials[name].values[index].ravel() for name in ("status", "tokens")), bins=16)
+        np.testing.assert_array_equal(table["ends"].values[index], ends)
+        np.testing.assert_array_equal(table["at_risk"].values[index], life_table(ends).at_risk)
+        for name, curve in (
+            ("hazard", life_table(ends).hazard),
+            ("survival", kaplan_meier(ends)),
+            ("incidence", aalen_johansen(ends)),
+        ):
+            expected = np.stack([curve.value, curve.lower, curve.upper], axis=-1)
+            np.testing.assert_array_equal(table[name].values[index], expected)
+
+
+def test_hazard_table__labels(trials):
+    table = hazard_table(trials, by_task=True, width=100)
+
+    assert table["incidence"].sel(cause="right", bound="upper", task="x").dims == ("model", "bin")
+    assert table["model_name"].values.tolist() == ["a", "b"]
+    assert table["tokens"].values[0] == 100
+
+
+def test_hazard_table__refuses_datasets_without_trials(trials):
+    with pytest.raises(ValueError, match=r"lacks the trial arrays \['tokens'\]"):
+        hazard_table(trials.drop_vars("tokens"))
+
+
+@pytest.mark.parametrize("by_task", [False, True])
+def test_compression_table__is_the_formulas_on_each_group(trials, by_task):
+    table = compression_table(trials, by_task=by_task)
+    arrays = [trials[name].values for name in ("status", "tokens", "reasoning_bytes", "compressed_bytes")]
+
+    for index in np.ndindex(*((2, 3) if by_task else (2,))):
+        found = compression(sum_traces(*(array[index].ravel() for array in arrays)))
+        np.testing.assert_array_equal(table["traces"].values[index], found.traces)
+        np.testing.assert_array_equal(table["ratio"].sel(bound="upper").values[index], found.ratio.upper)
+    assert table["bytes_per_token"].sel(outcome="correct", bound="value").values.ravel()[0] == pytest.approx(
+        4
+    )
+
+
+def test_cost_table__from_prices_else_from_what_was_counted():
+    ds = dataset(["a", "b", "c"])
+    counted = ds["counters"].copy()
+    counted.loc[{"counter": "cost_sum"}] = 0.5
+    ds = ds.assign(counters=counted).assign_coords(
+        price_prompt=("model", [1.0, np.nan, 0.0]), price_completion=("model", [2.0, 2.0, 2.0])
+    )
+    sums = ds["counters"].sum(["task", "params"])
+
+    table = cost_table(ds)
+
+    priced = 1.0 * sums.sel(counter="prompt_tokens_sum") + ds["price_completion"] * sums.sel(
+        counter="tokens_sum"
+    )
+    np.testing.assert_allclose(table["total"][0], priced[0] / 1e6)
+    np.testing.assert_allclose(table["total"][1], sums.sel(counter="cost_sum")[1])
+    np.testing.assert_allclose(table["per_correct"], table["total"] / sums.sel(counter="correct"))
+    by_task = cost_table(ds, by_task=True)
+    assert by_task["per_trial"].dims == ("model", "task")
+    np.testing.assert_allclose(by_task["total"].sum("task"), table["total"])
+
+
+def test_pareto_rows__one_for_each_row_of_the_board():
+    ds = dataset(["a", "b", "c", "d"]).assign_coords(
+        price_prompt=("model", [1.0] * 4), price_completion=("model", [4.0, 3.0, 2.0, 1.0])
+    )
+    board = leaderboard(ds, draws=2)
+
+    rows = pareto_rows(board)
+
+    assert [row.eval_id for row in rows] == [row.eval_id for row in board.rows]
+    assert rows[0].on_token_front  # the best score is always on it
+    cheapest = min(rows, key=lambda row: row.tokens)
+    assert cheapest.on_token_front
+    assert all(row.on_front for row in rows if row.on_token_front or row.on_cost_front)
+
+
+def shapes(svg, tag):
+    return minidom.parseString(svg).getElementsByTagName(tag)  # noqa: S318 (our own text)
+
+
+def test_hazard_figure__a_curve_and_a_band_for_each_evaluation(trials):
+    svg = figures.hazard_figure(hazard_table(trials), ["a & <b>", "b"])
+
+    texts = [item.firstChild.data for item in shapes(svg, "text")]
+    assert "a & <b>" in texts
+    assert "nan" not in svg
+    drawn = [item.getAttribute("stroke-width") for item in shapes(svg, "path")]
+    assert drawn.count("1.5") == 2
+    assert svg.count('opacity="0.15"') == 2
+
+
+def row(name, score, tokens, *, on):
+    return FrontRow(name, "plain", "greedy", name, score, tokens, float("nan"), on, False, on)
+
+
+def test_pareto_figure__marks_all_and_joins_the_front():
+    rows = [
+        row("a", 800.0, 900.0, on=True),
+        row("b", 500.0, 100.0, on=True),
+        row("c", 400.0, 950.0, on=False),
+    ]
+
+    svg = figures.pareto_figure(rows)
+
+    titles = [item.firstChild.data for item in shapes(svg, "title")]
+    assert titles == ["a: 800 at 900", "b: 500 at 100", "c: 400 at 950"]
+    front = next(item.getAttribute("d") for item in shapes(svg, "path") if item.getAttribute("stroke-width"))
+    assert front.count("L") == 2  # right, then up: nothing between the two is reached
+
+
+def test_pareto_figure__costs_that_nobody_knows():
+    svg = figures.pareto_figure([row("a", 800.0, 900.0, on=True)], against="cost")
+
+    assert "nan" not in svg
+    with pytest.raises(ValueError, match="must be 'tokens' or 'cost', got 'time'"):
+        figures.pareto_figure([], against="time")
+
+
+def test_pareto_figure__is_safe_with_any_name():
+    svg = figures.pareto_figure([row('<script>"\x00', 1.0, 1.0, on=True)])
+
+    assert "<script>" not in svg
+    assert len(shapes(svg, "svg")) == 1
+
+
+def test_compression_figure__colour_is_the_model_and_shape_the_outcome():
+    rows = [
+        {"model": model, "outcome": outcome, "ratio": ratio, "bytes_per_token": 4.0}
+        for model, outcome, ratio in (("a", "correct", 0.4), ("a", "truncated", 0.3), ("b", "correct", 0.5))
+    ]
+
+    svg = figures.compression_figure(rows)
+
+    marks = [item.parentNode for item in shapes(svg, "title")]
+    colours = [mark.getAttribute("fill") for mark in marks]
+    assert colours[0] == colours[1] != colours[2]
+    assert [item.firstChild.data for item in shapes(svg, "title")][1] == "a · truncated: 0.300 at 4.00"
+    assert len({mark.getAttribute("d").count("L") for mark in marks[:2]}) == 2

@@ -1,0 +1,128 @@
+import dask
+import numpy as np
+import pytest
+import xarray as xr
+
+from stages.analyze.formulas import outcomes
+from stages.analyze.labelled.outcomes import cube_outcome_metrics, cube_outcomes, outcome_metrics
+from stages.reply.status import Status
+
+SIZES = {"model": 2, "task": 3, "params": 4, "trial": 5, "repeat": 8}
+
+
+@pytest.fixture
+def ds():
+    rng = np.random.default_rng(0)
+    status = rng.integers(0, 5, tuple(SIZES.values())).astype(np.uint8)
+    member = rng.integers(0, 2, (2, 3, 4)).astype(bool)
+    member[0] = True
+    return xr.Dataset(
+        {"status": (tuple(SIZES), status)},
+        coords={
+            "model_name": ("model", ["a", "b"]),
+            "task": ["x", "y", "z"],
+            "tier": ["easy", "hard"],
+            "in_tier": (("tier", "task", "params"), member),
+        },
+    )
+
+
+def correct(ds, **where):
+    return (ds["status"].isel(where).values == Status.CORRECT).reshape(-1, SIZES["repeat"])
+
+
+def test_outcome_metrics__one_result_per_remaining_label(ds):
+    outcome, finished = cube_outcomes(ds)
+
+    result = outcome_metrics(
+        outcome,
+        ["pass_at_k", "bayes", "maj_at_k_ci"],
+        [1, 3],
+        questions=("params", "trial"),
+        finished=finished,
+    )
+
+    assert result["pass_at_k"].dims == ("model", "task", "k")
+    assert result["task"].values.tolist() == ["x", "y", "z"]
+    assert result["model_name"].values.tolist() == ["a", "b"]
+    one = correct(ds, model=1, task=2)
+    assert float(result["pass_at_k"].sel(k=3)[1, 2]) == outcomes.pass_at_k(one, 3)
+    assert (float(result["bayes"][1, 2]), float(result["bayes_sigma"][1, 2])) == outcomes.bayes(one)
+    parts = [float(result[f"maj_at_k_ci_{part}"].sel(k=3)[1, 2]) for part in ("mu", "sigma", "lo", "hi")]
+    assert tuple(parts) == outcomes.maj_at_k_ci(one, 3)
+    assert (result["questions"] == 20).all()
+
+
+def test_cube_outcome_metrics__a_tier_pools_the_questions_of_its_points(ds):
+    result = cube_outcome_metrics(ds, ["pass_at_k"], 2)
+
+    member = ds["in_tier"].values[1]
+    rows = ds["status"].values[0][member].reshape(-1, 8) == Status.CORRECT
+    assert result["pass_at_k"].dims == ("model", "tier", "k")
+    assert float(result["pass_at_k"].sel(tier="hard", k=2)[0]) == pytest.approx(
+        outcomes.pass_at_k(rows, 2), rel=1e-13
+    )
+    assert result["questions"].sel(tier="hard").values.tolist() == [5 * member.sum()] * 2
+    by_model = cube_outcome_metrics(ds, ["pass_at_k"], 2, by="model")
+    assert by_model["pass_at_k"].values.tolist() == result["pass_at_k"].sel(tier="easy").values.tolist()
+
+
+def test_cube_outcome_metrics__leaves_out_and_counts_incomplete_questions(ds):
+    ds["status"][0, 0, 0, 0, 3] = Status.TRANSPORT
+    ds["status"][0, 1] = Status.MISSING
+    ds["status"][1, :, :, :, :] = Status.MISSING
+
+    result = cube_outcome_metrics(ds, ["pass_at_k"], 2, by="task")
+
+    assert result["questions"].values.tolist() == [[19, 0, 20], [0, 0, 0]]
+    assert result["questions_incomplete"].values.tolist() == [[1, 0, 0], [0, 0, 0]]
+    rest = correct(ds, model=0, task=0)[1:]
+    assert float(result["pass_at_k"][0, 0, 0]) == outcomes.pass_at_k(rest, 2)
+    assert np.isnan(result["pass_at_k"].values[1]).all()
+
+
+def test_cube_outcome_metrics__lazy_chunks_give_the_same(ds):
+    eager = cube_outcome_metrics(ds, ["auc_at_k", "max_at_k"], [2, 5])
+
+    with dask.config.set(scheduler="synchronous"):
+        lazy = cube_outcome_metrics(
+            ds.chunk({"model": 1, "trial": 2, "repeat": 3}), ["auc_at_k", "max_at_k"], [2, 5]
+        )
+
+    xr.testing.assert_identical(
+        eager.drop_vars("in_tier", errors="ignore"), lazy.drop_vars("in_tier", errors="ignore")
+    )
+
+
+def test_cube_outcomes__truncated_is_finished_and_transport_is_not(ds):
+    codes = [Status.CORRECT, Status.TRUNCATED, Status.REFUSED, Status.TRANSPORT, Status.MISSING]
+    ds["status"][0, 0, 0, 0, :5] = codes
+
+    outcome, finished = cube_outcomes(ds)
+
+    assert outcome.values[0, 0, 0, 0, :5].tolist() == [1, 0, 0, 0, 0]
+    assert finished.values[0, 0, 0, 0, :5].tolist() == [True, True, True, False, False]
+
+
+def test_outcome_metrics__categories_and_nan():
+    values = np.random.default_rng(3).integers(0, 3, (2, 30, 6)).astype(float)
+    values[1, 4, 2] = np.nan
+    array = xr.DataArray(values, dims=("judge", "question", "sample"))
+    w = [0.0, 0.5, 1.0]
+
+    result = outcome_metrics(array, k=2, questions=["question"], sample="sample", w=w)
+
+    kept = np.delete(values[1], 4, axis=0)
+    assert float(result["max_at_k"][1, 0]) == pytest.approx(outcomes.max_at_k(kept, 2, w), rel=1e-13)
+    assert result["questions_incomplete"].values.tolist() == [0, 1]
+    with pytest.raises(ValueError, match="pass_at_k is for binary outcomes"):
+        outcome_metrics(array, ["pass_at_k"], questions=["question"], sample="sample", w=w)
+
+
+def test_outcome_metrics__names_an_absent_dim(ds):
+    with pytest.raises(ValueError, match="must name dims of R"):
+        outcome_metrics(cube_outcomes(ds)[0], questions=("prompt",))
+    with pytest.raises(ValueError, match="no array `status`"):
+        cube_outcomes(ds.drop_vars("status"))
+    with pytest.raises(ValueError, match="`by` must be"):
+        cube_outcome_metrics(ds, by="prompt")

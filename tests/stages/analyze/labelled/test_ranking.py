@@ -1,0 +1,117 @@
+import numpy as np
+import pytest
+
+from stages.analyze.labelled.counters import leaderboard
+from stages.analyze.labelled.pairing import compare_evaluations, verdict_in_words
+from stages.analyze.labelled.ranking import standings
+from stages.analyze.render.table import Column, Sheet, terminal
+from stages.reply.status import COUNTERS, Status
+from tests.stages.analyze.synthetic import PROFILES, Profile, dataset
+
+
+def test_standings__rows_clusters_and_wins_agree():
+    ds = dataset(gaps=True)
+    board = leaderboard(ds, draws=200)
+
+    found = standings(ds, board)
+
+    assert [item.row for item in found.rows] == list(board.rows)
+    for number, members in enumerate(found.clusters):
+        low = max(board.rows[place].score.lower for place in members)
+        assert low <= min(board.rows[place].score.upper for place in members)
+        assert all(number in found.rows[place].clusters for place in members)
+    assert found.rows[0].clusters[0] == 0
+    off = ~np.eye(len(PROFILES), dtype=bool)
+    np.testing.assert_allclose((found.rates + found.rates.T)[off], 1)
+    assert found.to_dict(board)["rows"][0]["expected_wins"] == found.rows[0].wins
+
+
+def test_standings__a_truncated_trial_is_a_failure():
+    ds = dataset([Profile("a"), Profile("b")], tasks=2)
+    for label in ("completed", "correct"):
+        ds["counters"][0, ..., COUNTERS.index(label)] *= 0.5
+    trials = ds["counters"][0, ..., COUNTERS.index("trials")]
+    ds["counters"][0, ..., COUNTERS.index("completed")] = trials / 2
+    ds["counters"][0, ..., COUNTERS.index("truncated")] = trials / 2
+    ds["counters"][0, ..., COUNTERS.index("correct")] = np.floor(
+        ds["counters"][1, ..., COUNTERS.index("correct")] / 2
+    )
+    ds["counters"][..., COUNTERS.index("guess_sum")] = 0
+
+    board = leaderboard(ds, draws=20)
+
+    wins = {item.label: item.wins for item in standings(ds, board).rows}
+    assert wins["a"] < 0.05
+
+
+def test_standings__needs_two_models():
+    ds = dataset(PROFILES[:1])
+
+    with pytest.raises(ValueError, match="at least two"):
+        standings(ds, leaderboard(ds, draws=20))
+
+
+def with_status(first, second):
+    ds = dataset([Profile("a"), Profile("b")], tasks=2, points=2)
+    shape = (2, 2, 3, first.shape[-1], 1)
+    status = np.full(shape, Status.MISSING, np.uint8)
+    status[:, :, :2, :, 0] = np.stack([first, second])[:, np.newaxis]
+    return ds.assign(status=(("model", "task", "params", "trial", "repeat"), status))
+
+
+def test_compare_evaluations__counts_what_both_finished():
+    first = np.array([[1, 1, 2, 255, 1], [1, 1, 1, 1, 0]])
+    second = np.array([[0, 1, 1, 1, 254], [1, 0, 0, 1, 0]])
+
+    (pair,) = compare_evaluations(with_status(first, second), [0, 1])
+    (dropped,) = compare_evaluations(with_status(first, second), [0, 1], truncated="drop")
+
+    task = pair.tasks[0]
+    assert (task.trials, task.first_only, task.second_only, task.points) == (8, 3, 1, 2)
+    assert task.difference.value == pytest.approx((0 / 3 + 2 / 5) / 2)
+    assert pair.overall.trials == 16
+    assert dropped.tasks[0].trials == 7
+    assert "do not tell a and b apart" in verdict_in_words(pair)
+
+
+def test_compare_evaluations__copies_of_answers_are_no_evidence():
+    rng = np.random.default_rng(3)
+    once = with_status(*(rng.integers(0, 2, (2, 40)) for _ in range(2)))
+    asked = once.isel(repeat=[0] * 5)
+
+    (single,), (copied,) = (compare_evaluations(ds, [0, 1]) for ds in (once, asked))
+
+    assert (copied.overall.trials, copied.overall.questions) == (5 * 160, 160)
+    for one, several in zip([*single.tasks, single.overall], [*copied.tasks, copied.overall], strict=True):
+        assert several.p == pytest.approx(one.p)
+        assert several.difference.value == pytest.approx(one.difference.value)
+        assert several.difference.lower == pytest.approx(one.difference.lower, abs=2e-3)
+
+
+def test_compare_evaluations__without_common_trials_is_refused():
+    nothing = np.full((2, 5), 255)
+
+    with pytest.raises(ValueError, match="no trial in common"):
+        compare_evaluations(with_status(nothing, np.ones((2, 5))), [0, 1])
+
+
+def test_terminal__columns_give_way_before_names_do():
+    columns = (
+        Column("name", lambda row: row[0], right=False, name=True),
+        Column("a", lambda _: "x" * 20, 2),
+        Column("b", lambda _: "y" * 20, 1),
+        Column("c", lambda _: "z" * 20),
+    )
+    sheet = Sheet(columns, [("n" * 40,)])
+
+    heads = {
+        width: [str(item.header) for item in terminal(sheet, width=width).columns]
+        for width in (110, 70, 50, 20)
+    }
+
+    assert heads == {
+        110: ["name", "a", "b", "c"],
+        70: ["name", "b", "c"],
+        50: ["name", "c"],
+        20: ["name", "c"],
+    }

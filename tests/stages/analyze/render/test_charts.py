@@ -1,0 +1,85 @@
+import math
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stages.analyze.labelled.leaderboard import Estimate
+from stages.analyze.render import charts as figures
+
+NUMBERS = st.floats(min_value=-1e6, max_value=1e6)
+
+
+@given(st.lists(NUMBERS, min_size=1, max_size=9))
+def test_axis_around__holds_all_values_between_few_round_ticks(values):
+    axis = figures.axis_around([*values, math.nan])
+
+    ticks = axis.ticks()
+
+    assert axis.low <= min(values) <= max(values) <= axis.high
+    assert 2 <= len(ticks) <= 12
+    assert (ticks[0].at, ticks[-1].at) == (0, 100)
+
+
+def test_axis_around__scores():
+    assert [tick.label for tick in figures.axis_around([0, 692.3]).ticks()] == [
+        "0",
+        "100",
+        "200",
+        "300",
+        "400",
+        "500",
+        "600",
+        "700",
+    ]
+    assert figures.axis_around([]).ticks()[-1].label == "1"
+
+
+@given(st.floats(0.01, 1e6), st.floats(1, 1e6))
+def test_log2_ticks__few_and_inside(low, factor):
+    ticks = figures.log2_ticks(low, low * factor)
+
+    assert 1 <= len(ticks) <= 6
+    assert ticks == sorted(set(ticks))
+    assert low * 0.999999 <= ticks[0] <= ticks[-1] <= low * factor * 1.000001
+
+
+def test_pins__labels_keep_apart_and_pins_stay():
+    pins = figures.pins([(50.0, "E"), (1.0, "H"), (1.5, "M")])
+
+    assert [pin.at for pin in pins] == [1.0, 1.5, 50.0]
+    assert [pin.label_at for pin in pins] == [1.0, 3.6, 50.0]
+
+
+@given(st.lists(st.floats(0.5, 5000), min_size=1, max_size=8, unique=True), st.integers(1, 6))
+def test_curve_chart__everything_inside_the_box(difficulty, models):
+    series = [(kind, f"m{kind}", [Estimate(0.5, 0.0, 1.0)] * len(difficulty)) for kind in range(models)]
+
+    chart = figures.curve_chart("task", sorted(difficulty), series)
+
+    for line in chart.lines:
+        for mark in line.marks:
+            assert figures.LEFT - 6 <= mark.x <= figures.WIDTH
+            assert figures.TOP <= mark.top <= mark.bottom <= figures.HEIGHT - figures.BOTTOM
+    assert all(figures.LEFT <= tick.at <= figures.WIDTH for tick in chart.x_ticks)
+
+
+def test_curve_chart__gap_where_nothing_was_measured():
+    nothing = Estimate(math.nan, math.nan, math.nan)
+    values = [Estimate(0.9, 0.8, 1.0), nothing, Estimate(0.2, 0.1, 0.3), Estimate(0.1, 0.0, 0.2)]
+
+    line = figures.curve_chart("task", [1, 2, 4, 8], [(0, "a", values)]).lines[0]
+
+    assert len(line.marks) == 3
+    assert re.sub(r"[\d. ]", "", line.path) == "MML"
+
+
+def test_mark__kinds_differ_in_shape():
+    assert len({figures.mark(kind, 0, 0) for kind in range(6)}) == 6
+    assert figures.mark(6, 1, 2) == figures.mark(0, 1, 2)
+
+
+@pytest.mark.parametrize(("value", "text"), [(3.0, "3"), (9999.0, "9999"), (16384.0, "16.4k"), (2e9, "2G")])
+def test_short__tick_labels(value, text):
+    assert figures.short(value) == text

@@ -1,0 +1,120 @@
+import json
+
+import pytest
+from rich.console import Console
+
+from stages.analyze.labelled.counters import leaderboard
+from stages.analyze.render import leaderboard_table as tables
+from tests.stages.analyze.synthetic import PROFILES, Profile, dataset
+
+HOSTILE = (
+    "<script>alert(1)</script>",
+    "[red]x[/red]",
+    "\x1b[31mred\x07",
+    "a|b`c`\nd",
+    "\u202eevil",
+    "[/]",
+    "名" * 60,
+)
+
+
+@pytest.fixture(scope="module")
+def board():
+    return leaderboard(dataset(gaps=True), draws=50)
+
+
+@pytest.fixture(scope="module")
+def hostile():
+    return leaderboard(dataset([*HOSTILE, *PROFILES[:1]], tasks=2), draws=20)
+
+
+def lines(board, width):
+    console = Console(width=width, color_system=None)
+    with console.capture() as capture:
+        console.print(tables.terminal_table(board, width=width))
+    return [line.rstrip() for line in capture.get().splitlines()]
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 140])
+def test_terminal_table__one_line_per_row_at_any_width(board, width):
+    shown = lines(board, width)
+
+    assert len(shown[0]) <= width
+    for place, row in enumerate(board.rows):
+        line = shown[2 + place]
+        assert line.startswith(str(row.rank))
+        assert row.model_name in line
+        assert f"{row.score.value:.0f}" in line
+        assert "…" not in line
+    assert "…" not in shown[0]
+
+
+def test_terminal_table__more_columns_where_there_is_room(board):
+    assert "tokens" in lines(board, 100)[0]
+    assert "hard" in lines(board, 80)[0]
+    assert "USD/1000" in lines(board, 160)[0]
+    assert "hard" not in lines(board, 60)[0]
+
+
+def test_terminal_table__marks_incomplete_rows_and_says_why(board):
+    shown = lines(board, 100)
+
+    marked = [line for line in shown[2:7] if "*" in line]
+
+    assert len(marked) == 2
+    assert any("Incomplete evaluations (*): 2 of 5" in line for line in shown)
+
+
+@pytest.mark.parametrize("width", [40, 80, 100])
+def test_terminal_table__hostile_names_are_plain_text(hostile, width):
+    text = "\n".join(lines(hostile, width))
+
+    assert "\x1b" not in text
+    assert "\x07" not in text
+    assert "\u202e" not in text
+    assert "[red]x[/red]" in text
+    assert len(text.splitlines()) == 2 + len(hostile.rows)
+
+
+def test_terminal_table__no_rows():
+    empty = leaderboard(dataset([Profile("a")]).isel(model=[]), draws=5)
+
+    assert len(lines(empty, 80)) >= 1
+
+
+def test_label_rows__template_and_sampler_only_where_they_differ():
+    ds = dataset([Profile("a"), Profile("b")])
+    varied = ds.assign_coords(template=("model", ["plain", "json"]))
+
+    assert sorted(tables.label_rows(leaderboard(ds, draws=5))) == ["a", "b"]
+    assert sorted(tables.label_rows(leaderboard(varied, draws=5))) == ["a · plain", "b · json"]
+
+
+def test_markdown_table__same_number_of_cells_in_every_row(hostile):
+    rows = tables.markdown_table(hostile).split("\n\n")[0].splitlines()
+
+    cells = [line.replace("\\\\", "").replace("\\|", "").count("|") for line in rows]
+
+    assert len(rows) == 2 + len(hostile.rows)
+    assert len(set(cells)) == 1
+
+
+def test_markdown_table__escapes_names(hostile):
+    text = tables.markdown_table(hostile)
+
+    assert "<script" not in text
+    assert "&lt;script&gt;" in text
+    assert "a\\|b\\`c\\` d" in text
+    assert "\x1b" not in text
+
+
+def test_markdown_table__notes_follow(board):
+    assert "Incomplete evaluations (\\*): 2 of 5" in tables.markdown_table(board)
+
+
+def test_json_text__holds_the_board_with_names_as_they_are(hostile):
+    text = tables.json_text(hostile)
+
+    assert json.loads(text) == hostile.to_dict()
+    assert text.isascii()
+    assert {row["model_name"] for row in json.loads(text)["rows"]} >= set(HOSTILE)

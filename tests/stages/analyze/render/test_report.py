@@ -1,0 +1,253 @@
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+from stages.analyze.labelled import report_data as views
+from stages.analyze.labelled.counters import leaderboard
+from stages.analyze.render.report import MOST_SAMPLES, MOST_TEXT, SampleTrial, headline, render_report
+from tests.stages.analyze.synthetic import PROFILES, Profile, dataset
+
+HOSTILE = (
+    "<script>alert(1)</script>",
+    "[red]x[/red]",
+    "\x1b[31mred",
+    '"><img src=x onerror=alert(1)>',
+    "{{ 7*7 }}",
+)
+FACTS = {"title": "Sweep <b>one</b>", "seed": "42", "evalcube": "0.1.0", "date": "2026-11-03"}
+VOID = {"meta", "link", "br", "img", "hr", "input"}
+
+
+class Page(HTMLParser):
+    """Tags and visible text; complains about tags that do not match."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.stack, self.tags, self.attributes, self.text, self.broken = [], [], [], [], []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.attributes += attrs
+        if tag not in VOID:
+            self.stack.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.tags.append(tag)
+        self.attributes += attrs
+
+    def handle_endtag(self, tag):
+        if not self.stack or self.stack.pop() != tag:
+            self.broken.append(tag)
+
+    def handle_data(self, data):
+        if "style" not in self.stack:
+            self.text.append(data)
+
+
+def make(profiles=PROFILES, *, facts=FACTS, samples=(), **options):
+    ds = dataset(profiles, **options)
+    return render_report(ds, leaderboard(ds, draws=50), facts=facts, samples=samples)
+
+
+@pytest.fixture(scope="module")
+def gaps():
+    return make(tasks=14, gaps=True)
+
+
+@pytest.mark.parametrize("tasks", [1, 4, 14])
+def test_render_report__well_formed(tasks):
+    page = Page(make(tasks=tasks))
+
+    assert page.broken == []
+    assert page.stack == []
+    assert page.tags.count("h1") == 1
+    assert page.tags.count("svg") == tasks + len(PROFILES)
+
+
+def test_render_report__no_request_and_no_script(gaps):
+    page = Page(gaps)
+
+    assert not {"script", "link", "img", "iframe", "object", "form", "base", "a"} & set(page.tags)
+    assert not [
+        name for name, _ in page.attributes if name in ("src", "href", "srcset") or name.startswith("on")
+    ]
+    assert not re.search(r"https?:|//[a-z]|url\(|@import", gaps)
+    policy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+    assert page.attributes.count(("content", policy)) == 1
+
+
+def test_render_report__hostile_names_are_text():
+    sample = SampleTrial(*([HOSTILE[0]] * 7), note=HOSTILE[3])
+
+    text = make(HOSTILE, facts=dict.fromkeys(("title", *HOSTILE), HOSTILE[3]), samples=[sample])
+
+    page = Page(text)
+    shown = "".join(page.text)
+    assert not {"script", "img"} & set(page.tags)
+    assert "<script>alert(1)</script>" in shown
+    assert "[red]x[/red]" in shown
+    assert "{{ 7*7 }}" in shown
+    assert "\x1b" not in text
+    assert not [name for name, _ in page.attributes if name.startswith("on")]
+
+
+def test_render_report__can_be_written_as_utf8():
+    text = make(facts=FACTS | {"title": "lone \udcff surrogate"}, samples=[SampleTrial(*(["\ud800"] * 7))])
+
+    assert text.encode("utf-8")
+
+
+def test_render_report__facts_and_ranking(gaps):
+    shown = "".join(Page(gaps).text)
+
+    assert "Sweep <b>one</b>" in shown
+    for name, value in list(FACTS.items())[1:]:
+        assert name in shown
+        assert value in shown
+    places = [shown.index(profile) for profile in ("heron-r1-32b-reasoning", "orchid-8b-instruct")]
+    assert places == sorted(places)
+
+
+def test_render_report__incomplete_rows_are_announced(gaps):
+    shown = "".join(Page(gaps).text)
+
+    assert "Before comparing" in shown
+    assert "smollm2-135m-instruct has only: easy 39 of 42 points (13 of 14 tasks)" in shown
+    assert "heron-mini-3b has only: hard 40 of 42 points." in shown
+    assert "Before comparing" not in "".join(Page(make()).text)
+
+
+def test_render_report__samples_are_bounded_and_folded():
+    long = "x" * (MOST_TEXT + 1000)
+    samples = [SampleTrial("m", "t", "correct", long, "response", None, "ref")] * (MOST_SAMPLES + 3)
+
+    page = Page(make(samples=samples))
+
+    assert page.tags.count("details") == MOST_SAMPLES
+    assert "(1,000 more characters)" in "".join(page.text)
+    assert "3 more were handed in" in "".join(page.text)
+    assert max(map(len, page.text)) < MOST_TEXT + 100
+
+
+def test_render_report__without_difficulty_without_trials_and_without_models():
+    ds = dataset(gaps=True)
+    board = leaderboard(ds, draws=5)
+    assert "elementary steps" not in render_report(ds.drop_vars("difficulty"), board, facts={})
+
+    ds["counters"][:] = 0.0
+    empty = Page(render_report(ds, leaderboard(ds, draws=5), facts={}))
+    assert "No evaluation is complete yet" in "".join(empty.text)
+    assert "nan" not in "".join(empty.text).lower()
+
+    none = ds.isel(model=[])
+    assert Page(render_report(none, leaderboard(none, draws=5), facts={})).broken == []
+
+
+def test_render_report__lazy_dataset_gives_the_same():
+    ds = dataset()
+    board = leaderboard(ds, draws=5)
+
+    assert render_report(ds.chunk({"model": 1}), board, facts=FACTS) == render_report(ds, board, facts=FACTS)
+
+
+def test_render_report__refuses_a_board_of_another_dataset():
+    board = leaderboard(dataset([Profile("other")]), draws=5)
+
+    with pytest.raises(ValueError, match=r"'other' .* is not in the dataset"):
+        render_report(dataset(), board, facts={})
+
+
+def test_headline__tells_a_clear_lead_from_an_open_order():
+    clear = leaderboard(dataset([Profile("a", ability=9), Profile("b", ability=3)]), draws=50)
+    near = leaderboard(dataset([Profile("a", ability=5), Profile("b", ability=5)]), draws=50)
+
+    assert "do not overlap" in headline(clear, ["a", "b"])
+    assert "order among them is open" in headline(near, ["a", "b"])
+    assert "only complete" in headline(leaderboard(dataset([Profile("a")]), draws=5), ["a"])
+
+
+def test_curve_views__equal_difficulties_are_pooled_and_many_are_binned():
+    ds = dataset([Profile("a")], tasks=1, points=4)
+    ds["difficulty"][0, :4] = [2.0, 2.0, 8.0, 8.0]
+    many = dataset([Profile("a")], tasks=1, points=40)
+
+    (view,), (binned,) = views.curve_views(ds, [0]), views.curve_views(many, [0])
+
+    assert view.difficulty == (2.0, 8.0)
+    assert not view.pooled
+    assert view.accuracy[0][0].value == ds["counters"][0, 0, :2, 2].sum() / ds["counters"][0, 0, :2, 1].sum()
+    assert binned.pooled
+    assert len(binned.difficulty) <= views.MOST_POINTS
+    assert list(binned.difficulty) == sorted(binned.difficulty)
+
+
+def test_outcome_shares__add_up():
+    ds = dataset(gaps=True)
+
+    for shares in views.outcome_shares(ds, range(ds.sizes["model"])):
+        assert sum(shares.values()) == pytest.approx(1)
+        assert min(shares.values()) >= 0
+
+
+def _luminance(colour):
+    parts = np.array([int(colour[at : at + 2], 16) for at in (1, 3, 5)]) / 255
+    linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+    return float(linear @ [0.2126, 0.7152, 0.0722])
+
+
+def _contrast(one, other):
+    low, high = sorted([_luminance(one), _luminance(other)])
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize("theme", [0, 1], ids=["light", "dark"])
+def test_report_css__contrast(gaps, theme):
+    blocks = re.findall(r":root \{(.*?)\}", gaps, flags=re.DOTALL)
+    colours = dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6})", blocks[theme]))
+
+    assert len(blocks) == 2
+    for shade in range(10):
+        text = colours["on-low" if shade < 6 else "on-high"]
+        assert _contrast(colours[f"h{shade}"], text) >= 4.5, f"shade {shade}"
+    shades = [_luminance(colours[f"h{shade}"]) for shade in range(10)]
+    assert shades == sorted(shades, reverse=theme == 0)
+    for name in ("ink", "soft", "accent", "alert"):
+        assert _contrast(colours["page"], colours[name]) >= 4.5, name
+    for kind in range(6):
+        assert _contrast(colours["page"], colours[f"s{kind}"]) >= 3, f"series {kind}"
+
+
+def test_render_report__names_pooling_and_estimator_and_flags_incomplete_cells():
+    ds = dataset(tasks=14, gaps=True)
+    board = leaderboard(ds, draws=20, version="v2", mode="C_P")
+
+    text = render_report(ds, board, facts=FACTS, pooling="stratified")
+
+    assert "C_P: with the share won by guessing taken out, truncated trials counting as wrong" in text
+    assert "Every point weighs the same" in text
+    assert "ReasonScore version 2" in text
+    assert "Denominator" not in text
+    assert "7 of 9 points" in text
+
+
+def test_render_report__says_who_can_be_told_apart(gaps):
+    shown = "".join(Page(gaps).text)
+
+    assert "Who can be told apart" in shown
+    assert "Who can be told apart" not in make(PROFILES[:1])
+
+
+def test_render_report__commands_in_notes_are_code_and_names_stay_text():
+    ds = dataset(PROFILES[:2])
+    ds["planned_repeats"] = ds["counters"].isel(counter=0, drop=True).astype(int) * 0 + 4
+    board = leaderboard(ds, draws=20, selection="task=`<b>")
+
+    text = render_report(ds, board, facts=FACTS)
+
+    assert "asked up to 4 times" in text
+    assert "<code>evalcube compare</code>" in text
+    assert "task=`&lt;b&gt;" in text

@@ -1,0 +1,258 @@
+"""Lines of batches: what is sent, what is made of anything that comes back, and that every request ends once."""
+
+import asyncio
+import json
+import string
+import time
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from stages.infer.batch.lines import (
+    Batch,
+    LineSplitter,
+    identifier,
+    long_line,
+    order,
+    read_batch,
+    read_line,
+    request_line,
+)
+from stages.infer.batch.note import Note
+from stages.infer.batch.queue import BatchLane
+from stages.infer.batch.wire import BatchSender
+from stages.infer.endpoint import Batching, Endpoint
+from stages.infer.jobs import Job, Stats
+from stages.infer.pending import Block, Pending
+from stages.infer.reply import Reply, Verdict
+from stages.infer.writer import Writer
+from stages.reply.record import Record
+from tests.stages.infer.batch.batching import Book
+from tests.stages.infer.conftest import Memory
+
+DIGESTS = [letter * 64 for letter in "abc"]
+GOOD = {"choices": [{"message": {"content": "4"}}]}
+
+scalars = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8)
+documents = st.recursive(
+    scalars,
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                ["custom_id", "response", "error", "body", "status_code", "code", "message", "choices", "id"]
+            ),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=12,
+)
+answers = st.builds(
+    lambda name, status, body, error: {
+        "custom_id": name,
+        "response": {"status_code": status, "body": body},
+        "error": error,
+    },
+    st.sampled_from([*DIGESTS, "f" * 64, "", None]),
+    st.sampled_from([200, 200, 200, 400, 401, 404, 429, 500, 0, -1, True, 10**30, None, "200"]),
+    st.just(GOOD) | documents,
+    documents,
+)
+lines = st.binary(max_size=40) | st.builds(
+    lambda document: json.dumps(document).encode(), answers | answers | documents
+)
+
+
+class Fed:
+    """A sender whose batches end with whatever output the test wants."""
+
+    def __init__(self, output, cut):
+        self.output, self.cut = output, cut
+        self._limit, self._secret, self._api = 100_000, None, "chat"
+
+    async def upload(self, token, lines):  # noqa: ARG002 - as `BatchSender`
+        return Reply(Verdict.FINAL), "file"
+
+    async def create(self, file, token):  # noqa: ARG002 - as `BatchSender`
+        return Reply(Verdict.FINAL), Batch("batch", "completed", output="out")
+
+    async def download(self, file, take):  # noqa: ARG002 - as `BatchSender`
+        splitter = LineSplitter(self._limit)
+        for start in range(0, len(self.output), self.cut):
+            self._take(splitter.feed(self.output[start : start + self.cut]), take)
+        self._take(splitter.rest(), take)
+        return Reply(Verdict.FINAL)
+
+    async def close(self):
+        pass
+
+    _take, _clean = BatchSender._take, BatchSender._clean
+
+
+class Counting(Block):
+    """A block that counts how often each of its jobs ends."""
+
+    def __init__(self, size):
+        super().__init__(size)
+        self.ends = [0] * size
+
+    def settle(self, index, result):
+        self.ends[index] += 1
+        super().settle(index, result)
+
+
+async def through_a_lane(output, cut):
+    store = Memory()
+    writer = Writer(store, asyncio.get_running_loop())
+    terms = Batching(poll=0.0, patience=0.0)
+    endpoint = Endpoint("m", "http://localhost/v1", batch=terms, retries=1, backoff_base=0.0)
+    lane = BatchLane(endpoint, Stats(), writer, Book(store))
+    await lane._means.sender.close()
+    lane._means = lane._means._replace(sender=Fed(output, cut))
+    block, register = Counting(len(DIGESTS)), {}
+    for index, digest in enumerate(DIGESTS):
+        pending = Pending(Job(digest, b"{}"), register)
+        pending.add(block, index)
+        lane.put("m", pending)
+    lane.resize(1, 0)
+    try:
+        results = await asyncio.wait_for(asyncio.wrap_future(block.future), 10)
+        await asyncio.sleep(0)
+    finally:
+        await lane.close()
+        await writer.close(1)
+    return results, block.ends, register, store.records
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(lines, max_size=8), st.integers(1, 200))
+@example([b'{"custom_id":"' + b"a" * 64 + b'","response":{"status_code":200,"body":' + b"[" * 9000], 50)
+def test_lane__whatever_comes_back_every_request_ends_once(rows, cut):
+    results, ends, register, records = asyncio.run(through_a_lane(b"\n".join(rows), cut))
+
+    assert ends == [1] * len(DIGESTS)
+    assert not register
+    stored = {digest for digest, result in zip(DIGESTS, results, strict=True) if result.kind == "stored"}
+    assert records.keys() == stored
+    for data in records.values():
+        Record.decode(data)
+    for result in results:
+        assert result.kind == "stored" or result.cause
+
+
+@given(
+    st.lists(st.binary(max_size=30).filter(lambda line: b"\n" not in line)),
+    st.integers(1, 40),
+    st.integers(1, 20),
+)
+def test_line_splitter__lines_are_the_same_however_they_are_cut(rows, cut, limit):
+    splitter, data, found = LineSplitter(limit), b"\n".join(rows), []
+    for start in range(0, len(data), cut):
+        found += splitter.feed(data[start : start + cut])
+    found += splitter.rest()
+
+    expected = [row for row in rows if row.strip()]
+    assert [row for row, whole in found if whole] == [row for row in expected if len(row) <= limit]
+    assert [whole for _, whole in found] == [len(row) <= limit for row in expected]
+
+
+def test_line_splitter__keeps_little_of_a_line_that_never_ends():
+    splitter = LineSplitter(100_000)
+    for _ in range(1000):
+        assert not list(splitter.feed(b"x" * 10_000))
+    ((kept, whole),) = splitter.rest()
+    assert (len(kept) < 10_000, whole) == (True, False)
+
+
+def test_request_line__is_the_request_with_what_batches_need():
+    line = request_line(Job("ab", b'{"model":"m"}', {"x-own": 'a"b'}), "completions")
+
+    assert line.endswith(b"\n")
+    assert json.loads(line) == {
+        "custom_id": "ab",
+        "method": "POST",
+        "url": "/v1/completions",
+        "headers": {"x-own": 'a"b'},
+        "body": {"model": "m"},
+    }
+    assert order("f", "chat", "24h", "t") == {
+        "input_file_id": "f",
+        "endpoint": "/v1/chat/completions",
+        "completion_window": "24h",
+        "metadata": {"evalcube": "t"},
+    }
+
+
+@pytest.mark.parametrize(
+    "body", [{"a": "ü\n"}, {"a": "\ud800"}, {"a": float("nan")}, [1, 2], "no JSON", None]
+)
+def test_read_line__keeps_the_body_as_it_was(body):
+    row = {"custom_id": "a", "response": {"status_code": 500, "body": body}}
+    line = read_line(json.dumps(row).encode(), time.time(), "chat")
+
+    assert (line.digest, line.status, line.reply.cause) == ("a", 500, "http 500")
+    if isinstance(body, (dict, list)):
+        assert str(json.loads(line.body)) == str(body)
+    else:
+        assert line.body == (body or "").encode()
+
+
+def test_read_line__an_error_without_a_response_is_worth_another_attempt():
+    row = {"custom_id": "a", "response": None, "error": {"code": "oops", "message": "no\nluck"}}
+    reply = read_line(json.dumps(row).encode(), 0.0, "chat").reply
+    assert (reply.verdict, reply.cause, reply.detail) == (Verdict.RETRY, "batch error", "no luck")
+
+    row["error"]["code"] = "batch_expired"
+    assert read_line(json.dumps(row).encode(), 0.0, "chat") is None
+
+
+def test_long_line__is_told_to_whom_it_belongs():
+    head = b'{"id": "x", "custom_id": "' + DIGESTS[0].encode() + b'", "resp'
+    assert long_line(head, 5).digest == DIGESTS[0]
+    assert long_line(head, 5).reply.cause == "too large"
+    assert long_line(head[:60], 5) is None
+
+
+@given(documents)
+def test_read_batch__anything_is_a_batch_or_none(document):
+    batch = read_batch(document)
+    assert batch is None or (batch.id and isinstance(batch.over, bool))
+
+
+def test_read_batch__tells_what_was_wrong():
+    errors = {"data": [{"code": "x", "message": "line 1\nis bad"}]}
+    batch = read_batch({"id": "b", "status": "failed", "errors": errors, "metadata": {"evalcube": "t"}})
+    assert (batch.over, batch.token) == (True, "t")
+    assert batch.missing == Reply(Verdict.FAILED, "batch failed", "line 1 is bad")
+
+
+@pytest.mark.parametrize("name", ["batch_1", "batches/x-1", "file-A:b.c"])
+def test_identifier__takes_what_endpoints_have(name):
+    assert identifier(name) == name
+
+
+@pytest.mark.parametrize("name", ["", "../x", "a/../b", "/x", "a b", "a?b", "a#b", "x" * 600, "ü", 7, None])
+def test_identifier__refuses_what_would_change_an_address(name):
+    assert identifier(name) == ""
+
+
+tokens = st.text(string.hexdigits.lower()[:16], min_size=8, max_size=64)
+
+
+@given(
+    tokens,
+    st.text(max_size=9),
+    st.frozensets(st.text(max_size=9)),
+    st.sampled_from(["", "f-1"]),
+    st.sampled_from(["", "b_2"]),
+)
+def test_note__comes_back_as_it_was(token, model, digests, file, batch):
+    note = Note(token, model, digests, file, batch)
+    assert Note.decode(token, note.encode()) == note
+
+
+@given(tokens, st.binary(max_size=40) | documents.map(lambda document: json.dumps(document).encode()))
+def test_note__anything_else_is_none(token, data):
+    assert Note.decode(token, data) is None

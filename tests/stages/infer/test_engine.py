@@ -1,0 +1,343 @@
+"""The engine against a real simulator: what is stored, what fails and why, and what is left behind."""
+
+import gc
+import json
+import os
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from stages.infer.endpoint import Endpoint
+from stages.infer.engine import Engine, InferenceError
+from stages.reply.record import Record
+from storage.cache.cache import DirectoryCache
+from tests.stages.infer.conftest import kinds
+from tests.stages.infer.echo import Echo
+
+
+def text(record):
+    return json.loads(Record.decode(record).body)["choices"][0]["message"]["content"]
+
+
+def test_run__stores_replies_and_gives_results_in_the_order_of_jobs(engine_for, store, jobs):
+    batch = [job for pair in zip(jobs(20, tokens=8), jobs(20, tokens=64), strict=True) for job in pair]
+
+    results = engine_for().run("m", batch)
+
+    assert kinds(results) == ["stored"] * 40
+    for job, result in zip(batch, results, strict=True):
+        usage = json.loads(Record.decode(store.records[job.digest]).body)["usage"]
+        assert result.completion_tokens == usage["completion_tokens"] > 0
+        assert result.prompt_tokens == usage["prompt_tokens"] > 0
+        assert result.attempts == 1
+    assert len({result.completion_tokens for result in results}) > 1
+
+
+def test_run__records_are_durable_in_a_directory(engine_for, tmp_path, jobs, remote):
+    batch = jobs(30)
+    engine = engine_for(DirectoryCache(tmp_path))
+
+    assert kinds(engine.run("m", batch)) == ["stored"] * 30
+
+    reader = DirectoryCache(tmp_path)
+    for job in batch:
+        record = Record.decode(reader.get(job.digest))
+        assert (record.status, 0 < record.latency < 5) == (200, True)
+    assert remote.stats()["requests"] == 30
+
+
+def test_run__of_no_jobs_gives_no_results(engine_for):
+    assert engine_for().run("m", []) == []
+
+
+def test_run__counts_in_stats(engine_for, jobs):
+    engine = engine_for()
+
+    results = engine.run("m", jobs(10))
+
+    stats = engine.stats.snapshot()
+    assert (stats["sent"], stats["replies"], stats["in_flight"]) == (10, 10, 0)
+    assert stats["completion_tokens"] == sum(result.completion_tokens for result in results)
+    assert stats["usage"] == {"m": (stats["prompt_tokens"], stats["completion_tokens"])}
+    assert stats["retries"] == stats["failures"] == {}
+
+
+def test_run__counts_usage_that_no_endpoint_tells(engine_for, remote, jobs):
+    remote.faults({"kind": "missing_usage"})
+    engine = engine_for()
+
+    engine.run("m", jobs(10))
+
+    stats = engine.stats.snapshot()
+    assert (stats["prompt_tokens"], stats["completion_tokens"]) == (0, 0)
+    assert stats["usage"]["m"][0] > 10
+    assert stats["usage"]["m"][1] == 10 * 64  # as many as each request allows
+
+
+def test_run__asks_equal_requests_in_flight_once(engine_for, remote, jobs):
+    engine = engine_for()
+    batch = jobs(6, latency=0.3) * 2
+
+    with ThreadPoolExecutor(3) as pool:
+        blocks = list(pool.map(lambda _: engine.run("m", batch), range(3)))
+
+    assert blocks == [blocks[0]] * 3
+    assert kinds(blocks[0]) == ["stored"] * 12
+    assert remote.stats()["requests"] == 6
+
+
+@pytest.mark.parametrize("connections", [1, 3])
+def test_run__never_has_more_in_flight_than_connections(engine_for, remote, jobs, connections):
+    engine = engine_for(connections=connections)
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda i: engine.run("m", jobs(8, label=str(i), latency=0.01)), range(4)))
+
+    assert remote.stats()["most_in_flight"] == connections
+
+
+def test_run__shares_connections_with_other_workers(store, remote, jobs):
+    engines = [
+        Engine({"m": Endpoint("m", remote.base_url, connections=5)}, store, workers=2, rank=rank)
+        for rank in range(2)
+    ]
+    try:
+        with ThreadPoolExecutor(2) as pool:
+            list(pool.map(lambda i: engines[i].run("m", jobs(30, label=str(i), latency=0.02)), range(2)))
+    finally:
+        for engine in engines:
+            engine.close()
+
+    assert remote.stats()["most_in_flight"] == 5
+
+
+def test_run__sends_headers_of_the_job_and_of_the_endpoint(store, jobs):
+    with Echo() as echo:
+        engine = Engine(
+            {"m": Endpoint("m", echo.base_url, headers={"X-Team": "a", "user-agent": "mine"})}, store
+        )
+        try:
+            engine.run("m", [type(job)(job.digest, job.body, {"x-one": "1"}) for job in jobs(1)])
+        finally:
+            engine.close()
+
+    head, _, body = echo.requests[0].partition(b"\r\n\r\n")
+    lines = head.decode().lower().split("\r\n")
+    assert lines[0] == "post /v1/chat/completions http/1.1"
+    assert {"x-team: a", "x-one: 1", "content-type: application/json", "user-agent: mine"} <= set(lines)
+    assert sum(line.startswith("user-agent") for line in lines) == 1
+    assert body == jobs(1)[0].body
+
+
+@pytest.mark.parametrize(
+    "kind", ["status", "reset", "reset_body", "cut_body", "hang", "bad_json", "empty_choices"]
+)
+def test_run__gets_over_a_fault_that_goes_away(engine_for, remote, store, jobs, kind):
+    remote.faults({"kind": kind, "first": 1, "share": 0.5})
+    batch = jobs(40)
+
+    results = engine_for(timeout=0.5, connections=16).run("m", batch)
+
+    assert kinds(results) == ["stored"] * 40
+    assert {result.attempts for result in results} == {1, 2}
+    assert set(store.records) == {job.digest for job in batch}
+
+
+@pytest.mark.parametrize(("retry_after", "seconds"), [("0.4", 0.4), ("date+2", 0.9)])
+def test_run__waits_as_long_as_the_endpoint_asks(engine_for, remote, jobs, retry_after, seconds):
+    """A date is in whole seconds: it may be up to one second nearer than it was asked for."""
+    remote.faults({"kind": "status", "status": 429, "retry_after": retry_after, "first": 1})
+    start = time.monotonic()
+
+    (result,) = engine_for().run("m", jobs(1))
+
+    assert (result.kind, result.attempts) == ("stored", 2)
+    assert time.monotonic() - start >= seconds
+
+
+@pytest.mark.parametrize("status", [401, 404, 307])
+def test_run__one_refusal_of_all_requests_ends_it(engine_for, remote, jobs, status):
+    remote.faults({"kind": "status", "status": status} if status != 307 else {"kind": "redirect_loop"})
+    engine = engine_for(connections=1)
+
+    results = engine.run("m", jobs(50))
+
+    assert kinds(results) == ["failed"] * 50
+    assert [result.attempts for result in results] == [1] + [0] * 49
+    assert {result.cause for result in results} == {"redirect" if status == 307 else f"http {status}"}
+    assert remote.stats()["requests"] == 1
+    assert kinds(engine.run("m", jobs(3, label="later"))) == ["failed"] * 3
+    assert remote.stats()["requests"] == 1
+
+
+def test_run__a_refusal_in_the_midst_of_answers_ends_nothing(engine_for, remote, jobs):
+    remote.faults({"kind": "status", "status": 403, "share": 0.1})
+
+    results = engine_for(connections=1).run("m", [*jobs(1, label="first"), *jobs(40)])
+
+    assert results[0].kind == "stored"
+    assert 1 <= kinds(results).count("failed") <= 15
+    assert remote.stats()["requests"] == 41
+
+
+def test_run__an_endpoint_that_nobody_listens_at_is_given_up(engine_for, jobs):
+    engine = engine_for(base_url="http://127.0.0.1:9/v1")
+    start = time.monotonic()
+
+    results = engine.run("m", jobs(5000))
+
+    assert kinds(results) == ["failed"] * 5000
+    assert {result.cause for result in results} == {"connect"}
+    assert engine.stats.sent <= 4 * 3 * 2
+    assert time.monotonic() - start < 5
+
+
+def test_run__a_pause_ends_when_the_endpoint_is_given_up(engine_for, remote, jobs):
+    engine = engine_for(connections=2, retries=1)
+    remote.faults(
+        {"kind": "status", "status": 503, "retry_after": "500", "times": 1}, {"kind": "status", "status": 401}
+    )
+    start = time.monotonic()
+
+    results = engine.run("m", jobs(2))
+
+    assert sorted(result.cause for result in results) == ["http 401", "http 503"]
+    assert time.monotonic() - start < 5
+
+
+def test_run__a_host_without_address_is_given_up(engine_for, jobs):
+    results = engine_for(base_url="http://no-such-host.invalid/v1").run("m", jobs(20))
+
+    assert {(result.kind, result.cause) for result in results} == {("failed", "dns")}
+
+
+@pytest.mark.parametrize("url", ["http://[::bad/v1", "http://host:port/v1"])
+def test_run__an_address_that_cannot_be_read_is_refused(engine_for, jobs, url):
+    with pytest.raises(InferenceError, match=r"models\[m\]\.endpoint: .* is no valid URL"):
+        engine_for(base_url=url).run("m", jobs(2))
+
+
+@pytest.mark.parametrize("url", ["ftp://127.0.0.1/v1", "http:///v1"])
+def test_run__an_address_that_is_none_is_given_up(engine_for, jobs, url):
+    results = engine_for(base_url=url).run("m", jobs(20))
+
+    assert kinds(results) == ["failed"] * 20
+    assert {result.cause for result in results} == {"address"}
+
+
+def test_run__another_models_lane_goes_on(remote, store, jobs):
+    endpoints = {
+        "bad": Endpoint("bad", "http://127.0.0.1:9/v1", retries=0),
+        "m": Endpoint("m", remote.base_url),
+    }
+    engine = Engine(endpoints, store)
+    try:
+        assert kinds(engine.run("bad", jobs(20, label="bad"))) == ["failed"] * 20
+        assert kinds(engine.run("m", jobs(20))) == ["stored"] * 20
+    finally:
+        engine.close()
+
+
+@pytest.mark.parametrize("kind", ["gzip_bomb", "huge"])
+def test_run__a_reply_without_end_needs_little_memory(engine_for, remote, jobs, kind):
+    engine = engine_for(response_bytes=1_000_000, timeout=20.0)
+    engine.run("m", jobs(1))
+    remote.faults({"kind": kind, "megabytes": 100})
+    peak = Peak()
+
+    with peak:
+        (result,) = engine.run("m", jobs(1, label="bomb"))
+
+    assert result.cause == "too large"
+    assert "1000000 bytes" in result.detail
+    assert peak.grown < 60 << 20
+
+
+def test_run__many_large_replies_at_once_need_little_memory(remote, jobs):
+    endpoint = Endpoint("m", remote.base_url, connections=256, timeout=60.0)
+    engine = Engine({"m": endpoint}, Discard())
+    engine.run("m", jobs(300))
+    remote.faults({"kind": "huge", "megabytes": 1})
+    peak = Peak()
+
+    with peak:
+        results = engine.run("m", jobs(600, label="large", latency=0.5))
+    engine.close()
+
+    assert kinds(results) == ["stored"] * 600
+    assert remote.stats()["most_in_flight"] == 256
+    # One body for each connection at the very most, on a machine that is late with all of them; 600 if they were kept.
+    assert peak.grown < 320 << 20
+
+
+def test_run__a_server_that_restarts_costs_retries_only(store, jobs, wait_until):
+    with Echo(delay=0.02) as first:
+        port = first.port
+        engine = Engine(
+            {"m": Endpoint("m", first.base_url, connections=4, retries=6, backoff_base=0.1)}, store
+        )
+        with ThreadPoolExecutor(1) as pool:
+            block = pool.submit(engine.run, "m", jobs(60))
+            wait_until(lambda: len(store.records) > 8)
+            first.stop()
+            time.sleep(0.3)
+            with Echo(port=port):
+                results = block.result(30)
+        engine.close()
+
+    assert kinds(results) == ["stored"] * 60
+    assert sum(engine.stats.retries.values()) > 0
+    assert set(engine.stats.retries) <= {"connect", "reset", "cut reply"}
+
+
+def test_run__blocks_of_several_threads_go_on_at_once(engine_for, remote, jobs):
+    engine = engine_for(connections=8)
+
+    with ThreadPoolExecutor(2) as pool:
+        slow = pool.submit(engine.run, "m", jobs(2, label="slow", latency=1.0))
+        remote.wait_for(in_flight=2)
+        quick = pool.submit(engine.run, "m", jobs(50, label="quick"))
+        assert kinds(quick.result(10)) == ["stored"] * 50
+        assert not slow.done()
+        assert kinds(slow.result(10)) == ["stored"] * 2
+
+
+class Discard:
+    """A store that keeps nothing."""
+
+    def put(self, key, value):  # noqa: ARG002 - the interface of stores
+        return True
+
+    def commit(self):
+        pass
+
+
+class Peak:
+    """Growth of this process's memory inside a block, in bytes, sampled every few milliseconds."""
+
+    def __enter__(self):
+        gc.collect()
+        self._base = self._top = self._rss()
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._watch)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._over.set()
+        self._thread.join()
+
+    def _watch(self):
+        while not self._over.wait(0.005):
+            self._top = max(self._top, self._rss())
+
+    @staticmethod
+    def _rss():
+        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+    @property
+    def grown(self):
+        return self._top - self._base

@@ -1,0 +1,126 @@
+"""From a reading to a row: every way a reply can end, and sizes that never change."""
+
+import gzip
+import math
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stages.process.grading import GZIP_LEVEL, Outcome, compressed_size, judge_trial
+from stages.process.reading import Reading
+from stages.reply.status import COMPLETED, Status
+
+
+def judge(
+    answer="4",
+    finish="stop",
+    reasoning="",
+    parse=lambda text: text or None,
+    grade=lambda answer: answer == "4",
+):
+    reading = Reading(answer, reasoning, finish, 7, 9, 0.5)
+    return judge_trial(reading, 0.25, parse, grade)
+
+
+TABLE = [
+    # finish, answer, status, parsed
+    ("stop", "4", Status.CORRECT, "4"),
+    ("stop", "5", Status.INCORRECT, "5"),
+    ("stop", "", Status.INVALID, None),
+    ("length", "4", Status.TRUNCATED, None),
+    ("length", "5", Status.TRUNCATED, None),
+    ("length", "", Status.TRUNCATED, None),
+    ("context", "", Status.TRUNCATED, None),
+    ("refused", "4", Status.REFUSED, None),
+    ("refused", "5", Status.REFUSED, None),
+    ("refused", "", Status.REFUSED, None),
+]
+
+
+@pytest.mark.parametrize(("finish", "answer", "status", "parsed"), TABLE)
+def test_judge_trial__status(finish, answer, status, parsed):
+    outcome = judge(answer, finish)
+
+    assert (outcome.status, outcome.parsed) == (status, parsed)
+    assert (status in COMPLETED) == (finish in {"stop", "refused"})
+
+
+@pytest.mark.parametrize("finish", ["length", "context", "refused"])
+def test_judge_trial__what_did_not_end_well_is_neither_parsed_nor_graded(finish):
+    def never(*_):
+        raise AssertionError
+
+    judge("4", finish, parse=never, grade=never)
+
+
+def test_judge_trial__an_empty_answer_can_be_one():
+    assert judge("x", parse=lambda _: "", grade=lambda answer: answer == "").status is Status.CORRECT
+
+
+def test_judge_trial__grade_gets_what_was_parsed():
+    seen = []
+
+    judge(" 4 ", parse=str.strip, grade=lambda answer: bool(seen.append(answer)))
+
+    assert seen == ["4"]
+
+
+def test_judge_trial__passes_on_sizes():
+    outcome = judge(reasoning="ü" * 500)
+
+    assert outcome == Outcome(
+        Status.CORRECT, 9, 7, 1000, compressed_size(("ü" * 500).encode()), 0.5, 0.25, "4"
+    )
+
+
+def test_judge_trial__no_trace_has_no_size():
+    outcome = judge()
+
+    assert (outcome.reasoning_bytes, outcome.compressed_bytes) == (0, 0)
+
+
+def test_judge_trial__a_trace_with_half_a_character_has_a_size():
+    outcome = judge(reasoning="a\ud800b")
+
+    assert outcome.reasoning_bytes == 5
+    assert outcome.compressed_bytes > 20
+
+
+def test_outcome__of_a_trial_that_is_none_is_all_missing():
+    outcome = Outcome(Status.MISSING)
+
+    assert (outcome.tokens, outcome.prompt_tokens, outcome.reasoning_bytes, outcome.compressed_bytes) == (
+        -1,
+    ) * 4
+    assert math.isnan(outcome.latency)
+    assert math.isnan(outcome.guess_chance)
+
+
+# as of `gzip -6 -n`
+VECTORS = {b"": 0, b"a": 21, b"a" * 1000: 29, b"the sum is 41, wait, 42. " * 40: 54, bytes(range(256)): 279}
+
+
+@pytest.mark.parametrize("data", VECTORS, ids=[f"{len(data)} bytes" for data in VECTORS])
+def test_compressed_size__vectors(data):
+    assert compressed_size(data) == VECTORS[data]
+
+
+@given(st.binary(min_size=1, max_size=3000))
+def test_compressed_size__is_that_of_a_gzip_file(data):
+    packed = gzip.compress(data, GZIP_LEVEL, mtime=0)
+
+    assert compressed_size(data) == len(packed)
+    assert gzip.decompress(packed) == data
+    assert packed[4:8] == b"\0\0\0\0"
+
+
+def test_compressed_size__is_the_same_in_another_process_and_at_another_time():
+    data = b"so the first part holds because the rule applies " * 99
+    code = f"from stages.process.grading import compressed_size; print(compressed_size({data!r}))"
+
+    other = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
+
+    assert int(other.stdout) == compressed_size(data)

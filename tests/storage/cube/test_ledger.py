@@ -1,0 +1,191 @@
+import os
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from storage.cube.ledger import MAX_LINE, Ledger, Receipt, from_line, to_line
+from storage.cube.regions import Region
+from storage.cube.schema import COUNTER_LABELS
+from storage.errors import DiskFullError, NotWritableError, StorageError
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "side" / "ledger.jsonl"
+
+
+def filled(path, receipts):
+    with Ledger(path) as ledger:
+        for receipt in receipts:
+            ledger.append(receipt)
+    return path.read_bytes()
+
+
+def test_newest__greatest_generation_then_the_later(path, workers):
+    ledger = Ledger(path)
+    assert ledger.newest() == {}
+    assert not path.exists()
+    region, other = Region(0, 1, 2), Region(5, 0, 0)
+    receipts = [
+        workers.make_receipt(3, region),
+        workers.make_receipt(1, other),
+        workers.make_receipt(2, region),
+        replace(workers.make_receipt(3, region), complete=False),
+    ]
+    for receipt in receipts:
+        ledger.append(receipt)
+
+    assert Ledger(path).newest() == {region: receipts[3], other: receipts[1]}
+    assert list(Ledger(path).receipts()) == receipts
+
+
+counts = st.dictionaries(
+    st.sampled_from(list(COUNTER_LABELS)), st.floats(allow_nan=False, allow_infinity=False), max_size=15
+)
+
+
+@given(counts=counts)
+def test_to_line__round_trip_is_exact(counts):
+    receipt = Receipt(Region(1, 2, 3), 4, 32, 1, 320, False, 5, 6, counts, "ab" * 16)
+
+    line = to_line(receipt)
+
+    assert from_line(line) == receipt
+    assert line.endswith(b"\n")
+    assert line.count(b"\n") == 1
+    assert len(line) <= MAX_LINE
+
+
+def test_to_line__the_longest_receipt_is_less_than_a_kilobyte():
+    counts = dict.fromkeys(COUNTER_LABELS, -1.2345678901234567e-300)
+    receipt = Receipt(
+        Region(10**6, 10**6, 10**6), 10**6, 10**6, 10**6, 10**12, False, 10**9, 10**9, counts, "f" * 32
+    )
+
+    assert len(to_line(receipt)) < 1024
+
+
+@pytest.mark.parametrize("count", [float("nan"), float("inf")])
+def test_append__refuses_counts_that_are_not_finite(path, workers, count):
+    with pytest.raises(StorageError, match="finite"):
+        Ledger(path).append(replace(workers.make_receipt(0), counts={"trials": count}))
+
+
+def test_append__refuses_a_long_receipt(path, workers):
+    with pytest.raises(StorageError, match="1024 bytes"):
+        Ledger(path).append(replace(workers.make_receipt(0), digest="f" * 1024))
+
+
+@given(data=st.data())
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_open__a_torn_tail_is_dropped_and_cut_by_the_next_append(tmp_path, workers, data):
+    path = tmp_path / "ledger.jsonl"
+    path.unlink(missing_ok=True)
+    receipts = [workers.make_receipt(i) for i in range(data.draw(st.integers(0, 3)))]
+    whole = filled(path, receipts) if receipts else b""
+    tail = to_line(workers.make_receipt(99))
+    cut = data.draw(st.integers(0, len(tail) - 1))
+    torn = data.draw(st.sampled_from([tail[:cut], b"\0" * cut, b"x" * (cut + 3000)]))
+    path.write_bytes(whole + torn)
+
+    with Ledger(path) as ledger:
+        assert list(ledger.receipts()) == receipts
+        assert ledger.damaged == 0
+        assert path.read_bytes() == whole + torn
+        ledger.append(workers.make_receipt(7))
+
+    assert path.read_bytes() == whole + to_line(workers.make_receipt(7))
+
+
+@given(data=st.data())
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_receipts__a_flipped_byte_costs_its_line_and_is_counted(tmp_path, workers, data):
+    path = tmp_path / "ledger.jsonl"
+    path.unlink(missing_ok=True)
+    receipts = [workers.make_receipt(i) for i in range(3)]
+    whole = filled(path, receipts)
+    first = len(to_line(receipts[0]))
+    position = data.draw(st.integers(0, first - 2))
+    mask = data.draw(st.integers(1, 255))
+    path.write_bytes(whole[:position] + bytes([whole[position] ^ mask]) + whole[position + 1 :])
+
+    ledger = Ledger(path)
+
+    assert list(ledger.receipts()) == receipts[1:]
+    assert ledger.damaged in (1, 2)  # 2 if the byte became a line break
+
+
+def test_append__a_second_writer_is_noticed(path, workers):
+    one, two = Ledger(path), Ledger(path)
+    one.append(workers.make_receipt(0))
+    two.append(workers.make_receipt(1))
+
+    with pytest.raises(StorageError, match="another process has written"):
+        one.append(workers.make_receipt(2))
+
+    assert [receipt.generation for receipt in two.receipts()] == [0, 1]
+
+
+@pytest.mark.parametrize("step", ["write", "fsync"])
+def test_append__a_failure_leaves_the_ledger_as_it_was(path, workers, monkeypatch, step):
+    ledger = Ledger(path)
+    ledger.append(workers.make_receipt(0))
+    before = path.read_bytes()
+    real, calls = os.write, []
+
+    def full(descriptor, data=b""):
+        calls.append(data)
+        if step == "fsync" or len(calls) > 1:
+            raise OSError(28, "No space left on device")
+        return real(descriptor, bytes(data)[:10])
+
+    monkeypatch.setattr(os, step, full)
+    with pytest.raises(DiskFullError):
+        ledger.append(workers.make_receipt(1))
+    monkeypatch.undo()
+
+    assert path.read_bytes() == before
+    ledger.append(workers.make_receipt(2))
+    assert [receipt.generation for receipt in ledger.receipts()] == [0, 2]
+
+
+def test_disk_full__acknowledged_receipts_stay(small_disk, workers):
+    ledger = Ledger(small_disk("64k") / "ledger.jsonl")
+    acknowledged = []
+
+    def fill():
+        for generation in range(10_000):
+            ledger.append(workers.make_receipt(generation))
+            acknowledged.append(generation)
+
+    with pytest.raises(DiskFullError, match="the disk is full"):
+        fill()
+
+    assert len(acknowledged) > 20
+    assert [receipt.generation for receipt in ledger.receipts()] == acknowledged
+    assert ledger.damaged == 0
+    assert ledger.path.read_bytes().endswith(b"\n")
+
+
+def test_append__below_a_file(below_a_file, workers):
+    with pytest.raises(NotWritableError, match="file"):
+        Ledger(below_a_file / "ledger.jsonl").append(workers.make_receipt(0))
+
+
+def test_kill__acknowledged_receipts_are_there(tmp_path, workers, processes):
+    rng = np.random.default_rng(5)
+    path, acks = tmp_path / "ledger.jsonl", tmp_path / "acks"
+    start = 0
+    for _ in range(10):
+        lines = processes.killed(
+            workers.append_receipts, path, start, acks, acks=acks, delay=rng.uniform(0, 0.1)
+        )
+        ledger = Ledger(path)
+        generations = [receipt.generation for receipt in ledger.receipts()]
+        assert ledger.damaged == 0
+        assert set(map(int, lines)) <= set(generations)
+        assert len(generations) - len(lines) <= 10
+        start = generations[-1] + 1
