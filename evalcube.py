@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from flows.cubes.selection import OpenPart, Part, open_part
     from flows.cubes.statistics import compare, leaderboard, rank
     from flows.cubes.verdict import cube_verdict
-    from flows.errors import ConfigError, EvalcubeError, SweepError, TemplateError
+    from flows.errors import ConfigError, SweepError, TemplateError
     from flows.plan.estimate import estimate
     from flows.run.summary import RunSummary
     from flows.run.sweep import run
@@ -83,6 +83,38 @@ if TYPE_CHECKING:
     from stages.infer.endpoint import InferenceError
     from stages.score.recount import recount
     from storage.errors import StorageError
+
+
+class EvalcubeError(Exception):
+    """Base of all errors that a user can mend: what is wrong, and what to do about it.
+
+    ::
+
+        EvalcubeError
+        ├── ConfigError       a config with problems, all of them at once
+        ├── TemplateError     a prompt template that does not compile or renders no messages
+        ├── SweepError        a sweep that cannot run, or a cube that cannot be read, as asked
+        ├── StorageError      a cube or cache that cannot be opened, read or written; see `storage.errors`
+        ├── DeployError       a cluster or model server that did not start, answer or stop; see `deploy.errors`
+        ├── TaskError         a task, its params or a plugin; also a ValueError
+        └── InferenceError    an endpoint that cannot be asked as configured
+
+    Parameters
+    ----------
+    message
+        The rule that was broken, with the offending value, and where.
+    remedy
+        What to do about it; may be empty.
+    """
+
+    def __init__(self, message: str, remedy: str = "") -> None:
+        super().__init__(message, remedy)
+        self.message = message
+        self.remedy = remedy
+
+    def __str__(self) -> str:
+        return f"{self.message}. {self.remedy}" if self.remedy else self.message
+
 
 __all__ = [
     "TASKS",
@@ -196,7 +228,6 @@ _HOMES = {
     "ConfigError": "flows.errors",
     "DeployError": "deploy.errors",
     "Estimate": "stages.analyze.labelled.leaderboard",
-    "EvalcubeError": "flows.errors",
     "ExistingScheduler": "deploy.clusters",
     "InferenceError": "stages.infer.endpoint",
     "Leaderboard": "stages.analyze.labelled.leaderboard",

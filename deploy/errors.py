@@ -1,4 +1,4 @@
-"""What went wrong in, what the user should do out: the errors of clusters and managed servers.
+"""Errors of clusters, managed servers and the simulator.
 
 DeployError            a server or cluster did not start, answer or stop
 └── SimulatorError     a setting of the simulated model is out of range (also a ValueError)
@@ -6,9 +6,11 @@ DeployError            a server or cluster did not start, answer or stop
 
 from __future__ import annotations
 
+from evalcube import EvalcubeError
 
-class DeployError(Exception):
-    """A failure that the user can act on, told in one message.
+
+class DeployError(EvalcubeError):
+    """A cluster or a server that did not start, answer or stop.
 
     Parameters
     ----------
@@ -21,11 +23,19 @@ class DeployError(Exception):
     """
 
     def __init__(self, message: str, *, remedy: str = "", log: str = "") -> None:
-        self.message = message
-        self.remedy = remedy
+        super().__init__(message, remedy)
         self.log = log
-        tail = f"Its last words were:\n{log}" if log else ""
-        super().__init__("\n".join(part for part in (message, tail, remedy) if part))
+
+    def __str__(self) -> str:
+        tail = f"Its last words were:\n{self.log}" if self.log else ""
+        return "\n".join(part for part in (self.message, tail, self.remedy) if part)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuild, (type(self), self.message, self.remedy, self.log)
+
+
+def _rebuild(kind: type[DeployError], message: str, remedy: str, log: str) -> DeployError:
+    return kind(message, remedy=remedy, log=log)
 
 
 class SimulatorError(DeployError, ValueError):
@@ -46,6 +56,9 @@ class SimulatorError(DeployError, ValueError):
         self.value = value
         self.rule = rule
         super().__init__(f"{field} = {_short(value)}: {rule}")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return SimulatorError, (self.field, self.value, self.rule)
 
 
 def _short(value: object) -> str:

@@ -1,32 +1,11 @@
-"""What a user did wrong -> one exception that says the rule, the offending value, where, and what to do.
-
-::
-
-    EvalcubeError             a mistake that the user can mend; shown without a traceback
-    ├── ConfigError           a config with problems, all of them at once
-    ├── TemplateError         a prompt template that does not compile or renders no messages
-    └── SweepError            a sweep that cannot run, or a cube that cannot be read, as asked
-
-Layers below know nothing of this module and have bases of their own: `storage.errors.StorageError`,
-`deploy.errors.DeployError`, `stages.generate.TaskError`.
-"""
+"""Errors of configs, templates and sweeps; `evalcube.EvalcubeError` shows the whole tree."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-
-class EvalcubeError(Exception):
-    """A mistake that the user can mend: one message and one remedy, both without line breaks."""
-
-    def __init__(self, message: str, remedy: str = "") -> None:
-        super().__init__(message, remedy)
-        self.message = message
-        self.remedy = remedy
-
-    def __str__(self) -> str:
-        return f"{self.message}. {self.remedy}" if self.remedy else self.message
+from evalcube import EvalcubeError
 
 
 class TemplateError(EvalcubeError):
@@ -89,13 +68,3 @@ class ConfigError(EvalcubeError):
 
     def __reduce__(self) -> tuple[object, ...]:
         return ConfigError, (self.problems,)
-
-
-def user_errors() -> tuple[type[Exception], ...]:
-    """The bases of all errors that are shown to a user as a message, without a traceback."""
-    from deploy.errors import DeployError
-    from stages.generate import TaskError
-    from stages.infer.endpoint import InferenceError
-    from storage.errors import StorageError
-
-    return EvalcubeError, StorageError, DeployError, TaskError, InferenceError

@@ -1,4 +1,4 @@
-"""Failures of storage in; one error with what went wrong, where, and what to do about it out.
+"""Errors of storage: each says what went wrong, where, and what to do about it.
 
 The tree::
 
@@ -22,8 +22,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from evalcube import EvalcubeError
 
-class StorageError(Exception):
+
+class StorageError(EvalcubeError):
     """Base of all errors of storage.
 
     Parameters
@@ -37,14 +39,13 @@ class StorageError(Exception):
     """
 
     def __init__(self, what: str, where: str | Path, remedy: str) -> None:
-        # The three arguments are also `args`, so that an error survives the way back from a worker process.
-        super().__init__(what, str(where), remedy)
+        super().__init__(f"{where}: {what}", remedy)
         self.what = what
         self.where = str(where)
-        self.remedy = remedy
 
-    def __str__(self) -> str:
-        return f"{self.where}: {self.what}. {self.remedy}"
+    def __reduce__(self) -> tuple[object, ...]:
+        # Errors travel back from worker processes, and an exception is made again from its `args` by default.
+        return type(self), (self.what, self.where, self.remedy)
 
 
 class UnsupportedUrlError(StorageError):

@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from evalcube import EvalcubeError
 from flows.cli import analyze, cache, cubes, setup, statistics, sweeps, tasks, upsample, verdict
 from flows.cli.output import EXIT_CODES, Code, Output, complain
 
@@ -91,9 +92,7 @@ def _run(output: Output) -> int:
 
 
 def _failed(error: Exception) -> int:
-    from flows.errors import user_errors
-
-    if isinstance(error, user_errors()):
+    if isinstance(error, EvalcubeError):
         complain(str(error))
         return Code.REFUSED
     traceback.print_exception(error)

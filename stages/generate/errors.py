@@ -1,9 +1,11 @@
-"""What is wrong with a task, its params or a plugin -> one exception that says where."""
+"""The error of tasks, of their params and of plugins."""
 
 from __future__ import annotations
 
+from evalcube import EvalcubeError
 
-class TaskError(ValueError):
+
+class TaskError(EvalcubeError, ValueError):
     """A user's mistake about a task: an unknown or impossible param, an empty grid, a broken plugin.
 
     Parameters
@@ -30,7 +32,6 @@ class TaskError(ValueError):
         where: tuple[str | int, ...] = (),
     ) -> None:
         super().__init__(message)
-        self.message = message
         self.field = field
         self.value = value
         self.entry = entry

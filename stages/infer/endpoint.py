@@ -10,12 +10,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
+from evalcube import EvalcubeError
 from stages.infer.apis import APIS
 from stages.infer.rates import Quota
 from stages.reply.forms import CHAT
 
 
-class InferenceError(Exception):
+class InferenceError(EvalcubeError):
     """The inference stage cannot work as configured; the message is meant for the user."""
 
 

@@ -15,7 +15,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from flows.errors import SweepError, user_errors
+from evalcube import EvalcubeError
+from flows.errors import SweepError
 from flows.run.events import (
     BlockDone,
     Event,
@@ -82,7 +83,7 @@ class EventLog:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if error is not None:
-            told = isinstance(error, user_errors())
+            told = isinstance(error, EvalcubeError)
             self._write("failed", {"error": type(error).__name__, "message": str(error) if told else ""})
         if self._file is not None:
             self._file.close()

@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from evalcube import EvalcubeError
 from flows.config import SweepConfig, from_mapping, parse_config
 from flows.config.initial import initial_config
 from flows.config.secrecy import HIDDEN, looks_secret, mask, secret_word, show
-from flows.errors import ConfigError, EvalcubeError, Problem, TemplateError
+from flows.errors import ConfigError, Problem, TemplateError
 
 SECRETS = (
     "sk-proj-Abc123Def456",

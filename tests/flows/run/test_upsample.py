@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from deploy.clusters import LocalProcesses
+from evalcube import EvalcubeError
 from flows.config import from_mapping
-from flows.errors import EvalcubeError, SweepError
+from flows.errors import SweepError
 from flows.plan.plan import build_plan
 from flows.plan.store import open_home
 from flows.run.sweep import run
