@@ -17,7 +17,7 @@ from flows.cubes.reader import Reader
 from flows.errors import SweepError
 from flows.plan.criteria import CriteriaBook
 from flows.plan.judges import judge_keys
-from flows.run.worker import trial_request
+from flows.plan.requests import trial_request
 from storage.cache.archive import opened, read_archive, replaced, write_archive
 from storage.cache.cache import Cache, EntryInfo, ManagedCache, open_cache
 from storage.cache.entry import Contexts, decode

@@ -14,15 +14,15 @@ import numpy as np
 
 from flows.errors import SweepError
 from flows.plan.criteria import CriteriaBook
+from flows.plan.grading import grade_reading
 from flows.plan.judges import Opinion, opinions
 from flows.plan.plan import Plan
+from flows.plan.requests import trial_messages, trial_request
 from flows.plan.spec import parse_spec
 from flows.plan.store import LEASE, LEDGER, LIVE, NOTES, SPENT
-from flows.plan.targets import Goal
+from flows.plan.targets import SampleTargets
 from flows.run.spending import read_spent
 from flows.run.subscribers.live_file import read_live
-from flows.run.tasks import judge_reading
-from flows.run.worker import trial_messages, trial_request
 from stages.generate import Cell
 from stages.generate.stream import canonical_json, canonical_params
 from stages.process.reading import read_reply
@@ -157,7 +157,7 @@ class Reader:
             record = Record.decode(data)
             reading, first_token = read_reply(record), record.first_token
             response, reasoning = reading.answer, reading.reasoning
-            parsed = judge_reading(reading, cell, truth).parsed
+            parsed = grade_reading(reading, cell, truth).parsed
             rubric = CriteriaBook(self.plan.tasks).of(task, truth).rubric
             if rubric:
                 said = list(opinions(self.plan.judges, rubric, truth.prompt, reading.answer, store))
@@ -213,7 +213,7 @@ def cube_status(url: str | Path) -> dict[str, Any]:
     notes = read_notes(cube)
     plan = _plan(cube, notes)
     receipts = Ledger(cube.side / LEDGER).newest()
-    counts = Goal(cube.read_planned("trial"), cube.read_planned("repeat")).counts
+    counts = SampleTargets(cube.read_planned("trial"), cube.read_planned("repeat")).counts
     regions = sum(1 for region in cube.regions() if region.model == 0)
     models = []
     for i, label in enumerate(plan.labels):

@@ -55,6 +55,19 @@ class Block:
         return (region.model, region.trial, region.repeat, self.generation, self.index)
 
 
+@dataclass(frozen=True)
+class RegionWork:
+    """A region with something left to do."""
+
+    window: Window
+    positions: IntArray
+    """Flat positions to ask for; see `pending_positions`."""
+    generation: int
+    """Of the newest receipt; 0 if there is none."""
+    kept: tuple[int, int]
+    """Trials and repeats of what is stored that a receipt vouches for; nothing else is kept."""
+
+
 def window_of(sizes: Mapping[str, int], region: Region, chunks: Mapping[str, int]) -> Window:
     """The window of a region at the cube's sizes."""
     first_trial, first_repeat = region.trial * chunks["trial"], region.repeat * chunks["repeat"]

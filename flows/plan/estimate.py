@@ -18,9 +18,9 @@ from flows.plan.blocks import Block, IntArray, Window
 from flows.plan.judge_estimate import JudgeCount, JudgeTally
 from flows.plan.judges import Judge
 from flows.plan.plan import Plan, build_plan
-from flows.plan.store import Home, open_existing
-from flows.plan.targets import Goal
-from flows.run.worker import prepare_trials
+from flows.plan.requests import prepare_trials
+from flows.plan.store import SweepStore, existing_store
+from flows.plan.targets import SampleTargets
 from stages.process.reading import read_reply
 from stages.reply.record import Record
 from storage.cache.cache import Cache, find_cache
@@ -133,14 +133,16 @@ def estimate(
     """
     config = as_config(config, cube=cube, cache=cache)
     plan = build_plan(config)
-    home = open_existing(plan, config.cube)
-    store = find_cache(config.cache)
-    left = _open_trials(plan, home)
+    store = existing_store(plan, config.cube)
+    cache_store = find_cache(config.cache)
+    left = _open_trials(plan, store)
     limit = max(SMALLEST_SAMPLE, EXACT_LIMIT // max(1, sum(map(bool, left))))
     if sum(map(_count, left)) <= EXACT_LIMIT:
         limit = EXACT_LIMIT
-    tally = JudgeTally(plan, store)
-    rows = tuple(_estimate_evaluation(plan, trials, store, i, limit, tally) for i, trials in enumerate(left))
+    tally = JudgeTally(plan, cache_store)
+    rows = tuple(
+        _estimate_evaluation(plan, trials, cache_store, i, limit, tally) for i, trials in enumerate(left)
+    )
     points = {
         task.label: {
             "all": len(task.cells),
@@ -199,7 +201,7 @@ def _estimate_evaluation(
     plan: Plan, open_trials: OpenTrials, cache: Cache | None, model: int, limit: int, tally: JudgeTally
 ) -> EvaluationEstimate:
     evaluation = plan.evaluations[model]
-    each = Goal.uniform(plan, plan.trials, plan.repeats).counts[model]
+    each = SampleTargets.uniform(plan, plan.trials, plan.repeats).counts[model]
     left = _count(open_trials)
     sample, exact = (open_trials, True) if left <= limit else (_sample(open_trials, limit), False)
     prompts, hits, lengths = [], 0, []
@@ -260,15 +262,15 @@ def _judge_row(config: SweepConfig, judge: Judge, count: JudgeCount) -> Evaluati
     )
 
 
-def _open_trials(plan: Plan, home: Home | None) -> list[OpenTrials]:
+def _open_trials(plan: Plan, store: SweepStore | None) -> list[OpenTrials]:
     """What is not yet recorded, by evaluation."""
     models = range(len(plan.evaluations))
-    if home is not None:
-        return [[(task.window, task.positions) for task in home.tasks(model)] for model in models]
+    if store is not None:
+        return [[(task.window, task.positions) for task in store.tasks(model)] for model in models]
     window = Window(Region(0, 0, 0), (len(plan.tasks), plan.slots, plan.trials, plan.repeats), 0, 0)
-    goal = Goal.uniform(plan, plan.trials, plan.repeats)
-    goal.refuse_too_many()
-    positions = np.flatnonzero(goal.mask(window))  # one array for all evaluations
+    targets = SampleTargets.uniform(plan, plan.trials, plan.repeats)
+    targets.refuse_too_many()
+    positions = np.flatnonzero(targets.mask(window))  # one array for all evaluations
     return [[(replace(window, region=Region(model, 0, 0)), positions)] for model in models]
 
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from flows.plan.criteria import CriteriaBook, carries
 from flows.plan.plan import Plan
-from flows.plan.targets import Goal
-from flows.run.worker import Prepared
+from flows.plan.requests import Prepared
+from flows.plan.targets import SampleTargets
 from stages.process.reading import read_reply
 from stages.reply.record import Record
 from storage.cache.cache import Cache
@@ -96,5 +96,5 @@ class JudgeTally:
         judged = np.zeros(plan.sources.shape, dtype=bool)
         for row, task in zip(judged, plan.tasks, strict=True):
             row[: len(task.cells)] = [bool(task.rubric) or carries(one.cell, "rubric") for one in task.cells]
-        goal = Goal.uniform(plan, plan.trials, plan.repeats)
-        return int((goal.trials[model].astype(np.int64) * goal.repeats[model] * judged).sum())
+        targets = SampleTargets.uniform(plan, plan.trials, plan.repeats)
+        return int((targets.trials[model].astype(np.int64) * targets.repeats[model] * judged).sum())

@@ -14,7 +14,7 @@ from flows.config.models import SweepConfig
 from flows.config.precision import Precision as PrecisionConfig
 from flows.errors import SweepError
 from flows.plan.plan import Plan
-from flows.plan.targets import Goal
+from flows.plan.targets import SampleTargets
 from stages.analyze.formulas.precision import Precision, next_trials
 
 Counters = npt.NDArray[np.float64]
@@ -69,8 +69,8 @@ class Sampling(ABC):
     """The cells that it looks after."""
 
     @abstractmethod
-    def goal(self, plan: Plan, planned: Goal, counters: Counters) -> Goal:
-        """The goal of the next round.
+    def targets(self, plan: Plan, planned: SampleTargets, counters: Counters) -> SampleTargets:
+        """The targets of the next round.
 
         Parameters
         ----------
@@ -104,14 +104,14 @@ class Fixed(Sampling):
     repeats: int | None
     selection: Selection = Selection()
 
-    def goal(self, plan: Plan, planned: Goal, counters: Counters) -> Goal:  # noqa: ARG002
+    def targets(self, plan: Plan, planned: SampleTargets, counters: Counters) -> SampleTargets:  # noqa: ARG002
         """The same in every round, so that there is one."""
         chosen = self.selection.mask(plan)
-        wanted = Goal.uniform(plan, self.trials or _MOST, self.repeats or 1, chosen)
-        return Goal(
+        wanted = SampleTargets.uniform(plan, self.trials or _MOST, self.repeats or 1, chosen)
+        return SampleTargets(
             wanted.trials if self.trials else np.where(chosen, planned.trials, 0),
             wanted.repeats if self.repeats else np.where(chosen, np.maximum(planned.repeats, 1), 0),
-        ).squared(planned)
+        ).rectangular(planned)
 
 
 @dataclass(frozen=True)
@@ -127,14 +127,14 @@ class Adaptive(Sampling):
         """The sampling for the section of a config."""
         return cls(Precision(wanted.base, wanted.target, wanted.max), repeats, selection)
 
-    def goal(self, plan: Plan, planned: Goal, counters: Counters) -> Goal:
+    def targets(self, plan: Plan, planned: SampleTargets, counters: Counters) -> SampleTargets:
         """`base` more trials for each cell that misses the target."""
         chosen = self.selection.mask(plan)
         # No repeats: somebody was killed between planning trials and repeats.
         repeats = np.maximum(planned.repeats, 1)
         trials: Any = next_trials(counters, planned.trials, self.precision, repeats=repeats)
-        most = Goal.uniform(plan, self.precision.maximum, self.repeats, chosen)
-        return Goal(
+        most = SampleTargets.uniform(plan, self.precision.maximum, self.repeats, chosen)
+        return SampleTargets(
             np.minimum(np.where(chosen, trials, 0), np.maximum(most.trials, planned.trials)).astype(np.int32),
             np.maximum(most.repeats, np.where(chosen, planned.repeats, 0)),
         )

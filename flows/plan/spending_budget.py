@@ -14,7 +14,7 @@ import numpy.typing as npt
 from flows.errors import SweepError
 from flows.plan.plan import Plan
 from flows.plan.sampling import Counters, Sampling, Selection
-from flows.plan.targets import Goal
+from flows.plan.targets import SampleTargets
 from stages.analyze.formulas.allocation import Purpose, allocate
 from stages.analyze.formulas.reasonscore import column
 
@@ -73,10 +73,10 @@ class Budget(Sampling):
     before: float
     """What the cube had cost, in the amount's unit, before the first trial of this budget."""
 
-    def goal(self, plan: Plan, planned: Goal, counters: Counters) -> Goal:
+    def targets(self, plan: Plan, planned: SampleTargets, counters: Counters) -> SampleTargets:
         """Trials of the next round; what is planned already comes first."""
         chosen = self.selection.mask(plan) & (planned.trials > 0)
-        here = Goal(np.where(chosen, planned.trials, 0), np.where(chosen, planned.repeats, 0))
+        here = SampleTargets(np.where(chosen, planned.trials, 0), np.where(chosen, planned.repeats, 0))
         trials = column(counters, "trials")
         if (trials != here.trials * here.repeats)[chosen].any():
             return here
@@ -94,7 +94,7 @@ class Budget(Sampling):
             purpose=self.purpose,
             most=np.minimum(plan.sources, _MOST_TRIALS) * paid,
         )
-        return Goal(more.astype(np.int32), here.repeats)
+        return SampleTargets(more.astype(np.int32), here.repeats)
 
     def notes(self) -> Mapping[str, object]:
         """The budget itself, so that an interrupted one goes on instead of beginning anew."""

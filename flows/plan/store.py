@@ -13,13 +13,12 @@ import numpy.typing as npt
 
 import storage.errors
 from flows.errors import SweepError
-from flows.plan.blocks import pending_positions, window_of
+from flows.plan.blocks import RegionWork, pending_positions, window_of
 from flows.plan.criteria import criteria_differences
 from flows.plan.differences import spec_differences
 from flows.plan.plan import Plan
 from flows.plan.spec import parse_spec
-from flows.plan.targets import Goal
-from flows.run.block_queue import RegionTask
+from flows.plan.targets import SampleTargets
 from stages.reply.status import COUNTERS, Status
 from stages.score.counters import set_cost
 from storage.cube.cube import Cube, region_digest
@@ -36,21 +35,21 @@ _UNKNOWN = 255
 _CHANGING = ("facets", "price_prompt", "price_completion")
 
 
-class Home:
+class SweepStore:
     """The cube of one sweep with its records."""
 
-    def __init__(self, cube: Cube, plan: Plan, goal: Goal | None = None) -> None:
+    def __init__(self, cube: Cube, plan: Plan, targets: SampleTargets | None = None) -> None:
         self.cube = cube
-        self.planned = Goal(cube.read_planned("trial"), cube.read_planned("repeat"))
+        self.planned = SampleTargets(cube.read_planned("trial"), cube.read_planned("repeat"))
         """What the cube is to hold, by this run or others."""
-        self.goal = self.planned if goal is None else goal
+        self.targets = self.planned if targets is None else targets
         """How far this run goes; the cube may go further."""
-        self._wanted = self.planned.union(self.goal)
-        sizes, reach = cube.sizes, self.goal.reach
+        self._wanted = self.planned.union(self.targets)
+        sizes, maxima = cube.sizes, self.targets.maxima
         self.plan = replace(
-            plan, trials=max(reach[0], sizes["trial"]), repeats=max(reach[1], sizes["repeat"])
+            plan, trials=max(maxima[0], sizes["trial"]), repeats=max(maxima[1], sizes["repeat"])
         )
-        """At the size that the cube has once it has grown to the goal."""
+        """At the size that the cube has once it has grown to the targets."""
         self.ledger = Ledger(cube.side / LEDGER)
         self._newest = self.ledger.newest()
 
@@ -60,7 +59,7 @@ class Home:
         return self.cube.side / LEASE
 
     def grow(self) -> None:
-        """Bring the cube to the goal's size and plan; only the holder of the lease may."""
+        """Bring the cube to the targets' size and plan; only the holder of the lease may."""
         sizes = self.cube.sizes
         if (sizes["trial"], sizes["repeat"]) != (self.plan.trials, self.plan.repeats):
             self.cube.grow(trial=self.plan.trials, repeat=self.plan.repeats)
@@ -93,21 +92,21 @@ class Home:
             replace_synced(self.cube.side / NOTES, json.dumps(notes, indent=1).encode())
 
     def regions(self, model: int) -> Iterator[Region]:
-        """The regions of one evaluation that the goal reaches into."""
+        """The regions of one evaluation that the targets reach into."""
         chunks = self.cube.chunks
-        trials, repeats = int(self.goal.trials[model].max()), int(self.goal.repeats[model].max())
+        trials, repeats = int(self.targets.trials[model].max()), int(self.targets.repeats[model].max())
         for trial in range(-(-trials // chunks["trial"])):
             for repeat in range(-(-repeats // chunks["repeat"])):
                 yield Region(model, trial, repeat)
 
-    def tasks(self, model: int) -> Iterator[RegionTask]:
+    def tasks(self, model: int) -> Iterator[RegionWork]:
         """The regions of one evaluation with something left to do; what is done costs neither request nor cache."""
         for region in self.regions(model):
             task = self._task(region)
             if task is not None:
                 yield task
 
-    def _task(self, region: Region) -> RegionTask | None:
+    def _task(self, region: Region) -> RegionWork | None:
         window = window_of(self.plan.sizes, region, self.cube.chunks)
         receipt = self._newest.get(region)
         # Plans only grow, so that equal numbers are equal trials.
@@ -117,11 +116,11 @@ class Home:
         if receipt is not None:
             generation = receipt.generation
             status = self._trusted_status(receipt, window.shape)
-        positions = pending_positions(window, self.goal.mask(window), status)
+        positions = pending_positions(window, self.targets.mask(window), status)
         if not len(positions):
             return None
         kept = (receipt.trials, receipt.repeats) if receipt is not None and status is not None else (0, 0)
-        return RegionTask(window, positions, generation, kept)
+        return RegionWork(window, positions, generation, kept)
 
     def _trusted_status(self, receipt: Receipt, shape: tuple[int, ...]) -> npt.NDArray[np.uint8] | None:
         """Status as stored, missing beyond what the receipt vouches for.
@@ -146,14 +145,14 @@ class Home:
         counters = self.cube.read_counters()
         counted = counters[..., COUNTERS.index("trials")].sum(axis=(1, 2))
         behind = set(np.flatnonzero(recorded != counted).tolist())
-        return sorted(behind | self._counted_at_other_prices(counters) | self._counted_unmarked())
+        return sorted(behind | self._counted_at_other_prices(counters) | self._counted_uncompared())
 
     def _counted_at_other_prices(self, counters: npt.NDArray[np.float64]) -> set[int]:
         cost = COUNTERS.index("cost_sum")
         same = np.isclose(counters[..., cost], self._priced(counters)[..., cost], rtol=1e-9, atol=0.0)
         return set(np.flatnonzero(~same.all(axis=(1, 2))).tolist())
 
-    def _counted_unmarked(self) -> set[int]:
+    def _counted_uncompared(self) -> set[int]:
         """Evaluations with recorded trials whose prompts were not compared when they were counted."""
         first = np.flatnonzero(self._unknown().any(axis=(0, 1)))
         if not len(first):
@@ -165,7 +164,7 @@ class Home:
             if region.trial * step + receipt.trials > first[0]
         }
 
-    def unmarked(self) -> list[int]:
+    def uncompared(self) -> list[int]:
         """Tasks with planned prompts of which nobody knows yet whether they occurred before."""
         return np.flatnonzero(self._unknown().any(axis=(1, 2))).tolist()
 
@@ -186,7 +185,7 @@ class Home:
         return errors
 
 
-def open_home(plan: Plan, url: str) -> Home:
+def open_store(plan: Plan, url: str) -> SweepStore:
     """Open the sweep's cube, or create it with nothing planned yet.
 
     Raises
@@ -197,7 +196,7 @@ def open_home(plan: Plan, url: str) -> Home:
         If the address cannot be used.
     """
     if not directory_of(url).exists():
-        Goal.uniform(plan, plan.trials, plan.repeats).refuse_too_many()
+        SampleTargets.uniform(plan, plan.trials, plan.repeats).refuse_too_many()
         try:
             cube = Cube.create(
                 url,
@@ -208,14 +207,14 @@ def open_home(plan: Plan, url: str) -> Home:
                 attrs={"title": "evalcube sweep", "spec": plan.spec()},
                 layers=list(plan.layers),
             )
-            return Home(cube, plan)
+            return SweepStore(cube, plan)
         except storage.errors.CubeExistsError:
             pass  # another driver was faster: its lease decides who goes on
-    return Home(_open_same(plan, url, writable=True), plan)
+    return SweepStore(_open_same(plan, url, writable=True), plan)
 
 
-def open_existing(plan: Plan, url: str) -> Home | None:
-    """Open the sweep's cube for reading, with the plan's own sizes as the goal; None if there is none yet.
+def existing_store(plan: Plan, url: str) -> SweepStore | None:
+    """Open the sweep's cube for reading, with the plan's own sizes as the targets; None if there is none yet.
 
     Raises
     ------
@@ -224,9 +223,9 @@ def open_existing(plan: Plan, url: str) -> Home | None:
     """
     if not directory_of(url).exists():
         return None
-    goal = Goal.uniform(plan, plan.trials, plan.repeats)
-    goal.refuse_too_many()
-    return Home(_open_same(plan, url, writable=False), plan, goal)
+    targets = SampleTargets.uniform(plan, plan.trials, plan.repeats)
+    targets.refuse_too_many()
+    return SweepStore(_open_same(plan, url, writable=False), plan, targets)
 
 
 def _open_same(plan: Plan, url: str, *, writable: bool) -> Cube:

@@ -22,7 +22,7 @@ MOST_QUESTIONS, MOST_REQUESTS = 5 * 10**7, 10**9
 
 
 @dataclass(frozen=True, eq=False)
-class Goal:
+class SampleTargets:
     """How far each cell of a sweep is to be measured: its first trials, its first repeats of each."""
 
     trials: IntArray
@@ -30,7 +30,7 @@ class Goal:
     repeats: IntArray
 
     @classmethod
-    def uniform(cls, plan: Plan, trials: int, repeats: int, chosen: BoolArray | None = None) -> Goal:
+    def uniform(cls, plan: Plan, trials: int, repeats: int, chosen: BoolArray | None = None) -> SampleTargets:
         """The same for every cell, or for the chosen ones, as far as a cell has so many different trials.
 
         Parameters
@@ -44,7 +44,7 @@ class Goal:
         return cls(np.where(wanted, most, 0).astype(np.int32), np.where(wanted, repeats, 0).astype(np.int32))
 
     @property
-    def reach(self) -> tuple[int, int]:
+    def maxima(self) -> tuple[int, int]:
         """The most trials and repeats of any cell."""
         return int(self.trials.max()), int(self.repeats.max())
 
@@ -54,14 +54,14 @@ class Goal:
         each: Any = (self.trials.astype(np.int64) * self.repeats).sum(axis=(1, 2))
         return [int(count) for count in each]
 
-    def union(self, other: Goal) -> Goal:
+    def union(self, other: SampleTargets) -> SampleTargets:
         """As far as either of the two reaches in trials, and in repeats."""
-        return Goal(np.maximum(self.trials, other.trials), np.maximum(self.repeats, other.repeats))
+        return SampleTargets(np.maximum(self.trials, other.trials), np.maximum(self.repeats, other.repeats))
 
-    def squared(self, planned: Goal) -> Goal:
-        """The goal with all repeats of its new trials, and all trials of its new repeats.
+    def rectangular(self, planned: SampleTargets) -> SampleTargets:
+        """The targets with all repeats of their new trials, and all trials of their new repeats.
 
-        A plan is a rectangle for each cell: what its union with this goal holds must be measured by somebody.
+        A plan is a rectangle for each cell: what its union with these targets holds must be measured by somebody.
         """
         trials = np.where(
             self.repeats > planned.repeats, np.maximum(self.trials, planned.trials), self.trials
@@ -69,7 +69,7 @@ class Goal:
         repeats = np.where(
             self.trials > planned.trials, np.maximum(self.repeats, planned.repeats), self.repeats
         )
-        return Goal(trials, repeats)
+        return SampleTargets(trials, repeats)
 
     def refuse_too_many(self) -> None:
         """Refuse more than a cube can have, before any array of that size is made.
@@ -80,7 +80,7 @@ class Goal:
             If there are too many trials in a cell, or in all.
         """
         _, tasks, slots = self.trials.shape
-        trials, repeats = self.reach
+        trials, repeats = self.maxima
         sizes = (
             (trials, MOST_TRIALS, "trials of a cell"),
             (repeats, MOST_REPEATS, "repeats"),
@@ -98,12 +98,12 @@ class Goal:
                     "Ask for fewer trials or repeats, or spread the tasks over several cubes",
                 )
 
-    def same(self, other: Goal) -> bool:
+    def same(self, other: SampleTargets) -> bool:
         """Whether both reach equally far."""
         return np.array_equal(self.trials, other.trials) and np.array_equal(self.repeats, other.repeats)
 
     def mask(self, window: Window) -> BoolArray:
-        """Which trials of a region belong to the goal, in the window's shape."""
+        """Which trials of a region belong to the targets, in the window's shape."""
         model = window.region.model
         trial = np.arange(window.shape[2]) + window.first_trial
         repeat = np.arange(window.shape[3]) + window.first_repeat

@@ -1,4 +1,4 @@
-"""What is left to do of an evaluation in; its blocks, one at a time, and what became of each region, out."""
+"""The blocks of an evaluation still to submit, and what became of its open regions."""
 
 from __future__ import annotations
 
@@ -10,30 +10,17 @@ from typing import Any
 
 from distributed import Future as DaskFuture
 
-from flows.plan.blocks import Block, Window, cut_blocks
-from flows.run.in_flight import Budget
+from flows.plan.blocks import Block, RegionWork, cut_blocks
+from flows.run.in_flight import InFlightLimit
 
 Future = DaskFuture[Any]
 
 
-@dataclass(frozen=True)
-class RegionTask:
-    """A region with something left to do."""
-
-    window: Window
-    positions: Any
-    """Flat positions to ask for; see `flows.plan.blocks.pending_positions`."""
-    generation: int
-    """Of the newest receipt; 0 if there is none."""
-    kept: tuple[int, int]
-    """Trials and repeats of what is stored that a receipt vouches for; nothing else is kept."""
-
-
 @dataclass(eq=False)
-class OpenRegion:
+class RegionProgress:
     """A region while its blocks are in flight."""
 
-    task: RegionTask
+    work: RegionWork
     generation: int
     kept: tuple[int, int]
     open_blocks: int = 0
@@ -52,17 +39,17 @@ class OpenRegion:
         return self.all_submitted and not self.open_blocks and not self.graded and self.writing is None
 
 
-class Lane:
+class BlockQueue:
     """The blocks of one evaluation still to submit, made as they are needed."""
 
-    def __init__(self, tasks: Iterator[RegionTask], budget: Budget) -> None:
-        self.budget = budget
-        self._tasks = tasks
+    def __init__(self, regions: Iterator[RegionWork], limit: InFlightLimit) -> None:
+        self.limit = limit
+        self._regions = regions
         self._blocks: Iterator[Block] = iter(())
-        self._region: OpenRegion | None = None
-        self.opened: list[OpenRegion] = []
+        self._region: RegionProgress | None = None
+        self.opened: list[RegionProgress] = []
 
-    def take(self) -> tuple[OpenRegion, Block] | None:
+    def take(self) -> tuple[RegionProgress, Block] | None:
         """The next block and its region; None when all are submitted."""
         while True:
             block = next(self._blocks, None)
@@ -71,14 +58,15 @@ class Lane:
             if self._region is not None:
                 self._region.all_submitted = True
                 self._region = None
-            task = next(self._tasks, None)
-            if task is None:
+            work = next(self._regions, None)
+            if work is None:
                 return None
-            self._region = OpenRegion(task, task.generation, task.kept)
+            self._region = RegionProgress(work, work.generation, work.kept)
             self.opened.append(self._region)
-            self._blocks = cut_blocks(task.window, task.generation, task.positions, self.budget.block_size)
+            # Cut when the region is opened, so that the size is what the blocks before it taught.
+            self._blocks = cut_blocks(work.window, work.generation, work.positions, self.limit.block_size)
 
     def stop(self) -> None:
         """Give out no further block."""
-        self._blocks, self._tasks = iter(()), iter(())
+        self._blocks, self._regions = iter(()), iter(())
         self.take()

@@ -1,7 +1,7 @@
-"""Keeps a bounded window of blocks on the cluster until every region is in the cube. Only the driver records.
+"""Keeps a bounded number of blocks on the cluster until every region is in the cube.
 
-The driver's memory does not grow with the sweep: it holds the blocks in flight, one small state per open region, and
-the ledger. Every decision is made in one thread, from finished futures that arrive in a queue.
+Only the driver records. Its memory does not grow with the sweep: it holds the blocks in flight, one small state per
+open region, and the ledger. Every decision is made in one thread, from finished futures that arrive in a queue.
 """
 
 from __future__ import annotations
@@ -15,27 +15,25 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from distributed import Client, KilledWorker
+from distributed import Client
 from distributed import Future as DaskFuture
 
-from deploy.clusters import ClusterError
-from flows.errors import SweepError
-from flows.plan.blocks import Block
-from flows.run import tasks as dag
-from flows.run.block_queue import Lane, OpenRegion, RegionTask
+from flows.plan.blocks import Block, RegionWork
+from flows.run import judging, region_tasks, tasks
+from flows.run.block_queue import BlockQueue, RegionProgress
+from flows.run.counting import Counting
 from flows.run.events import Event, Noted, RegionWritten, Slowed, Traffic
-from flows.run.in_flight import Budget
-from flows.run.poison_isolation import FOLDER, Suspects, is_killed, watched
+from flows.run.failures import is_killed, raise_if_failed
+from flows.run.in_flight import InFlightLimit
+from flows.run.poison_isolation import FOLDER, PoisonIsolation, run_marked
 from flows.run.worker import RunContext, plugin_name
 from flows.run.workers import Workers
-from storage.cube.cube import Region
 from storage.cube.lease import Lease
 from storage.cube.ledger import Ledger, Receipt
 
 Future = DaskFuture[Any]
 
-_SUM_WIDTH = 16
-_CAUSES = 8
+_MOST_CAUSES = 8
 _POLL_SECONDS = 0.25
 _HALT_SECONDS = 1.0
 _MOST_DEATHS = 3
@@ -50,15 +48,15 @@ class Driver:
     ----------
     client
         A connected client whose workers have the run's plugin.
-    tasks
+    regions
         For each evaluation, its regions with something to do.
-    budgets
-        For each evaluation, how many blocks may be in flight; evaluations of one model have one budget.
-    judging
-        A budget for each model that judges; every block needs room in all of them.
+    limits
+        For each evaluation, how many blocks may be in flight; evaluations of one model have one limit.
+    judge_limits
+        A limit for each model that judges; every block needs room in all of them.
     stale
         Evaluations whose counters in the cube are older than the ledger.
-    unmarked
+    uncompared
         Tasks whose prompts are to be compared with each other.
     serials
         Numbers for Dask's keys, different in all rounds of a run.
@@ -73,11 +71,11 @@ class Driver:
         ledger: Ledger,
         lease: Lease,
         *,
-        tasks: Sequence[Iterator[RegionTask]],
-        budgets: Sequence[Budget],
-        judging: Sequence[Budget] = (),
+        regions: Sequence[Iterator[RegionWork]],
+        limits: Sequence[InFlightLimit],
+        judge_limits: Sequence[InFlightLimit] = (),
         stale: Sequence[int] = (),
-        unmarked: Sequence[int] = (),
+        uncompared: Sequence[int] = (),
         serials: Iterator[int] | None = None,
         emit: Callable[[Event], None] = lambda _: None,
         reports: queue.SimpleQueue[Slowed | Traffic] | None = None,
@@ -89,22 +87,26 @@ class Driver:
         self._lease = lease
         self._emit = emit
         self._flush_seconds = flush_seconds
-        self._lanes = [Lane(iter(task), budget) for task, budget in zip(tasks, budgets, strict=True)]
-        self._judging = tuple(judging)
-        self._workers = Workers(client, context.run, (*budgets, *judging), emit, reports)
-        self._newest: dict[Region, Receipt] = ledger.newest()
+        self._queues = [BlockQueue(iter(left), limit) for left, limit in zip(regions, limits, strict=True)]
+        self._judge_limits = tuple(judge_limits)
+        self._workers = Workers(client, context.run, (*limits, *judge_limits), emit, reports)
         self._arrived: queue.SimpleQueue[tuple[Callable[[Future], None], Future]] = queue.SimpleQueue()
-        self._scores: dict[Region, Future] = {}
-        self._changed: set[int] = set(stale)
-        self._unmarked = list(unmarked)
-        self._marks: list[Future] = []
-        self._analyzing: Future | None = None
-        self._analyzed_at = time.monotonic()
         self._serials = serials or itertools.count()
+        self._counting = Counting(
+            context.run,
+            ledger.newest(),
+            stale,
+            uncompared,
+            submit=self._submit,
+            when_done=self._when_done,
+            emit=emit,
+            seconds=flush_seconds,
+        )
         folder = ledger.path.parent / FOLDER
-        self._suspects = Suspects(folder, self._chain, self._give_up, self._when_done, self._quiet)
+        self._poison = PoisonIsolation(
+            folder, self._submit_chain, self._give_up, self._when_done, self._is_quiet
+        )
         self._flying = 0
-        self._deaths = 0
         self._halted_at = -math.inf
         self.stopped = False
         self.blocks = 0
@@ -118,54 +120,60 @@ class Driver:
         Exception
             Whatever a task raised, storage errors above all. What is recorded by then stays recorded.
         """
-        self._suspects.close()
+        # Twice: a run that was killed left its marks, and a task that finds one of them would not run.
+        self._poison.close()
         try:
             self._run()
         finally:
-            self._suspects.close()
+            self._poison.close()
 
     def _run(self) -> None:
-        self._workers.look()
-        self._mark()
+        self._workers.poll()
+        self._counting.compare_prompts()
         self._top_up()
-        while self._busy():
+        while self._is_busy():
+            # A process that was stopped (Ctrl-Z, a suspended laptop) may have lost the lease without noticing.
             self._lease.check()
-            self._workers.look()
+            self._workers.poll()
             if self.stopped and not self._workers.any:
                 return
             self._take_arrived()
             self._write_due()
-            self._analyze_due(last=False)
+            self._counting.write_due(self._open_models, last=False)
             self._top_up()
-        while self._changed or self._analyzing is not None:
+        while self._counting.behind:
             self._lease.check()
-            self._workers.look()
-            self._analyze_due(last=True)
+            self._workers.poll()
+            self._counting.write_due(self._open_models, last=True)
             self._take_arrived()
-
-    def _mark(self) -> None:
-        """Have prompts compared beside the inference; whatever counts waits for it."""
-        self._marks = [self._submit("generate", dag.mark, self._context.run, task) for task in self._unmarked]
 
     def stop(self) -> None:
         """Submit nothing more; requests in flight still end and count. May be called from a signal handler."""
+        # Nothing but a flag: a handler runs between any two instructions of the thread that holds the locks.
         self.stopped = True
 
     def _halt(self) -> None:
         if self._halted_at < 0:
-            waiting = sum({id(lane.budget): lane.budget.in_flight for lane in self._lanes}.values())
-            self._emit(Noted(f"stopping: {waiting} blocks under way end first; Ctrl-C again to stop at once"))
-        for lane in self._lanes:
-            lane.budget.stopped = True
-            lane.stop()
+            limits = {id(blocks.limit): blocks.limit.in_flight for blocks in self._queues}
+            self._emit(
+                Noted(
+                    f"stopping: {sum(limits.values())} blocks under way end first; Ctrl-C again to stop at once"
+                )
+            )
+        for blocks in self._queues:
+            blocks.limit.stopped = True
+            blocks.stop()
         # Again and again: a worker that restarts meanwhile has not heard it yet.
         self._halted_at = time.monotonic()
         self._client.run(_drain, plugin_name(self._context.run), on_error="ignore")
 
-    def _busy(self) -> bool:
+    def _is_busy(self) -> bool:
         if self.stopped and time.monotonic() - self._halted_at > _HALT_SECONDS:
             self._halt()
-        return any(not region.finished for lane in self._lanes for region in lane.opened)
+        return any(not region.finished for blocks in self._queues for region in blocks.opened)
+
+    def _open_models(self) -> set[int]:
+        return {region.work.window.region.model for blocks in self._queues for region in blocks.opened}
 
     def _take_arrived(self) -> None:
         """Handle what has finished; wait a moment if nothing has."""
@@ -189,23 +197,26 @@ class Driver:
         return self._client.submit(function, *args, key=key, priority=priority, pure=False)
 
     def _when_done(self, future: Future, handler: Callable[[Future], None]) -> None:
+        # Dask calls back in a thread of its own; the queue brings the handler into this one, which needs no lock.
         future.add_done_callback(lambda done: self._arrived.put((handler, done)))
 
     def _top_up(self) -> None:
         """Submit blocks, one of each evaluation in turn, until every evaluation has its depth in flight."""
-        self._suspects.go_on()
-        hungry = deque(lane for lane in self._lanes if lane.budget.has_room and not self._suspects.want_quiet)
-        while hungry:
-            lane = hungry.popleft()
-            room = all(budget.has_room for budget in (lane.budget, *self._judging))
-            taken = lane.take() if room else None
+        self._poison.go_on()
+        starved = deque(
+            blocks for blocks in self._queues if blocks.limit.has_room and not self._poison.wants_quiet
+        )
+        while starved:
+            blocks = starved.popleft()
+            room = all(limit.has_room for limit in (blocks.limit, *self._judge_limits))
+            taken = blocks.take() if room else None
             if taken is not None:
-                self._submit_block(lane.budget, *taken)
-                hungry.append(lane)
+                self._submit_block(blocks.limit, *taken)
+                starved.append(blocks)
         # Whoever was served first this time comes last the next time.
-        self._lanes.append(self._lanes.pop(0))
+        self._queues.append(self._queues.pop(0))
 
-    def _chain(self, block: Block, mark: str | None = None) -> Future:
+    def _submit_chain(self, block: Block, mark: str | None = None) -> Future:
         """Submit the tasks of a block, each under a mark of its own if one is given; the last of them."""
         run = self._context.run
 
@@ -213,63 +224,67 @@ class Driver:
             if mark is None:
                 return self._submit(stage, function, run, block, *args, priority=priority)
             place = f"{mark}-{function.__name__}"
-            return self._submit(stage, watched, place, function, run, block, *args, priority=priority)
+            return self._submit(stage, run_marked, place, function, run, block, *args, priority=priority)
 
-        delivery = submit("infer", dag.infer, submit("generate", dag.generate))
-        if self._judging:
-            delivery = submit("infer", dag.judge, delivery, priority=5)
-        return submit("process", dag.process, delivery, priority=10)
+        # Later stages come first, so that blocks end before others begin and replies do not pile up.
+        delivery = submit("infer", tasks.infer, submit("generate", tasks.generate))
+        if self._judge_limits:
+            delivery = submit("infer", judging.judge, delivery, priority=5)
+        return submit("process", tasks.process, delivery, priority=10)
 
-    def _quiet(self) -> bool:
-        return not self._flying and not any(mark.status == "pending" for mark in self._marks)
+    def _is_quiet(self) -> bool:
+        return not self._flying and not self._counting.comparing
 
     def _give_up(self, block: Block) -> Future:
-        return self._submit("process", dag.give_up, self._context.run, block, priority=10)
+        return self._submit("process", tasks.give_up, self._context.run, block, priority=10)
 
-    def _submit_block(self, budget: Budget, region: OpenRegion, block: Block) -> None:
-        budgets = (budget, *self._judging)
-        for one in budgets:
+    def _submit_block(self, limit: InFlightLimit, region: RegionProgress, block: Block) -> None:
+        limits = (limit, *self._judge_limits)
+        for one in limits:
             one.in_flight += 1
         region.open_blocks += 1
         self._flying += 1
-        begun = time.monotonic()
+        began = time.monotonic()
 
         def settle(results: list[tuple[Block, Future]]) -> None:
-            for one in budgets:
+            for one in limits:
                 one.in_flight -= 1
             region.open_blocks -= 1
             for _, future in results:
-                _raise_if_failed(future)
+                raise_if_failed(future)
             self.blocks += len(results)
             region.graded += results
 
         def done(future: Future) -> None:
             self._flying -= 1
+            # A block that saw its workers die keeps its places in flight until it is taken apart: what kills should
+            # not be joined by others.
             if is_killed(future):
-                self._suspects.add(block, settle)
+                self._poison.add(block, settle)
             else:
-                budget.took(block.size, time.monotonic() - begun)
+                limit.block_took(block.size, time.monotonic() - began)
                 settle([(block, future)])
 
-        self._when_done(self._chain(block), done)
+        self._when_done(self._submit_chain(block), done)
 
     def _write_due(self) -> None:
         now = time.monotonic()
-        for lane in self._lanes:
-            for region in lane.opened:
+        for blocks in self._queues:
+            for region in blocks.opened:
                 complete = region.all_submitted and not region.open_blocks
                 due = complete or now - region.written_at > self._flush_seconds
+                # One write of a region at a time: a chunk has one writer, and generations must not overtake.
                 if due and region.graded and region.writing is None:
                     self._write(region)
-            lane.opened = [region for region in lane.opened if not region.finished]
+            blocks.opened = [region for region in blocks.opened if not region.finished]
 
-    def _write(self, region: OpenRegion) -> None:
+    def _write(self, region: RegionProgress) -> None:
         region.generation += 1
         graded, region.graded = region.graded, []
-        kept, window = region.kept, region.task.window
+        kept, window = region.kept, region.work.window
         future = self._submit(
             "process",
-            dag.write_region,
+            region_tasks.write_region,
             self._context.run,
             window,
             region.generation,
@@ -282,15 +297,16 @@ class Driver:
         def done(future: Future) -> None:
             region.writing = None
             if is_killed(future) and region.deaths < _MOST_DEATHS:
+                # Nothing was recorded, so what a receipt vouches for is what it was before.
                 region.deaths, region.kept = region.deaths + 1, kept
                 self._grade_again(region, graded)
                 return
-            _raise_if_failed(future)
+            raise_if_failed(future)
             self._record(region, future.result())
 
         self._when_done(future, done)
 
-    def _grade_again(self, region: OpenRegion, graded: list[tuple[Block, Future]]) -> None:
+    def _grade_again(self, region: RegionProgress, graded: list[tuple[Block, Future]]) -> None:
         """Look after the results that a region could not be written with: some may have died with a worker."""
         for block, future in graded:
             if not is_killed(future):
@@ -301,93 +317,21 @@ class Driver:
             def settle(results: list[tuple[Block, Future]]) -> None:
                 region.open_blocks -= 1
                 for _, each in results:
-                    _raise_if_failed(each)
+                    raise_if_failed(each)
                 region.graded += results
 
-            self._suspects.add(block, settle)
+            self._poison.add(block, settle)
 
-    def _record(self, region: OpenRegion, receipt: Receipt) -> None:
+    def _record(self, region: RegionProgress, receipt: Receipt) -> None:
+        # Once more, since the task took time: a receipt of a driver that lost its lease must not follow another's.
         self._lease.check()
         region.causes.update({cause: int(count) for cause, count in receipt.counts.items()})
-        receipt = replace(receipt, counts={name: float(n) for name, n in region.causes.most_common(_CAUSES)})
-        self._ledger.append(receipt)
-        self._newest[receipt.region] = receipt
-        self._scores[receipt.region] = self._score(receipt.region)
-        self._changed.add(receipt.region.model)
-        self._emit(RegionWritten(receipt.region.model, receipt.complete))
-
-    def _score(self, region: Region) -> Future:
-        return self._submit("score", dag.score, self._context.run, region, self._marks, priority=20)
-
-    def _analyze_due(self, *, last: bool) -> None:
-        """Bring the counters of changed evaluations into the cube; one task at a time, the only writer."""
-        wait = 0.0 if last else self._flush_seconds
-        if self._analyzing is not None or not self._changed or time.monotonic() - self._analyzed_at < wait:
-            return
-        models = sorted(self._changed)[:25]
-        self._changed.difference_update(models)
-        sums = [self._model_sum(model) for model in models]
-        future = self._submit("analyze", dag.analyze, self._context.run, models, sums, priority=30)
-        self._analyzing, self._analyzed_at = future, time.monotonic()
-
-        def done(future: Future) -> None:
-            self._analyzing = None
-            if is_killed(future) and self._deaths < _MOST_DEATHS:
-                self._deaths += 1
-                self._count_again(models)
-                return
-            _raise_if_failed(future)
-            self._drop_scores(models)
-
-        self._when_done(future, done)
-
-    def _count_again(self, models: Sequence[int]) -> None:
-        """Count anew what died with workers, without the comparisons of prompts that did."""
-        marks = [mark for mark in self._marks if not is_killed(mark)]
-        if len(marks) < len(self._marks):
-            self._emit(
-                Noted("workers died comparing the prompts of a task; the next run compares them again")
-            )
-        self._marks = marks
-        self._scores.clear()
-        self._changed.update(models)
-
-    def _drop_scores(self, models: Sequence[int]) -> None:
-        """Let the cluster forget counters that are in the cube and will not change any more."""
-        going_on = {region.task.window.region.model for lane in self._lanes for region in lane.opened}
-        over = set(models) - going_on - self._changed
-        self._scores = {region: future for region, future in self._scores.items() if region.model not in over}
-
-    def _model_sum(self, model: int) -> Future:
-        """A tree of sums over a model's regions, in the order of the regions whatever finished first."""
-        level = []
-        for region in sorted(region for region in self._newest if region.model == model):
-            if region not in self._scores:
-                self._scores[region] = self._score(region)
-            level.append(self._scores[region])
-        while len(level) > 1:
-            level = [
-                self._submit("score", dag.score_sum, level[i : i + _SUM_WIDTH], priority=20)
-                for i in range(0, len(level), _SUM_WIDTH)
-            ]
-        return level[0]
-
-
-def _raise_if_failed(future: Future) -> None:
-    if future.status == "finished":
-        return
-    if future.status != "error":
-        raise ClusterError(
-            f"the cluster gave a task of the sweep up ({future.status}): its scheduler may have ended. "
-            f"Run the same command again to resume."
+        receipt = replace(
+            receipt, counts={name: float(n) for name, n in region.causes.most_common(_MOST_CAUSES)}
         )
-    error = future.exception()
-    if isinstance(error, KilledWorker):
-        raise SweepError(
-            f"a task of the sweep ({error.task}) saw {error.allowed_failures} workers die",
-            "Look at the workers' memory and logs, then run the same command again to resume",
-        ) from error
-    raise error if isinstance(error, Exception) else RuntimeError(f"a task of the sweep raised {error!r}")
+        self._ledger.append(receipt)
+        self._counting.recorded(receipt)
+        self._emit(RegionWritten(receipt.region.model, receipt.complete))
 
 
 def _drain(name: str, dask_worker: Any = None) -> None:  # noqa: ANN401 - Dask's own worker

@@ -1,4 +1,4 @@
-"""An endpoint's connections and the number of workers in; how many blocks may be under way at once out. Pure."""
+"""Limits on the blocks in flight, from an endpoint's connections and the number of workers. Pure."""
 
 from __future__ import annotations
 
@@ -6,13 +6,9 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from stages.infer.block_size import LARGE, LARGEST, adapted_size, initial_size, size_bounds
 from stages.infer.endpoint import Endpoint
 
-_SMALLEST_BLOCK, _LARGEST_BLOCK = 16, 256
-_LARGE_SWEEP = 100_000
-"""Trials of one evaluation from which on the number of tasks matters more than seeing them end."""
-_LARGE_BLOCK = 1024
-_MOMENT_SECONDS, _LONG_SECONDS = 2.0, 30.0
 _MOST_QUEUED = 64
 """Bound on the blocks under way, in rounds of requests on all connections."""
 _UNBOUND = 4096
@@ -20,7 +16,7 @@ _UNBOUND = 4096
 
 
 @dataclass(eq=False)
-class Budget:
+class InFlightLimit:
     """How many blocks of one model may be in flight; the model's evaluations share it."""
 
     connections: int
@@ -38,8 +34,8 @@ class Budget:
     """Blocks beyond what answers of one length need, as some wait for a few late answers only."""
     gathered: int = 0
     """Requests that each worker should have at once, to make batches of them."""
-    peers: Sequence[Budget] = field(default_factory=tuple, repr=False)
-    """The budgets of all models at the same address, which share its connections; this one, too."""
+    peers: Sequence[InFlightLimit] = field(default_factory=tuple, repr=False)
+    """The limits of all models at the same address, which share its connections; this one, too."""
 
     @property
     def depth(self) -> int:
@@ -52,15 +48,11 @@ class Budget:
         gathered = self.workers * -(-self.gathered // self.block_size)
         return max(gathered, 2 * self.workers + 2 * -(-self.connections // self.block_size) + self.spare)
 
-    def took(self, trials: int, seconds: float) -> None:
-        """Make the next blocks larger where one is over in a moment, as a task costs the same whatever its size."""
-        least, most = self.bounds
-        if seconds < _MOMENT_SECONDS and self.block_size // 2 < trials and 2 * self.block_size <= most:
-            self.block_size *= 2
-        elif seconds > _LONG_SECONDS and trials < 2 * self.block_size and self.block_size // 2 >= least > 0:
-            self.block_size //= 2
+    def block_took(self, trials: int, seconds: float) -> None:
+        """Adapt the size of the next blocks to how long one took."""
+        self.block_size = adapted_size(self.block_size, self.bounds, trials, seconds)
 
-    def deepen(self) -> None:
+    def grow(self) -> None:
         """Allow half as many blocks again, because connections wait for requests.
 
         A block is in flight until its last answer. Where one answer in a thousand takes 30 times as long as most do,
@@ -78,7 +70,7 @@ class Budget:
         return self.in_flight < self.depth
 
 
-class JudgeBudget(Budget):
+class JudgeLimit(InFlightLimit):
     """How many blocks of all models may be in flight because of a model that judges them.
 
     It bounds nothing where the workers' shares of the connections do.
@@ -90,14 +82,14 @@ class JudgeBudget(Budget):
         return self.connections if self.connections < self.workers else sys.maxsize
 
 
-def make_budgets(
+def make_limits(
     names: Sequence[str],
     endpoints: Mapping[str, Endpoint],
     left: Sequence[int],
     workers: int,
     judges: Sequence[str] = (),
-) -> list[Budget]:
-    """The budget of each evaluation; those of one model have one in common.
+) -> list[InFlightLimit]:
+    """The limit of each evaluation; those of one model have one in common.
 
     Parameters
     ----------
@@ -112,19 +104,40 @@ def make_budgets(
     judges
         Labels of the models that judge; where those are asked in batches, each block waits for these, too.
     """
-    budgets: dict[str, Budget] = {}
-    peers: dict[object, list[Budget]] = {}
+    limits: dict[str, InFlightLimit] = {}
+    peers: dict[object, list[InFlightLimit]] = {}
     for name in dict.fromkeys(names):
         endpoint = endpoints.get(name)
         connections = 1 if endpoint is None else shared_connections(endpoint, endpoints)
         most = max(count for count, other in zip(left, names, strict=True) if other == name)
-        mates = [] if endpoint is None else peers.setdefault(endpoint.account, [])
+        at_address = [] if endpoint is None else peers.setdefault(endpoint.account, [])
         gathered = max(_batch_size(endpoints.get(other)) for other in (name, *judges))
-        size = block_size(most, connections, workers, _LARGE_BLOCK if gathered else _LARGEST_BLOCK)
-        bounds = size, max(size, min(_LARGE_BLOCK, most // (4 * workers)))
-        budgets[name] = Budget(connections, size, bounds, model=name, gathered=gathered, peers=mates)
-        mates.append(budgets[name])
-    return [budgets[name] for name in names]
+        size = initial_size(most, connections, workers, LARGE if gathered else LARGEST)
+        limits[name] = InFlightLimit(
+            connections,
+            size,
+            size_bounds(size, most, workers),
+            model=name,
+            gathered=gathered,
+            peers=at_address,
+        )
+        at_address.append(limits[name])
+    return [limits[name] for name in names]
+
+
+def make_judge_limits(judges: Sequence[str], endpoints: Mapping[str, Endpoint]) -> list[JudgeLimit]:
+    """A limit for each model that judges and is asked in this run.
+
+    Parameters
+    ----------
+    judges
+        Labels of the models that judge.
+    endpoints
+        By label of the model.
+    """
+    return [
+        JudgeLimit(shared_connections(endpoints[name], endpoints), 1) for name in judges if name in endpoints
+    ]
 
 
 def shared_connections(endpoint: Endpoint, endpoints: Mapping[str, Endpoint]) -> int:
@@ -136,11 +149,3 @@ def shared_connections(endpoint: Endpoint, endpoints: Mapping[str, Endpoint]) ->
 
 def _batch_size(endpoint: Endpoint | None) -> int:
     return 0 if endpoint is None or endpoint.batch is None else endpoint.batch.requests
-
-
-def block_size(left: int, connections: int, workers: int, largest: int = _LARGEST_BLOCK) -> int:
-    """Trials in a block: enough to be worth a task, few enough to share out and to see progress."""
-    if left > _LARGE_SWEEP:
-        return _LARGE_BLOCK
-    several_rounds, shared_out = 8 * connections // workers, left // (4 * workers)
-    return max(_SMALLEST_BLOCK, min(largest, several_rounds, shared_out))

@@ -1,10 +1,10 @@
-"""Blocks that workers died with in; their results, but for the few trials that kill, out.
+"""Finds the few trials that kill workers, so that everybody else's are done as usual.
 
 A worker that dies takes all its tasks along, and Dask cannot tell which one was to blame. So a block that saw several
 workers die is asked again, one block at a time: each of its tasks leaves a mark where all workers see it, and takes it
 away when it ends. A task that finds its own mark does not run, since whoever left it is dead; the block is cut into
 parts, and a single trial that killed twice, the second time with no other trial under way, is given up as a transport
-error. Everybody else's trials are done as usual.
+error.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from typing import Any
 
 import numpy as np
 from distributed import Future as DaskFuture
-from distributed import KilledWorker
 
 from flows.plan.blocks import Block
 from flows.plan.plan import Plan
+from flows.run.failures import WorkerDiedError, is_killed
 
 Future = DaskFuture[Any]
 
@@ -52,11 +52,7 @@ def name_trials(plan: Plan, block: Block) -> str:
     return "; ".join(names)
 
 
-class WorkerDiedError(Exception):
-    """A task was not run, because the last worker that ran it died."""
-
-
-def watched(mark: str, function: Callable[..., Any], *args: Any) -> Any:  # noqa: ANN401 - those of the function
+def run_marked(mark: str, function: Callable[..., Any], *args: Any) -> Any:  # noqa: ANN401 - those of the function
     """Runs on a worker: call `function` under a mark that outlives this process, unless it is there already.
 
     Raises
@@ -74,11 +70,6 @@ def watched(mark: str, function: Callable[..., Any], *args: Any) -> Any:  # noqa
         return function(*args)
     finally:
         path.unlink(missing_ok=True)
-
-
-def is_killed(future: Future) -> bool:
-    """Whether workers died with a task, or with one that it needs."""
-    return future.status == "error" and isinstance(future.exception(), KilledWorker | WorkerDiedError)
 
 
 @dataclass(eq=False)
@@ -102,8 +93,8 @@ class _Part:
         return self.deaths == _PROOF - 1
 
 
-class Suspects:
-    """Takes suspect blocks apart, one part at a time.
+class PoisonIsolation:
+    """Takes blocks apart that workers died with, one part at a time.
 
     Parameters
     ----------
@@ -143,7 +134,7 @@ class Suspects:
         self.go_on()
 
     @property
-    def want_quiet(self) -> bool:
+    def wants_quiet(self) -> bool:
         """Whether all that is left to try has to run alone."""
         return bool(self._waiting) and all(part.alone for part in self._waiting)
 

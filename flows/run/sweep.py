@@ -23,7 +23,7 @@ from flows.config.models import ModelConfig, SweepConfig
 from flows.errors import SweepError
 from flows.plan.plan import Plan, build_plan
 from flows.plan.sampling import Sampling, as_configured
-from flows.plan.store import LIVE, SPENT, Home, open_home
+from flows.plan.store import LIVE, SPENT, SweepStore, open_store
 from flows.run.batches import requests_in_batches
 from flows.run.driver import FLUSH_SECONDS, Driver
 from flows.run.efficiency import limit_use
@@ -39,7 +39,7 @@ from flows.run.events import (
     from_message,
     topic,
 )
-from flows.run.in_flight import JudgeBudget, make_budgets, shared_connections
+from flows.run.in_flight import make_judge_limits, make_limits
 from flows.run.interrupts import stop_on_interrupt
 from flows.run.preflight import check_workers
 from flows.run.servers import serve_models
@@ -118,17 +118,17 @@ def run(
         cluster = ExistingScheduler(scheduler) if scheduler else LocalProcesses(workers)
     if cluster.inherits_environment:
         _check_keys(settings.models)
-    home = open_home(plan, settings.cube)
+    store = open_store(plan, settings.cube)
     open_cache(settings.cache)  # told now, not by a worker later
-    with Lease.acquire(home.lease_path) as lease:
+    with Lease.acquire(store.lease_path) as lease:
         # Read again: whoever held the lease a moment ago may have grown the cube and added to the ledger.
-        home = open_home(plan, settings.cube)
-        home.relabel()
+        store = open_store(plan, settings.cube)
+        store.relabel()
         chosen, notes = sampling or as_configured(settings), _notes(settings, plan)
-        home.note({**notes, **chosen.notes()})
-        summary = _Run(home, settings, chosen, cluster, lease, subscribers, flush_seconds).run()
+        store.note({**notes, **chosen.notes()})
+        summary = _Run(store, settings, chosen, cluster, lease, subscribers, flush_seconds).run()
         if summary.reason == "complete":
-            home.note(notes)
+            store.note(notes)
         return summary
 
 
@@ -156,7 +156,7 @@ class _Run:
 
     def __init__(
         self,
-        home: Home,
+        store: SweepStore,
         settings: SweepConfig,
         sampling: Sampling,
         cluster: Cluster,
@@ -164,7 +164,7 @@ class _Run:
         subscribers: Sequence[Subscriber],
         flush_seconds: float,
     ) -> None:
-        self._home = home
+        self._store = store
         self._settings = settings
         self._sampling = sampling
         self._cluster = cluster
@@ -173,11 +173,11 @@ class _Run:
         self._id = uuid.uuid4().hex[:12]
         self._tracker = Tracker()
         prices = {model.name: (model.prices.prompt, model.prices.completion) for model in settings.models}
-        self._spending = Spending(home.cube.side / SPENT, home.counters(), prices, settings.spend)
+        self._spending = Spending(store.cube.side / SPENT, store.counters(), prices, settings.spend)
         self._subscribers: tuple[Subscriber, ...] = (
             self._tracker,
             self._spending,
-            LiveFile(home.cube.side / LIVE, self._tracker),
+            LiveFile(store.cube.side / LIVE, self._tracker),
             *subscribers,
         )
         self._endpoints: dict[str, Endpoint] = {}
@@ -197,17 +197,19 @@ class _Run:
 
     def _next_round(self) -> _Work:
         """Ask the sampling how far to go now, and bring the cube to that size."""
-        home = self._home
-        goal = self._sampling.goal(home.plan, home.planned, home.counters())
-        goal.refuse_too_many()
-        self._home = home = Home(home.cube, home.plan, goal)
-        home.grow()
-        left = [sum(len(task.positions) for task in home.tasks(i)) for i in range(len(home.plan.evaluations))]
-        return _Work(left, home.stale(), home.unmarked())
+        store = self._store
+        targets = self._sampling.targets(store.plan, store.planned, store.counters())
+        targets.refuse_too_many()
+        self._store = store = SweepStore(store.cube, store.plan, targets)
+        store.grow()
+        left = [
+            sum(len(task.positions) for task in store.tasks(i)) for i in range(len(store.plan.evaluations))
+        ]
+        return _Work(left, store.stale(), store.uncompared())
 
     def _work(self, work: _Work) -> str:
         """Run the tasks round by round; tells whether all was done or somebody stopped it."""
-        plan = self._home.plan
+        plan = self._store.plan
         names = {plan.evaluations[i].model for i in self._sampling.models(plan)}
         names |= {judge.model for judge in plan.judges}
         asked = [model for model in self._settings.models if model.name in names] if any(work.left) else []
@@ -231,11 +233,11 @@ class _Run:
                 blocks += driver.blocks
                 if driver.stopped:
                     break
-                before = self._home.planned
+                before = self._store.planned
                 work = self._next_round()
-                if self._home.planned.same(before):
+                if self._store.planned.same(before):
                     break  # nothing is left but transport errors
-                self._emit(Extended(sum(self._home.goal.counts)))
+                self._emit(Extended(sum(self._store.targets.counts)))
             self._wait_for_reports(client, blocks)
         self._spending.save()
         return "stopped" if driver.stopped else "complete"
@@ -243,29 +245,25 @@ class _Run:
     def _driver(
         self, client: Client, context: RunContext, work: _Work, workers: int, serials: Iterator[int]
     ) -> Driver:
-        models = range(len(self._home.plan.evaluations))
+        models = range(len(self._store.plan.evaluations))
         endpoints = {name: route.endpoint for name, route in context.routes.items()}
-        judges = list(dict.fromkeys(judge.model for judge in self._home.plan.judges))
+        judges = list(dict.fromkeys(judge.model for judge in self._store.plan.judges))
         return Driver(
             client,
             context,
-            self._home.ledger,
+            self._store.ledger,
             self._lease,
-            tasks=[self._home.tasks(model) for model in models],
-            budgets=make_budgets(
-                [evaluation.model for evaluation in self._home.plan.evaluations],
+            regions=[self._store.tasks(model) for model in models],
+            limits=make_limits(
+                [evaluation.model for evaluation in self._store.plan.evaluations],
                 endpoints,
                 work.left,
                 workers,
                 judges,
             ),
-            judging=[
-                JudgeBudget(shared_connections(endpoints[name], endpoints), 1)
-                for name in judges
-                if name in endpoints
-            ],
+            judge_limits=make_judge_limits(judges, endpoints),
             stale=work.stale,
-            unmarked=work.unmarked,
+            uncompared=work.uncompared,
             serials=serials,
             emit=self._emit,
             reports=self._reports,
@@ -273,7 +271,7 @@ class _Run:
         )
 
     def _context(self, routes: Mapping[str, Route]) -> RunContext:
-        plan = self._home.plan
+        plan = self._store.plan
         self._endpoints = {name: route.endpoint for name, route in routes.items()}
         return RunContext(
             run=self._id,
@@ -312,14 +310,16 @@ class _Run:
         self._emit(Noted(message))
 
     def _started(self, work: _Work) -> Started:
-        trials = sum(self._home.goal.counts)
-        return Started(self._id, self._settings.cube, trials, trials - sum(work.left), self._home.plan.labels)
+        trials = sum(self._store.targets.counts)
+        return Started(
+            self._id, self._settings.cube, trials, trials - sum(work.left), self._store.plan.labels
+        )
 
     def _summary(self, reason: str) -> RunSummary:
-        home, tracker = Home(self._home.cube, self._home.plan, self._home.goal), self._tracker
-        models, transport, counts = [], home.transport(), home.goal.counts
-        for i, label in enumerate(home.plan.labels):
-            left = sum(len(task.positions) for task in home.tasks(i))
+        store, tracker = SweepStore(self._store.cube, self._store.plan, self._store.targets), self._tracker
+        models, transport, counts = [], store.transport(), store.targets.counts
+        for i, label in enumerate(store.plan.labels):
+            left = sum(len(task.positions) for task in store.tasks(i))
             models.append(ModelSummary(label, counts[i], counts[i] - left, min(left, transport[i])))
         done = sum(model.done for model in models)
         traffic = tracker.traffic()
@@ -351,7 +351,7 @@ class _Run:
             limits=limit_use(self._endpoints, traffic, tracker.asking_seconds),
             models=tuple(models),
             in_batches=requests_in_batches(
-                home.cube.side, home.plan, [each.done < each.trials for each in models]
+                store.cube.side, store.plan, [each.done < each.trials for each in models]
             ),
         )
 
@@ -364,13 +364,13 @@ class _Work:
     """Trials to ask, by evaluation."""
     stale: Sequence[int]
     """Evaluations to count again."""
-    unmarked: Sequence[int]
+    uncompared: Sequence[int]
     """Tasks whose prompts are to be compared."""
 
     @property
     def needed(self) -> bool:
         """Whether there is anything."""
-        return any(self.left) or bool(self.stale) or bool(self.unmarked)
+        return any(self.left) or bool(self.stale) or bool(self.uncompared)
 
 
 def _register(client: Client, plugin: SweepPlugin) -> None:

@@ -15,7 +15,7 @@ from flows.errors import SweepError
 from flows.plan.plan import build_plan
 from flows.plan.sampling import Adaptive, Fixed, Sampling, Selection
 from flows.plan.spending_budget import Amount, Budget, resumed, spent
-from flows.plan.store import open_existing
+from flows.plan.store import existing_store
 from flows.plan.targets import MOST_REPEATS, MOST_TRIALS
 from flows.run.events import Subscriber
 from flows.run.summary import RunSummary
@@ -104,14 +104,14 @@ def _budget(settings: SweepConfig, amount: Amount | str, purpose: Purpose, selec
     if purpose not in get_args(Purpose):
         raise SweepError(f"--goal: '{purpose}' is none", f"Give one of: {', '.join(get_args(Purpose))}")
     wanted = Amount.parse(amount) if isinstance(amount, str) else amount
-    home = open_existing(build_plan(settings), settings.cube)
-    if home is None:
+    store = existing_store(build_plan(settings), settings.cube)
+    if store is None:
         raise SweepError(
             f"--budget: there is no cube '{settings.cube}' yet that would tell where to spend",
             "Run the sweep with a few trials per cell first, such as trials: 16",
         )
-    before = float(spent(home.counters(), wanted.unit).sum())
-    return resumed(Budget(wanted, purpose, selection, before), read_notes(home.cube).get("budget"))
+    before = float(spent(store.counters(), wanted.unit).sum())
+    return resumed(Budget(wanted, purpose, selection, before), read_notes(store.cube).get("budget"))
 
 
 def _named(precision: Precision | str) -> Precision:

@@ -12,29 +12,26 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
 
 from distributed import Reschedule, Worker, WorkerPlugin, get_worker
 
 from deploy.simulator.truth import HEADER, Truth, encode
-from flows.config.judgechecks import known_hooks
-from flows.config.templates import Message
 from flows.plan.blocks import Block
-from flows.plan.criteria import CriteriaBook
-from flows.plan.evaluations import Evaluation
+from flows.plan.grading import LayerGrader, Prices
 from flows.plan.plan import Plan
-from flows.plan.targets import Goal
+from flows.plan.requests import Prepared, prepare_trials
+from flows.plan.targets import SampleTargets
 from flows.run.batches import BatchBook
 from flows.run.events import Slowed, Traffic, as_message, topic
 from flows.run.subscribers.prometheus import Meter, publish
-from stages.generate import Cell, Trial
 from stages.infer.endpoint import Endpoint
 from stages.infer.engine import Engine
 from stages.infer.jobs import Job, Slowdown
-from stages.infer.request import Request, build_request
-from stages.process.assertions import Hooks
+from stages.process.grading import Outcome
+from stages.process.reading import Reading
 from storage.cache.cache import Cache, Claims, look_up, open_cache, open_claims
 from storage.cube.cube import Cube
 from storage.cube.lease import check_holder
@@ -42,6 +39,9 @@ from storage.cube.lease import check_holder
 _FETCHED = 64
 """Replies that a task has in memory at once: they may be megabytes each."""
 _KEPT_TRIALS = 20_000
+"""Trials of blocks under way that a worker has in memory; those of further blocks are made again when needed."""
+_KEPT_CHARACTERS = 16_000_000
+"""Of answers that are graded and wait for their judges."""
 _ROOM_BYTES = 128_000_000
 """Of requests under way on a worker, above which it wants no more; in memory they take a few times that."""
 _REPORT_MS = 500
@@ -78,16 +78,15 @@ class RunContext:
     """Path and token of the driver's lease."""
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """One trial, ready to send and to grade."""
+@dataclass(eq=False)
+class OpenBlock:
+    """A block under way on this worker."""
 
-    cell: Cell
-    trial: Trial
-    request: Request
-    repeat: int
-    task: int
-    """Index of the task in the plan."""
+    trials: list[Prepared]
+    graded: dict[int, tuple[Reading, Outcome]] = field(default_factory=dict)
+    """By index within the block, what was read and graded for judges and will be needed again."""
+    characters: int = 0
+    """Of the answers in `graded`."""
 
 
 class Workspace:
@@ -104,7 +103,7 @@ class Workspace:
         """Whether no further request is to be started."""
         self._abandoned: set[Hashable] = set()
         self._lock = threading.Lock()
-        self._recent: OrderedDict[tuple[int, ...], list[Prepared]] = OrderedDict()
+        self._open: OrderedDict[tuple[int, ...], OpenBlock] = OrderedDict()
         self._engine: Engine | None = None
         self._began = 0.0
         self.meter = Meter()
@@ -123,14 +122,13 @@ class Workspace:
         return open_claims(self.context.cache, self.context.run)
 
     @cached_property
-    def criteria(self) -> CriteriaBook:
-        """What outputs must be."""
-        return CriteriaBook(self.plan.tasks)
+    def layers(self) -> LayerGrader:
+        """What scores outputs by assertions and rubrics."""
+        return LayerGrader(self.plan)
 
-    @cached_property
-    def hooks(self) -> Hooks:
-        """The functions of installed packages that assertions may name."""
-        return known_hooks()
+    def prices(self, block: Block) -> Prices:
+        """Of a block's model."""
+        return self.context.prices[block.window.region.model]
 
     def cached(self, keys: Sequence[str]) -> Iterator[bool]:
         """Whether the cache answers each key, as far as this worker knows."""
@@ -152,13 +150,9 @@ class Workspace:
         """
         check_holder(*self.context.lease)
 
-    def judged(self, item: Prepared) -> bool:
-        """Whether judges are asked about a trial's answer."""
-        return bool(self.plan.judges and self.criteria.of(item.task, item.trial).rubric)
-
-    def planned(self) -> Goal:
+    def planned(self) -> SampleTargets:
         """How far each cell is to be measured, as the cube says now."""
-        return Goal(self.cube.read_planned("trial"), self.cube.read_planned("repeat"))
+        return SampleTargets(self.cube.read_planned("trial"), self.cube.read_planned("repeat"))
 
     def engine(self) -> Engine:
         """The inference engine, started when first used."""
@@ -231,32 +225,42 @@ class Workspace:
             if self._engine is not None:
                 self._engine.drain()
 
-    def prepare(self, block: Block) -> list[Prepared]:
-        """The trials of a block with their requests, made anew unless they were made here a moment ago."""
+    def opened(self, block: Block) -> OpenBlock:
+        """A block's trials with their requests, made anew unless they were made here a moment ago."""
         with self._lock:
-            found = self._recent.get(block.key)
+            found = self._open.get(block.key)
             if found is not None:
-                self._recent.move_to_end(block.key)
+                self._open.move_to_end(block.key)
                 return found
-        made = prepare_trials(self.plan, block)
+        made = OpenBlock(prepare_trials(self.plan, block))
         with self._lock:
-            self._recent[block.key] = made
-            while sum(map(len, self._recent.values())) > _KEPT_TRIALS and len(self._recent) > 1:
-                self._recent.popitem(last=False)
+            self._open[block.key] = made
+            while (
+                sum(len(each.trials) for each in self._open.values()) > _KEPT_TRIALS and len(self._open) > 1
+            ):
+                self._open.popitem(last=False)
         return made
+
+    def keep_graded(self, opened: OpenBlock, index: int, reading: Reading, outcome: Outcome) -> None:
+        """Keep a graded reply until its block is processed, as long as there is room; of its text, the answer."""
+        with self._lock:
+            kept = sum(each.characters for each in self._open.values())
+            if kept + len(reading.answer) <= _KEPT_CHARACTERS:
+                opened.characters += len(reading.answer)
+                opened.graded[index] = replace(reading, reasoning=""), outcome
 
     def _size(self) -> int:
         """Bytes of the requests of the blocks under way, about: each block is as large as its first requests say."""
         with self._lock:
-            blocks = list(self._recent.values())
+            blocks = [each.trials for each in self._open.values()]
         return sum(
-            len(block) * max(len(item.request.body) for item in block[:4]) for block in blocks if block
+            len(trials) * max(len(item.request.body) for item in trials[:4]) for trials in blocks if trials
         )
 
     def forget(self, block: Block) -> None:
         """Drop a block's trials."""
         with self._lock:
-            self._recent.pop(block.key, None)
+            self._open.pop(block.key, None)
 
     def job(self, block: Block, prepared: Prepared) -> Job:
         """The job of a prepared trial; the truth goes along only to the project's own simulator."""
@@ -280,33 +284,6 @@ class Workspace:
                 self._engine.close()
                 self._engine = None
         self.cache.close()
-
-
-def prepare_trials(plan: Plan, block: Block) -> list[Prepared]:
-    """Generate the trials of a block and build their requests."""
-    evaluation = plan.evaluations[block.window.region.model]
-    trials: dict[tuple[int, int, int], Trial] = {}
-    prepared = []
-    indices = (column.tolist() for column in block.window.coordinates(block.positions))
-    for task_index, slot, index, repeat in zip(*indices, strict=True):
-        cell = plan.tasks[task_index].cells[slot].cell
-        trial = trials.get((task_index, slot, index))
-        if trial is None:
-            trial = trials[task_index, slot, index] = cell.trial(index)
-        request = trial_request(evaluation, cell, trial, repeat)
-        prepared.append(Prepared(cell, trial, request, repeat, task_index))
-    return prepared
-
-
-def trial_messages(evaluation: Evaluation, cell: Cell, trial: Trial) -> list[Message]:
-    """One trial's question as an evaluation puts it."""
-    return evaluation.template.render(prompt=trial.prompt, task=cell.task.name, params=cell.plain_params)
-
-
-def trial_request(evaluation: Evaluation, cell: Cell, trial: Trial, repeat: int) -> Request:
-    """The request of one trial of a cell by an evaluation."""
-    messages = trial_messages(evaluation, cell, trial)
-    return build_request(evaluation.request_model, messages, evaluation.sampler, repeat, evaluation.api)
 
 
 class SweepPlugin(WorkerPlugin):

@@ -16,7 +16,7 @@ from flows.run.events import Event, Noted, Slowed, Traffic
 from flows.run.worker import plugin_name
 from stages.infer.jobs import Slowdown
 
-_LOOK_SECONDS = 1.0
+_POLL_SECONDS = 1.0
 _NOTE_SECONDS = 5.0
 _PATIENCE_SECONDS = 60.0
 
@@ -27,7 +27,7 @@ class Shared(Protocol):
     model: str
     workers: int
 
-    def deepen(self) -> None:
+    def grow(self) -> None:
         """Allow more of its blocks at once."""
 
 
@@ -53,7 +53,7 @@ class Workers:
         self._emit = emit
         self._there: list[str] = []
         self._told: list[str] = []
-        self._looked_at = -math.inf
+        self._polled_at = -math.inf
         self._gone_at: float | None = None
         self._noted = False
 
@@ -62,7 +62,7 @@ class Workers:
         """Whether there were workers at the last look."""
         return bool(self._there)
 
-    def look(self) -> None:
+    def poll(self) -> None:
         """See who is there, at most once a second, and heed what workers report of their endpoints.
 
         Raises
@@ -71,10 +71,10 @@ class Workers:
             If there has been no worker for a minute.
         """
         now = time.monotonic()
-        self._heed()
-        if now - self._looked_at < _LOOK_SECONDS:
+        self._adapt()
+        if now - self._polled_at < _POLL_SECONDS:
             return
-        self._looked_at = now
+        self._polled_at = now
         try:
             self._there = present(self._client)
             if self._there != self._told:
@@ -83,7 +83,7 @@ class Workers:
             return  # a scheduler that went away shows in the futures
         self._mind_absence(now)
 
-    def _heed(self) -> None:
+    def _adapt(self) -> None:
         """Give more blocks to those who could ask more; tell the others what one learned of an overload."""
         told: list[Slowed] = []
         hungry: set[str] = set()
@@ -95,7 +95,7 @@ class Workers:
                 hungry.update(report.hungry)
         for item in self._shared:
             if item.model in hungry:
-                item.deepen()
+                item.grow()
         if told and len(self._there) > 1:
             with suppress(OSError, TimeoutError):
                 self._client.run(_slow_down, plugin_name(self._run), told, on_error="ignore")

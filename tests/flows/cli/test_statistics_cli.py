@@ -22,7 +22,7 @@ from flows.cubes.selection import Part, open_part
 from flows.cubes.statistics import compare, leaderboard, metrics, rank
 from flows.errors import SweepError
 from flows.plan.plan import build_plan
-from flows.plan.store import open_home
+from flows.plan.store import open_store
 from stages.reply.status import Status
 from stages.score.counters import count_trials
 from storage.cube.regions import Region
@@ -82,26 +82,26 @@ def outcomes(shape, rate, rng):
 def make_cube(folder):
     config = from_mapping({**CONFIG, "cube": str(folder / "cube.zarr"), "cache": str(folder / "cache")})
     plan = build_plan(config)
-    home = open_home(plan, config.cube)
-    home.note({"name": config.name, "cache": config.cache, "config": config.model_dump(exclude_none=True)})
+    store = open_store(plan, config.cube)
+    store.note({"name": config.name, "cache": config.cache, "config": config.model_dump(exclude_none=True)})
     valid = plan.valid()
     shape = (*valid.shape, TRIALS, REPEATS)
     for name, size in (("trial", TRIALS), ("repeat", REPEATS)):
         cells = np.broadcast_to(np.where(valid, size, 0), (len(RATES), *valid.shape)).astype(np.int32)
-        home.cube.write_planned(name, cells)
+        store.cube.write_planned(name, cells)
     flags = np.zeros((*valid.shape, TRIALS), np.uint8)
     flags[1, 0, 9:] = 1  # sort, first point: a quarter of the questions is not new
     for task, row in enumerate(flags):
-        home.cube.write_duplicates(task, row)
+        store.cube.write_duplicates(task, row)
     counters = {}
     for model, rate in enumerate(RATES.values()):
         arrays = outcomes(shape, rate, np.random.default_rng(model))
         arrays["status"][~valid] = Status.MISSING
-        home.cube.write_region(Region(model, 0, 0), arrays)
+        store.cube.write_region(Region(model, 0, 0), arrays)
         planned = np.broadcast_to(valid[..., None, None], shape)
         duplicate = np.broadcast_to(flags[..., None], shape)
         counters[model] = count_trials({**arrays, "planned": planned, "duplicate": duplicate})
-    home.cube.write_counters(counters)
+    store.cube.write_counters(counters)
     return config.cube
 
 

@@ -14,8 +14,8 @@ import pytest
 
 from flows.config import as_config
 from flows.plan.plan import build_plan
-from flows.plan.store import Home, open_home
-from flows.plan.targets import Goal
+from flows.plan.store import SweepStore, open_store
+from flows.plan.targets import SampleTargets
 from flows.run.events import BlockDone, Finished, Started, Traffic
 from flows.run.subscribers.live_file import LiveFile, read_live
 from flows.run.summary import Tracker
@@ -70,8 +70,8 @@ def check_summary(summary):
 
 def test_watch__redraws_a_terminal_until_ctrl_c(tmp_path):
     plan = build_plan(as_config(sweep_config(tmp_path, "http://127.0.0.1:9", trials=2)))
-    home = open_home(plan, str(tmp_path / "cube.zarr"))
-    Home(home.cube, plan, Goal.uniform(plan, 2, 1)).grow()
+    store = open_store(plan, str(tmp_path / "cube.zarr"))
+    SweepStore(store.cube, plan, SampleTargets.uniform(plan, 2, 1)).grow()
     leader, follower = pty.openpty()
     with subprocess.Popen(
         [sys.executable, "-m", "flows", "status", "cube.zarr", "--watch", "--interval", "0.2"],

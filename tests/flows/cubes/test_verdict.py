@@ -12,8 +12,8 @@ from flows.config import from_mapping
 from flows.cubes.verdict import cube_verdict
 from flows.errors import SweepError
 from flows.plan.plan import build_plan
-from flows.plan.store import Home, open_home
-from flows.plan.targets import Goal
+from flows.plan.store import SweepStore, open_store
+from flows.plan.targets import SampleTargets
 from stages.analyze.verdict import verdict
 from storage.cube.cube import Cube
 from tests.flows.judging import LANDS, judged_config
@@ -27,8 +27,8 @@ def written_cube(folder, *, repeats=1, gain=0.8, change=None, **config):
     """A cube of two variants whose judge readings differ by about `gain`; returns its address and arrays."""
     plan = build_plan(from_mapping(judged_config(folder, NOWHERE, repeats=repeats, **config)))
     url = str(folder / "written.zarr")
-    home = open_home(plan, url)
-    Home(home.cube, plan, Goal.uniform(plan, plan.trials, repeats)).grow()
+    store = open_store(plan, url)
+    SweepStore(store.cube, plan, SampleTargets.uniform(plan, plan.trials, repeats)).grow()
     cube = Cube.open(url, writable=True)
     rng = np.random.default_rng(7)
     arrays = {}
@@ -201,12 +201,12 @@ def test_cube_verdict__what_cannot_be_compared_is_refused(tmp_path, arguments, o
 
 def test_cube_verdict__needs_layers_and_results(tmp_path):
     config = from_mapping(sweep_config(tmp_path, NOWHERE))
-    home = open_home(build_plan(config), config.cube)
+    store = open_store(build_plan(config), config.cube)
     with pytest.raises(SweepError, match="declares neither assertions nor a rubric"):
-        cube_verdict(home.cube.url, "alpha")
+        cube_verdict(store.cube.url, "alpha")
 
     judged = from_mapping(judged_config(tmp_path, NOWHERE, cube=str(tmp_path / "empty.zarr")))
-    open_home(build_plan(judged), judged.cube)
+    open_store(build_plan(judged), judged.cube)
     with pytest.raises(SweepError, match="nothing is measured yet"):
         cube_verdict(judged.cube, "before", ["after"])
 

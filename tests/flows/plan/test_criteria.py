@@ -11,7 +11,7 @@ from flows.errors import SweepError
 from flows.plan.criteria import CriteriaBook, criteria_differences
 from flows.plan.judges import score_in
 from flows.plan.plan import Plan, build_plan
-from flows.run.in_flight import Budget, JudgeBudget
+from flows.run.in_flight import InFlightLimit, JudgeLimit
 from stages.generate import Trial
 from stages.reply.record import Record
 from tests.flows.judging import judged_config, write_rows
@@ -180,9 +180,9 @@ def test_score_in__what_has_no_score_is_missing_and_never_zero(reply, score):
 
 
 def test_judge_budget__bounds_blocks_only_where_shares_cannot():
-    assert JudgeBudget(1, 1, workers=4).depth == 1
-    assert JudgeBudget(4, 1, workers=4).depth > 10**6
-    assert Budget(8, 16, workers=2).depth < 10
+    assert JudgeLimit(1, 1, workers=4).depth == 1
+    assert JudgeLimit(4, 1, workers=4).depth > 10**6
+    assert InFlightLimit(8, 16, workers=2).depth < 10
 
 
 def test_truth__carries_a_quality_for_judges_only():

@@ -13,7 +13,7 @@ from flows.plan import estimate as module
 from flows.plan.blocks import Window, pending_positions
 from flows.plan.estimate import EXACT_LIMIT, SMALLEST_SAMPLE, estimate
 from flows.plan.plan import build_plan
-from flows.run.worker import trial_request
+from flows.plan.requests import trial_request
 from storage.cache.cache import open_cache
 from storage.cube.regions import Region
 from tests.flows.judging import judged_config

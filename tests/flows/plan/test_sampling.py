@@ -10,8 +10,8 @@ from flows.errors import SweepError
 from flows.plan.plan import build_plan
 from flows.plan.sampling import Adaptive, Fixed, Selection
 from flows.plan.spending_budget import Amount, Budget
-from flows.plan.store import open_home
-from flows.plan.targets import Goal
+from flows.plan.store import open_store
+from flows.plan.targets import SampleTargets
 from stages.analyze.formulas.precision import Precision
 from stages.reply.status import COUNTERS
 
@@ -25,9 +25,9 @@ def plan():
     return build_plan(from_mapping({"models": models, "samplers": {"s": {"max_tokens": 9}}, "tasks": tasks}))
 
 
-def counted(goal, correct=0.5, cost=(0.0, 0.0)):
-    counters = np.zeros((*goal.trials.shape, len(COUNTERS)))
-    trials = goal.trials * goal.repeats
+def counted(targets, correct=0.5, cost=(0.0, 0.0)):
+    counters = np.zeros((*targets.trials.shape, len(COUNTERS)))
+    trials = targets.trials * targets.repeats
     values = {"trials": trials, "completed": trials, "correct": trials * correct}
     values["cost_sum"] = trials * np.array(cost)[:, None, None]
     for name, value in values.items():
@@ -36,39 +36,39 @@ def counted(goal, correct=0.5, cost=(0.0, 0.0)):
 
 
 def test_adaptive__begins_with_base_after_a_kill_between_the_two_halves_of_a_plan(plan):
-    half = Goal.uniform(plan, 32, 0)
-    goal = Adaptive(PRECISION).goal(plan, half, counted(half))
+    half = SampleTargets.uniform(plan, 32, 0)
+    targets = Adaptive(PRECISION).targets(plan, half, counted(half))
 
-    assert goal.same(Goal.uniform(plan, 32, 1))
+    assert targets.same(SampleTargets.uniform(plan, 32, 1))
 
 
 def test_adaptive__goes_on_where_the_plan_has_more_repeats(plan):
-    planned = Goal.uniform(plan, 32, 2)
+    planned = SampleTargets.uniform(plan, 32, 2)
     sampling = Adaptive(Precision(base=32, target=0.01, maximum=192))
-    goal = sampling.goal(plan, planned, counted(planned))
+    targets = sampling.targets(plan, planned, counted(planned))
 
-    assert goal.same(Goal.uniform(plan, 64, 2))
+    assert targets.same(SampleTargets.uniform(plan, 64, 2))
 
 
 @pytest.mark.parametrize(("trials", "repeats"), [(16, 1), (4, 5), (4, 1), (16, 5), (None, 5), (16, None)])
 def test_fixed__leaves_no_part_of_the_plan_to_nobody(plan, trials, repeats):
-    planned = Goal.uniform(plan, 8, 3)
-    goal = Fixed(trials, repeats).goal(plan, planned, counted(planned))
-    union = planned.union(goal)
+    planned = SampleTargets.uniform(plan, 8, 3)
+    targets = Fixed(trials, repeats).targets(plan, planned, counted(planned))
+    union = planned.union(targets)
 
-    measured = np.maximum(planned.trials * planned.repeats, goal.trials * goal.repeats)
+    measured = np.maximum(planned.trials * planned.repeats, targets.trials * targets.repeats)
     np.testing.assert_array_equal(measured, union.trials * union.repeats)
 
 
 def test_budget__gives_models_that_cost_nothing_no_trials(plan):
-    planned = Goal.uniform(plan, 16, 1)
+    planned = SampleTargets.uniform(plan, 16, 1)
     counters = counted(planned, cost=(0.002, 0.0))
     budget = Budget(Amount(5.0, "usd"), "intervals", Selection(), 16 * 3 * 0.002)
-    goal = budget.goal(plan, planned, counters)
+    targets = budget.targets(plan, planned, counters)
 
-    assert (goal.trials[0] > 16).all()
-    assert (goal.trials[1] == 16).all()
-    assert (goal.trials - 16).sum() * 0.002 <= 5.0
+    assert (targets.trials[0] > 16).all()
+    assert (targets.trials[1] == 16).all()
+    assert (targets.trials - 16).sum() * 0.002 <= 5.0
 
 
 @pytest.mark.parametrize(
@@ -80,22 +80,22 @@ def test_budget__gives_models_that_cost_nothing_no_trials(plan):
     ],
 )
 def test_refuse_too_many__tells_which_number(plan, trials, repeats, message):
-    Goal.uniform(plan, 10**7, 10).refuse_too_many()
+    SampleTargets.uniform(plan, 10**7, 10).refuse_too_many()
 
     with pytest.raises(SweepError, match=message):
-        Goal.uniform(plan, trials, repeats).refuse_too_many()
+        SampleTargets.uniform(plan, trials, repeats).refuse_too_many()
 
 
 def test_refuse_too_many__questions_of_all_tasks():
     sizes = np.full((1, 4, 25), 600_000, dtype=np.int32)
 
     with pytest.raises(SweepError, match=r"60,000,000 questions \(4 tasks x 25 points x 600,000 trials\)"):
-        Goal(sizes, np.ones_like(sizes)).refuse_too_many()
+        SampleTargets(sizes, np.ones_like(sizes)).refuse_too_many()
 
 
 def test_open_home__leaves_no_cube_that_would_be_too_large(plan, tmp_path):
     with pytest.raises(SweepError, match="more than a cube can have"):
-        open_home(replace(plan, trials=10**7, repeats=10**5), str(tmp_path / "cube.zarr"))
+        open_store(replace(plan, trials=10**7, repeats=10**5), str(tmp_path / "cube.zarr"))
 
     assert list(tmp_path.iterdir()) == []
 

@@ -8,7 +8,7 @@ from flows.errors import SweepError
 from flows.plan.blocks import Window
 from flows.plan.plan import build_plan
 from flows.plan.sampling import Adaptive, Fixed, Selection
-from flows.plan.targets import Goal
+from flows.plan.targets import SampleTargets
 from stages.analyze.formulas.precision import Precision
 from stages.reply.status import COUNTERS
 from storage.cube.regions import Region
@@ -25,22 +25,22 @@ def plan():
 
 
 def nothing(plan):
-    return np.zeros((2, 2, 3, len(COUNTERS))), Goal.uniform(plan, 0, 0)
+    return np.zeros((2, 2, 3, len(COUNTERS))), SampleTargets.uniform(plan, 0, 0)
 
 
 def test_uniform__leaves_padding_out(plan):
-    goal = Goal.uniform(plan, 8, 2)
+    targets = SampleTargets.uniform(plan, 8, 2)
 
-    assert goal.trials[0].tolist() == [[8, 8, 8], [8, 0, 0]]
-    assert goal.counts == [4 * 16, 4 * 16]
-    assert goal.reach == (8, 2)
+    assert targets.trials[0].tolist() == [[8, 8, 8], [8, 0, 0]]
+    assert targets.counts == [4 * 16, 4 * 16]
+    assert targets.maxima == (8, 2)
 
 
 def test_mask__is_the_part_of_the_goal_in_a_region(plan):
-    goal = Goal.uniform(plan, 40, 1)
+    targets = SampleTargets.uniform(plan, 40, 1)
     window = Window(Region(1, 1, 0), (2, 3, 32, 1), 32, 0)
 
-    mask = goal.mask(window)
+    mask = targets.mask(window)
 
     assert mask.sum() == 4 * 8
     assert mask[0, 0, :, 0].tolist() == [True] * 8 + [False] * 24
@@ -76,25 +76,25 @@ def test_selection__refuses_what_is_not_there(plan, selection, message):
 
 def test_fixed__leaves_the_rest_as_planned(plan):
     counters, _ = nothing(plan)
-    planned = Goal.uniform(plan, 8, 1)
+    planned = SampleTargets.uniform(plan, 8, 1)
 
-    goal = Fixed(32, None, Selection(models=("beta",))).goal(plan, planned, counters)
-    further = planned.union(goal)
+    targets = Fixed(32, None, Selection(models=("beta",))).targets(plan, planned, counters)
+    further = planned.union(targets)
 
-    assert goal.counts == [0, 4 * 32]
+    assert targets.counts == [0, 4 * 32]
     assert further.counts == [4 * 8, 4 * 32]
-    assert Fixed(None, 3).goal(plan, planned, counters).counts == [4 * 24, 4 * 24]
+    assert Fixed(None, 3).targets(plan, planned, counters).counts == [4 * 24, 4 * 24]
 
 
 def test_adaptive__begins_with_the_base_and_goes_on_where_it_is_not_sure(plan):
     counters, planned = nothing(plan)
     sampling = Adaptive(Precision(32, 0.09, 192))
 
-    first = sampling.goal(plan, planned, counters)
+    first = sampling.targets(plan, planned, counters)
     counters[..., [COUNTERS.index(name) for name in ("trials", "completed", "correct")]] = 32
     counters[0, 0, 1, COUNTERS.index("correct")] = 16
-    second = sampling.goal(plan, first, counters)
+    second = sampling.targets(plan, first, counters)
 
-    assert first.same(Goal.uniform(plan, 32, 1))
+    assert first.same(SampleTargets.uniform(plan, 32, 1))
     assert second.trials[0, 0].tolist() == [32, 64, 32]
     assert second.trials.sum() == 8 * 32 + 32

@@ -15,7 +15,7 @@ from flows.plan.plan import build_plan
 from flows.run.batches import requests_in_batches
 from flows.run.efficiency import limit_use
 from flows.run.events import Traffic
-from flows.run.in_flight import make_budgets
+from flows.run.in_flight import make_limits
 from flows.run.sweep import run
 from stages.infer.endpoint import Batching, Endpoint
 from storage.cube.cube import Cube
@@ -104,16 +104,16 @@ def test_run__a_killed_workers_batch_is_collected_by_another_and_judges_have_bat
     assert_same_cube(config["cube"], calm["cube"])
 
 
-def test_make_budgets__batches_get_as_many_requests_as_they_take():
+def test_make_limits__batches_get_as_many_requests_as_they_take():
     endpoints = {
         "single": Endpoint("single", "http://h/v1", connections=4),
         "batch": Endpoint("batch", "http://h/v1", connections=1, batch=Batching(requests=50_000)),
         "judge": Endpoint("judge", "http://h/v1", batch=Batching(requests=2_000)),
     }
-    single, batch = make_budgets(["single", "batch"], endpoints, [10**6, 10**6], 4)
-    (judged,) = make_budgets(["single"], endpoints, [10**6], 4, ["judge"])
-    for budget in (single, batch, judged):
-        budget.workers = 4
+    single, batch = make_limits(["single", "batch"], endpoints, [10**6, 10**6], 4)
+    (judged,) = make_limits(["single"], endpoints, [10**6], 4, ["judge"])
+    for limit in (single, batch, judged):
+        limit.workers = 4
 
     assert 50_000 <= batch.depth * batch.block_size / 4 < 52_000
     assert single.connections == 4

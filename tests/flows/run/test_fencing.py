@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from flows.plan.blocks import Window
-from flows.run import tasks as dag
+from flows.run import region_tasks
 from storage.cube.regions import Region
 from storage.errors import LeaseLostError
 
@@ -38,15 +38,15 @@ class Workspace:
 @pytest.mark.parametrize(
     "write",
     [
-        lambda: dag.write_region("run", Window(Region(0, 0, 0), (1, 1, 1, 1), 0, 0), 1, (0, 0), []),
-        lambda: dag.analyze("run", [0], [np.zeros((1, 1, 1))]),
-        lambda: dag.mark("run", 0),
+        lambda: region_tasks.write_region("run", Window(Region(0, 0, 0), (1, 1, 1, 1), 0, 0), 1, (0, 0), []),
+        lambda: region_tasks.analyze("run", [0], [np.zeros((1, 1, 1))]),
+        lambda: region_tasks.find_duplicates("run", 0),
     ],
     ids=["region", "counters", "duplicates"],
 )
 def test_write__is_refused_without_the_lease(monkeypatch, write):
-    monkeypatch.setattr(dag, "workspace", lambda _: Workspace())
-    monkeypatch.setattr(dag, "trial_variables", lambda _: {})
+    monkeypatch.setattr(region_tasks, "workspace", lambda _: Workspace())
+    monkeypatch.setattr(region_tasks, "trial_variables", lambda _: {})
 
     with pytest.raises(LeaseLostError):
         write()

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from flows.run.events import Slowed, Traffic, as_message, from_message
-from flows.run.in_flight import Budget, make_budgets
+from flows.run.in_flight import InFlightLimit, make_limits
 from flows.run.workers import Workers
 from stages.infer.endpoint import Endpoint
 from stages.infer.engine import Engine
@@ -21,42 +21,45 @@ class Forgetful:
         pass
 
 
-def full_budget(**settings):
-    (budget,) = make_budgets(["m"], {"m": Endpoint("m", "http://h/v1", **settings)}, [10**6], 2)
-    budget.workers = 2
-    budget.in_flight = budget.depth
-    return budget
+def full_limit(**settings):
+    (limit,) = make_limits(["m"], {"m": Endpoint("m", "http://h/v1", **settings)}, [10**6], 2)
+    limit.workers = 2
+    limit.in_flight = limit.depth
+    return limit
 
 
-def test_deepen__allows_half_as_many_blocks_again_within_bounds():
-    budget = full_budget(connections=256)
-    before = budget.depth
+def test_grow__allows_half_as_many_blocks_again_within_bounds():
+    limit = full_limit(connections=256)
+    before = limit.depth
 
-    budget.deepen()
+    limit.grow()
 
-    assert budget.depth == before + before // 2
-    assert budget.has_room
+    assert limit.depth == before + before // 2
+    assert limit.has_room
     for _ in range(50):
-        budget.in_flight = budget.depth
-        budget.deepen()
-    assert budget.depth == before + 64
+        limit.in_flight = limit.depth
+        limit.grow()
+    assert limit.depth == before + 64
 
 
 @pytest.mark.parametrize("change", [{"in_flight": 1}, {"stopped": True}, {"connections": 1}], ids=str)
-def test_deepen__changes_nothing_where_more_blocks_would_not_help(change):
-    budget = full_budget(connections=8)
+def test_grow__changes_nothing_where_more_blocks_would_not_help(change):
+    limit = full_limit(connections=8)
     for name, value in change.items():
-        setattr(budget, name, value)
-    before = budget.depth
+        setattr(limit, name, value)
+    before = limit.depth
 
-    budget.deepen()
+    limit.grow()
 
-    assert budget.depth == before
+    assert limit.depth == before
 
 
 def test_workers__give_more_blocks_to_the_models_that_are_hungry():
     reports = queue.SimpleQueue()
-    hungry, sated = Budget(8, 16, model="hungry", in_flight=6), Budget(8, 16, model="sated", in_flight=6)
+    hungry, sated = (
+        InFlightLimit(8, 16, model="hungry", in_flight=6),
+        InFlightLimit(8, 16, model="sated", in_flight=6),
+    )
     workers = Workers(None, "run", (hungry, sated), lambda _: None, reports)
     reports.put(from_message(as_message(Traffic(hungry=("hungry",), worker="a"))))
     reports.put(Slowed("a", "sated", True, 1.0))  # with nobody else to tell
@@ -99,29 +102,29 @@ def until(condition):
 
 
 def test_took__blocks_grow_where_they_are_over_in_a_moment_and_shrink_where_they_take_long():
-    (budget,) = make_budgets(["m"], {"m": Endpoint("m", "http://h/v1", connections=64)}, [20_000], 2)
-    first = budget.block_size
+    (limit,) = make_limits(["m"], {"m": Endpoint("m", "http://h/v1", connections=64)}, [20_000], 2)
+    first = limit.block_size
 
-    budget.took(first, 0.5)
-    budget.took(first, 0.5)  # cut before the change
-    assert budget.block_size == 2 * first
-
-    for _ in range(9):
-        budget.took(budget.block_size, 0.5)
-    assert first < budget.block_size <= 1024
+    limit.block_took(first, 0.5)
+    limit.block_took(first, 0.5)  # cut before the change
+    assert limit.block_size == 2 * first
 
     for _ in range(9):
-        budget.took(budget.block_size, 5.0)
-    assert first < budget.block_size
+        limit.block_took(limit.block_size, 0.5)
+    assert first < limit.block_size <= 1024
+
     for _ in range(9):
-        budget.took(budget.block_size, 60.0)
-    assert budget.block_size == first
+        limit.block_took(limit.block_size, 5.0)
+    assert first < limit.block_size
+    for _ in range(9):
+        limit.block_took(limit.block_size, 60.0)
+    assert limit.block_size == first
 
 
 def test_took__a_small_sweep_stays_shared_out():
-    (budget,) = make_budgets(["m"], {"m": Endpoint("m", "http://h/v1", connections=64)}, [800], 4)
+    (limit,) = make_limits(["m"], {"m": Endpoint("m", "http://h/v1", connections=64)}, [800], 4)
 
     for _ in range(9):
-        budget.took(budget.block_size, 0.1)
+        limit.block_took(limit.block_size, 0.1)
 
-    assert 800 / budget.block_size >= 16
+    assert 800 / limit.block_size >= 16

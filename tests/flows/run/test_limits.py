@@ -10,7 +10,7 @@ import pytest
 from deploy.clusters import LocalProcesses
 from flows.config.spend import Spend
 from flows.run.events import Traffic
-from flows.run.in_flight import make_budgets
+from flows.run.in_flight import make_limits
 from flows.run.spending import Spending, Spent
 from flows.run.sweep import run
 from stages.infer.endpoint import Endpoint
@@ -173,19 +173,19 @@ def endpoint(name, connections, url="http://h/v1"):
     return Endpoint(name, url, connections=connections)
 
 
-def test_make_budgets__models_at_one_address_have_the_connections_of_the_strictest():
+def test_make_limits__models_at_one_address_have_the_connections_of_the_strictest():
     endpoints = {
         "a": endpoint("a", 3),
         "b": endpoint("b", 2, "http://h/v1/"),
         "c": endpoint("c", 9, "http://i/v1"),
     }
-    first, second, third = make_budgets(["a", "b", "c"], endpoints, [100, 100, 100], 4)
-    for budget in (first, second, third):
-        budget.workers = 4
+    first, second, third = make_limits(["a", "b", "c"], endpoints, [100, 100, 100], 4)
+    for limit in (first, second, third):
+        limit.workers = 4
 
     assert (first.connections, second.connections, third.connections) == (2, 2, 9)
     first.in_flight, second.in_flight = 1, 1
-    assert [budget.has_room for budget in (first, second, third)] == [False, False, True]
+    assert [limit.has_room for limit in (first, second, third)] == [False, False, True]
     second.in_flight = 0
     assert first.has_room
     first.workers = second.workers = 2
@@ -193,9 +193,9 @@ def test_make_budgets__models_at_one_address_have_the_connections_of_the_stricte
     assert first.has_room  # the workers' shares bound it
 
 
-def test_make_budgets__evaluations_of_one_model_have_one():
-    budgets = make_budgets(["a", "a", "gone"], {"a": endpoint("a", 8)}, [5, 500, 0], 2)
+def test_make_limits__evaluations_of_one_model_have_one():
+    limits = make_limits(["a", "a", "gone"], {"a": endpoint("a", 8)}, [5, 500, 0], 2)
 
-    assert budgets[0] is budgets[1]
-    assert budgets[0].block_size == 32
-    assert budgets[2].connections == 1
+    assert limits[0] is limits[1]
+    assert limits[0].block_size == 32
+    assert limits[2].connections == 1

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flows.plan.blocks import Block, Window
-from flows.run.poison_isolation import Suspects, WorkerDiedError, watched
+from flows.run.failures import WorkerDiedError, is_killed
+from flows.run.poison_isolation import PoisonIsolation, run_marked
 from storage.cube.regions import Region
 
 
@@ -29,7 +30,9 @@ class Bench:
         self.deadly, self.quiet = set(deadly), quiet
         self.deaths = 0
         self.waiting = []
-        self.suspects = Suspects(folder, self.submit, self.give_up, self.when_done, lambda: self.quiet)
+        self.isolation = PoisonIsolation(
+            folder, self.submit, self.give_up, self.when_done, lambda: self.quiet
+        )
 
     def submit(self, block, mark):
         if self.deadly.intersection(block.positions.tolist()):
@@ -66,7 +69,7 @@ def test_add__gives_up_exactly_the_trials_that_kill(tmp_path_factory, size, dead
     deadly = {trial for trial in deadly if trial < size}
     bench, settled = Bench(tmp_path_factory.getbasetemp() / "none", deadly), []
 
-    bench.suspects.add(block(size), settled.append)
+    bench.isolation.add(block(size), settled.append)
     bench.run()
 
     assert len(settled) == 1
@@ -77,46 +80,44 @@ def test_add__gives_up_exactly_the_trials_that_kill(tmp_path_factory, size, dead
 
 def test_go_on__blames_no_trial_while_others_are_under_way(tmp_path):
     bench, settled = Bench(tmp_path / "none", {0}, quiet=False), []
-    bench.suspects.add(block(2), settled.append)
+    bench.isolation.add(block(2), settled.append)
     bench.run()
     assert not settled
-    assert bench.suspects.want_quiet
+    assert bench.isolation.wants_quiet
 
     bench.quiet = True
-    bench.suspects.go_on()
+    bench.isolation.go_on()
     bench.run()
 
     assert sorted_out(settled[0]) == {"done": [1], "given up": [0]}
-    assert not bench.suspects.want_quiet
+    assert not bench.isolation.wants_quiet
 
 
 def test_add__passes_on_what_is_no_death(tmp_path):
     bench, settled = Bench(tmp_path / "none", ()), []
     broken = Done(error=OSError("disk full"))
     bench.submit = lambda *_: broken
-    bench.suspects = Suspects(tmp_path, bench.submit, bench.give_up, bench.when_done, lambda: True)
+    bench.isolation = PoisonIsolation(tmp_path, bench.submit, bench.give_up, bench.when_done, lambda: True)
 
-    bench.suspects.add(block(4), settled.append)
+    bench.isolation.add(block(4), settled.append)
     bench.run()
 
     assert [future for _, future in settled[0]] == [broken]
 
 
-def test_watched__runs_once_until_it_ends_and_never_after_a_death(tmp_path):
+def test_run_marked__runs_once_until_it_ends_and_never_after_a_death(tmp_path):
     mark = str(tmp_path / "suspects" / "0-generate")
 
-    assert watched(mark, int, "7") == 7
-    assert watched(mark, int, "8") == 8
+    assert run_marked(mark, int, "7") == 7
+    assert run_marked(mark, int, "8") == 8
     with pytest.raises(ZeroDivisionError):
-        watched(mark, divmod, 1, 0)
+        run_marked(mark, divmod, 1, 0)
     (tmp_path / "suspects" / "0-generate").touch()
     with pytest.raises(WorkerDiedError):
-        watched(mark, int, "9")
+        run_marked(mark, int, "9")
 
 
 def test_is_killed__knows_dasks_own_word():
-    from flows.run.poison_isolation import is_killed
-
     assert is_killed(Done(error=KilledWorker("task", None, 3)))
     assert not is_killed(Done(error=OSError()))
     assert not is_killed(Done(1))

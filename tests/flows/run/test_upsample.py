@@ -13,7 +13,7 @@ from evalcube import EvalcubeError
 from flows.config import from_mapping
 from flows.errors import SweepError
 from flows.plan.plan import build_plan
-from flows.plan.store import open_home
+from flows.plan.store import open_store
 from flows.run.sweep import run
 from flows.run.upsample import upsample
 from storage.cube.cube import Cube
@@ -238,9 +238,9 @@ def test_upsample__a_budget_of_dollars_needs_prices(tmp_path, simulator):
     with pytest.raises(SweepError, match=r"no prices.*prices:"):
         upsample(config, budget="5USD", cluster=ONE)
     config["models"][0]["prices"] = {"prompt": 100.0, "completion": 400.0}
-    home = open_home(build_plan(from_mapping(config)), config["cube"])
-    home.relabel()
-    assert home.stale() == [0]  # whoever was killed here counts the costs in the next run
+    store = open_store(build_plan(from_mapping(config)), config["cube"])
+    store.relabel()
+    assert store.stale() == [0]  # whoever was killed here counts the costs in the next run
 
     summary = upsample(config, budget="0.2USD", purpose="intervals", cluster=ONE)
 
@@ -248,4 +248,4 @@ def test_upsample__a_budget_of_dollars_needs_prices(tmp_path, simulator):
     counters = Cube.open(config["cube"]).dataset()["counters"].sum(["model", "task", "params"])
     tokens = counters.sel(counter=["prompt_tokens_sum", "tokens_sum"]).to_numpy()
     assert float(counters.sel(counter="cost_sum")) == pytest.approx((tokens * [100.0, 400.0]).sum() / 1e6)
-    assert open_home(home.plan, config["cube"]).stale() == []
+    assert open_store(store.plan, config["cube"]).stale() == []

@@ -1,0 +1,155 @@
+"""Grades replies: what a stored reply and its trial make of a row in the cube's arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from flows.config.judgechecks import known_hooks
+from flows.plan.criteria import CriteriaBook
+from flows.plan.judges import score_in
+from flows.plan.plan import Plan
+from flows.plan.requests import Prepared
+from stages.generate import Cell, Trial
+from stages.infer.request import Request
+from stages.process.assertions import Context, Hooks, evaluate, layered_scores
+from stages.process.assertions.evaluate import Graded
+from stages.process.grading import Outcome, judge_trial
+from stages.process.judging import combine_judges
+from stages.process.reading import Reading, read_reply
+from stages.reply.record import Record
+from storage.cube.schema import LAYERS, VARIABLES, Variable
+
+Arrays = dict[str, npt.NDArray[np.generic]]
+Prices = tuple[float, float]
+"""USD per million tokens of prompts and of completions."""
+
+
+def read_stored(data: bytes | None) -> Reading | None:
+    """What a stored reply says; None if there is none."""
+    if data is None:
+        return None
+    try:
+        return read_reply(Record.decode(data))
+    except ValueError:  # whole, but no record: whatever it is, it is no answer
+        return None
+
+
+def grade_reading(reading: Reading, cell: Cell, trial: Trial) -> Outcome:
+    """The outcome of one of a cell's trials, without layer scores."""
+    return judge_trial(
+        reading,
+        trial.guess_chance,
+        lambda text: cell.parse(text, trial),
+        lambda answer: cell.grade(answer, trial),
+    )
+
+
+class LayerGrader:
+    """Scores outputs by what their tasks declare: assertions, and rubrics for judges. Threads may share it."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._judges = plan.judges
+        self._book = CriteriaBook(plan.tasks)
+
+    @cached_property
+    def _hooks(self) -> Hooks:
+        """The functions of installed packages that assertions may name."""
+        return known_hooks()
+
+    def is_judged(self, item: Prepared) -> bool:
+        """Whether judges rate a trial's output."""
+        return bool(self._judges and self._book.of(item.task, item.trial).rubric)
+
+    def judge_requests(self, item: Prepared, answer: str) -> list[list[Request]]:
+        """What judges are asked about an answer: by judge and repeat; nothing without a rubric."""
+        rubric = self._book.of(item.task, item.trial).rubric
+        if not rubric:
+            return []
+        return [judge.requests(rubric, item.trial.prompt, answer) for judge in self._judges]
+
+    def graded_assertions(self, item: Prepared, reading: Reading, prices: Prices) -> tuple[Graded, ...]:
+        """Which of a trial's assertions hold; none without assertions."""
+        assertions = self._book.of(item.task, item.trial).assertions
+        if not assertions:
+            return ()
+        context = Context(
+            reading.answer,
+            prompt=item.trial.prompt,
+            latency=reading.latency,
+            cost=_cost(reading, prices),
+            turns=1,
+        )
+        return evaluate(assertions, context, hooks=self._hooks)
+
+    def with_layers(
+        self,
+        item: Prepared,
+        reading: Reading,
+        outcome: Outcome,
+        prices: Prices,
+        judged: Iterable[Sequence[bytes | None]],
+    ) -> Outcome | None:
+        """An outcome with its layer scores; None if a judge's reply is missing.
+
+        Every finished trial is scored on the text that it gave, a cut or refused one too: no output gains by ending
+        early.
+
+        Parameters
+        ----------
+        judged
+            The stored replies to `judge_requests`, in the same order.
+        """
+        readings = []
+        for replies in judged:
+            try:
+                readings.append(tuple(score_in(reply) for reply in replies if reply is not None))
+            except ValueError:  # whole, but no record
+                return None
+            if len(readings[-1]) < len(replies):
+                return None
+        judge = combine_judges(readings).score if readings else None
+        scores = layered_scores(self.graded_assertions(item, reading, prices), judge)
+        return replace(
+            outcome,
+            fact=_or_nan(scores.fact),
+            behavior=_or_nan(scores.behavior),
+            judge=_or_nan(scores.judge),
+            judge_readings=tuple(readings),
+        )
+
+
+def trial_variables(plan: Plan) -> dict[str, tuple[Variable, tuple[int, ...]]]:
+    """The arrays of a plan's regions, with the sizes of the dims that they have beyond a trial's."""
+    layers = {name: (LAYERS[name], more) for name, more in plan.layers.items()}
+    return {**layers, **{name: (variable, ()) for name, variable in VARIABLES.items()}}
+
+
+def columns(plan: Plan, outcomes: Sequence[Outcome]) -> Arrays:
+    """Outcomes as arrays by variable, shape (trial,), of judges' readings (trial, judge, repeat)."""
+    arrays: Arrays = {}
+    for name, (variable, more) in trial_variables(plan).items():
+        values = [getattr(row, name) for row in outcomes]
+        if not more:
+            arrays[name] = np.array(values, dtype=variable.dtype)
+            continue
+        arrays[name] = column = np.full((len(values), *more), variable.fill, dtype=variable.dtype)
+        for row, readings in enumerate(values):
+            for judge, scores in enumerate(readings):
+                column[row, judge, : len(scores)] = scores
+    return arrays
+
+
+def _cost(reading: Reading, prices: Prices) -> float | None:
+    """USD; None if the endpoint does not say the tokens."""
+    if reading.prompt_tokens < 0 or reading.completion_tokens < 0:
+        return None
+    return (reading.prompt_tokens * prices[0] + reading.completion_tokens * prices[1]) / 1e6
+
+
+def _or_nan(score: float | None) -> float:
+    return float("nan") if score is None else score

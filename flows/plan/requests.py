@@ -1,0 +1,51 @@
+"""The requests of a plan's trials, made again from nothing but the plan."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from flows.config.templates import Message
+from flows.plan.blocks import Block
+from flows.plan.evaluations import Evaluation
+from flows.plan.plan import Plan
+from stages.generate import Cell, Trial
+from stages.infer.request import Request, build_request
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """One trial, ready to send and to grade."""
+
+    cell: Cell
+    trial: Trial
+    request: Request
+    repeat: int
+    task: int
+    """Index of the task in the plan."""
+
+
+def prepare_trials(plan: Plan, block: Block) -> list[Prepared]:
+    """Generate the trials of a block and build their requests."""
+    evaluation = plan.evaluations[block.window.region.model]
+    trials: dict[tuple[int, int, int], Trial] = {}
+    prepared = []
+    indices = (column.tolist() for column in block.window.coordinates(block.positions))
+    for task_index, slot, index, repeat in zip(*indices, strict=True):
+        cell = plan.tasks[task_index].cells[slot].cell
+        trial = trials.get((task_index, slot, index))
+        if trial is None:
+            trial = trials[task_index, slot, index] = cell.trial(index)
+        request = trial_request(evaluation, cell, trial, repeat)
+        prepared.append(Prepared(cell, trial, request, repeat, task_index))
+    return prepared
+
+
+def trial_messages(evaluation: Evaluation, cell: Cell, trial: Trial) -> list[Message]:
+    """One trial's question as an evaluation puts it."""
+    return evaluation.template.render(prompt=trial.prompt, task=cell.task.name, params=cell.plain_params)
+
+
+def trial_request(evaluation: Evaluation, cell: Cell, trial: Trial, repeat: int) -> Request:
+    """The request of one trial of a cell by an evaluation."""
+    messages = trial_messages(evaluation, cell, trial)
+    return build_request(evaluation.request_model, messages, evaluation.sampler, repeat, evaluation.api)

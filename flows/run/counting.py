@@ -1,0 +1,168 @@
+"""Brings the cube's counters up to date with the regions that are recorded."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Container, Sequence
+from typing import Any, Protocol
+
+from distributed import Future as DaskFuture
+
+from flows.run import region_tasks
+from flows.run.events import Event, Noted
+from flows.run.failures import is_killed, raise_if_failed
+from storage.cube.ledger import Receipt
+from storage.cube.regions import Region
+
+Future = DaskFuture[Any]
+
+_SUM_WIDTH = 16
+_MOST_MODELS = 25
+"""Models whose counters one task writes, so that its inputs stay small."""
+_MOST_DEATHS = 3
+
+
+class Submit(Protocol):
+    """Submits a task of a stage."""
+
+    def __call__(self, stage: str, function: Callable[..., Any], *args: Any, priority: int = 0) -> Future:  # noqa: ANN401
+        """The task's future."""
+
+
+WhenDone = Callable[[Future, Callable[[Future], None]], None]
+"""Has a handler called, later and in the driver's thread, when a future is done."""
+
+
+class Counting:
+    """The tasks that compare prompts, count regions, add counters and write them, one writer at a time.
+
+    Parameters
+    ----------
+    run
+        Name of the run.
+    newest
+        Newest receipt of each region.
+    stale
+        Evaluations whose counters in the cube are older than the ledger.
+    uncompared
+        Tasks whose prompts are to be compared with each other.
+    submit, when_done
+        The driver's own.
+    emit
+        Takes events.
+    seconds
+        Counters are written at least this often while regions are recorded.
+    """
+
+    def __init__(
+        self,
+        run: str,
+        newest: dict[Region, Receipt],
+        stale: Sequence[int],
+        uncompared: Sequence[int],
+        *,
+        submit: Submit,
+        when_done: WhenDone,
+        emit: Callable[[Event], None],
+        seconds: float,
+    ) -> None:
+        self._run = run
+        self._newest = newest
+        self._changed = set(stale)
+        self._uncompared = tuple(uncompared)
+        self._submit = submit
+        self._when_done = when_done
+        self._emit = emit
+        self._seconds = seconds
+        self._comparisons: list[Future] = []
+        self._scores: dict[Region, Future] = {}
+        self._writing: Future | None = None
+        self._written_at = time.monotonic()
+        self._deaths = 0
+
+    def compare_prompts(self) -> None:
+        """Have prompts compared beside the inference; whatever counts waits for it."""
+        self._comparisons = [
+            self._submit("generate", region_tasks.find_duplicates, self._run, task)
+            for task in self._uncompared
+        ]
+
+    @property
+    def comparing(self) -> bool:
+        """Whether prompts are still being compared."""
+        return any(one.status == "pending" for one in self._comparisons)
+
+    @property
+    def behind(self) -> bool:
+        """Whether the cube's counters lack something that is recorded."""
+        return bool(self._changed) or self._writing is not None
+
+    def recorded(self, receipt: Receipt) -> None:
+        """Count a region that was just written."""
+        self._newest[receipt.region] = receipt
+        self._scores[receipt.region] = self._score(receipt.region)
+        self._changed.add(receipt.region.model)
+
+    def write_due(self, open_models: Callable[[], Container[int]], *, last: bool) -> None:
+        """Bring the counters of changed evaluations into the cube, if it is time; at once if it is the last time.
+
+        Parameters
+        ----------
+        open_models
+            Returns the evaluations that have regions under way.
+        """
+        # One such task at a time: the counters of all evaluations are in one array, and a chunk has one writer.
+        waits = not last and time.monotonic() - self._written_at < self._seconds
+        if self._writing is not None or not self._changed or waits:
+            return
+        models = sorted(self._changed)[:_MOST_MODELS]
+        self._changed.difference_update(models)
+        sums = [self._model_sum(model) for model in models]
+        future = self._submit("analyze", region_tasks.analyze, self._run, models, sums, priority=30)
+        self._writing, self._written_at = future, time.monotonic()
+
+        def done(future: Future) -> None:
+            self._writing = None
+            if is_killed(future) and self._deaths < _MOST_DEATHS:
+                self._deaths += 1
+                self._count_again(models)
+                return
+            raise_if_failed(future)
+            self._drop_scores(models, open_models())
+
+        self._when_done(future, done)
+
+    def _score(self, region: Region) -> Future:
+        return self._submit("score", region_tasks.score, self._run, region, self._comparisons, priority=20)
+
+    def _count_again(self, models: Sequence[int]) -> None:
+        """Count anew what died with workers, without the comparisons of prompts that did."""
+        alive = [one for one in self._comparisons if not is_killed(one)]
+        if len(alive) < len(self._comparisons):
+            self._emit(
+                Noted("workers died comparing the prompts of a task; the next run compares them again")
+            )
+        self._comparisons = alive
+        # Which of the counters died is not known: a future that failed because of another looks the same.
+        self._scores.clear()
+        self._changed.update(models)
+
+    def _drop_scores(self, models: Sequence[int], open_models: Container[int]) -> None:
+        """Let the cluster forget counters that are in the cube and will not change any more."""
+        over = {model for model in models if model not in open_models and model not in self._changed}
+        self._scores = {region: future for region, future in self._scores.items() if region.model not in over}
+
+    def _model_sum(self, model: int) -> Future:
+        """A tree of sums over a model's regions."""
+        level = []
+        # In the order of the regions whatever finished first: sums of floats depend on it.
+        for region in sorted(region for region in self._newest if region.model == model):
+            if region not in self._scores:
+                self._scores[region] = self._score(region)
+            level.append(self._scores[region])
+        while len(level) > 1:
+            level = [
+                self._submit("score", region_tasks.score_sum, level[i : i + _SUM_WIDTH], priority=20)
+                for i in range(0, len(level), _SUM_WIDTH)
+            ]
+        return level[0]

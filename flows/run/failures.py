@@ -1,0 +1,48 @@
+"""How tasks of a sweep fail: by an error of their own, or because workers died with them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from distributed import Future as DaskFuture
+from distributed import KilledWorker
+
+from deploy.clusters import ClusterError
+from flows.errors import SweepError
+
+
+class WorkerDiedError(Exception):
+    """A task was not run, because the last worker that ran it died."""
+
+
+def is_killed(future: DaskFuture[Any]) -> bool:
+    """Whether workers died with a task, or with one that it needs."""
+    return future.status == "error" and isinstance(future.exception(), KilledWorker | WorkerDiedError)
+
+
+def raise_if_failed(future: DaskFuture[Any]) -> None:
+    """Raise what a task raised; nothing if it finished.
+
+    Raises
+    ------
+    ClusterError
+        If the cluster gave the task up.
+    SweepError
+        If several workers died with it.
+    Exception
+        The task's own error.
+    """
+    if future.status == "finished":
+        return
+    if future.status != "error":
+        raise ClusterError(
+            f"the cluster gave a task of the sweep up ({future.status}): its scheduler may have ended. "
+            f"Run the same command again to resume."
+        )
+    error = future.exception()
+    if isinstance(error, KilledWorker):
+        raise SweepError(
+            f"a task of the sweep ({error.task}) saw {error.allowed_failures} workers die",
+            "Look at the workers' memory and logs, then run the same command again to resume",
+        ) from error
+    raise error if isinstance(error, Exception) else RuntimeError(f"a task of the sweep raised {error!r}")

@@ -1,0 +1,127 @@
+"""Dask tasks on whole regions and tasks of a sweep: writing, comparing prompts, counting."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from flows.plan.blocks import Window, window_of
+from flows.plan.grading import Arrays, trial_variables
+from flows.run.tasks import BlockResult
+from flows.run.worker import Workspace, workspace
+from stages.generate.novelty import repeated
+from stages.reply.status import Status
+from stages.score.counters import add_counters, count_trials
+from storage.cube.ledger import Receipt
+from storage.cube.regions import Region
+from storage.cube.schema import VARIABLES
+
+
+def find_duplicates(run: str, task: int) -> None:
+    """Find out which planned prompts of a task occurred before in their cell, once for all models."""
+    work = workspace(run)
+    cube = work.cube
+    cube.refresh()
+    flags = cube.read_duplicates()[task]
+    planned = cube.read_planned("trial")[:, task].max(axis=0)
+    for slot, entry in enumerate(work.plan.tasks[task].cells):
+        count = int(planned[slot])
+        if (flags[slot, :count] > 1).any():
+            flags[slot, :count] = repeated(entry.cell.trial(i).prompt for i in range(count))
+    work.check_lease()
+    cube.write_duplicates(task, flags)
+
+
+def write_region(
+    run: str, window: Window, generation: int, kept: tuple[int, int], results: Sequence[BlockResult]
+) -> Receipt:
+    """Gather a region's blocks and write every array's whole chunk.
+
+    Parameters
+    ----------
+    generation
+        Number of this version of the region; the newest receipt counts.
+    kept
+        Trials and repeats of the region as stored that are kept where the blocks say nothing. The rest is missing,
+        whatever a killed run left there.
+    results
+        Blocks graded since the region was last written.
+    """
+    work = workspace(run)
+    work.cube.refresh()  # it may have grown since this worker opened it
+    arrays = _kept_arrays(work, window, kept)
+    causes: Counter[str] = Counter()
+    for result in results:
+        causes.update(result.causes)
+        for name, column in result.arrays.items():
+            arrays[name].reshape(-1, *column.shape[1:])[result.positions] = column
+    work.check_lease()
+    digest = work.cube.write_region(window.region, arrays)
+    planned, status = work.planned().mask(window), arrays["status"]
+    transport = int((planned & (status == Status.TRANSPORT)).sum())
+    missing = int((planned & (status == Status.MISSING)).sum())
+    return Receipt(
+        region=window.region,
+        generation=generation,
+        trials=window.shape[2],
+        repeats=window.shape[3],
+        planned=int(planned.sum()),
+        complete=not transport and not missing,
+        transport=transport,
+        missing=missing,
+        counts={cause: float(count) for cause, count in causes.items()},
+        digest=digest,
+    )
+
+
+def _kept_arrays(work: Workspace, window: Window, kept: tuple[int, int]) -> Arrays:
+    """A region of missing trials with what is kept of the stored one, in the window's shape."""
+    arrays: Arrays = {
+        name: np.full((*window.shape, *more), variable.fill, dtype=variable.dtype)
+        for name, (variable, more) in trial_variables(work.plan).items()
+    }
+    if all(kept):
+        part = (slice(None), slice(None), slice(kept[0]), slice(kept[1]))
+        for name, values in work.cube.read_region(window.region).items():
+            arrays[name][part] = values[part]
+    return arrays
+
+
+def score(run: str, region: Region, compared: Sequence[None]) -> npt.NDArray[np.float64]:  # noqa: ARG001
+    """Counters of a region, shape (task, params, counter), from what the cube holds.
+
+    Parameters
+    ----------
+    compared
+        The tasks that compare prompts: they come first.
+    """
+    work = workspace(run)
+    work.cube.refresh()
+    price_prompt, price_completion = work.context.prices[region.model]
+    arrays = work.cube.read_region(region, VARIABLES)
+    window = window_of(work.cube.sizes, region, work.cube.chunks)
+    trials = slice(window.first_trial, window.first_trial + window.shape[2])
+    return count_trials(
+        {
+            **arrays,
+            "duplicate": work.cube.read_duplicates(trials)[..., None],
+            "planned": work.planned().mask(window),  # an absent slot is no missing trial
+        },
+        price_prompt=price_prompt,
+        price_completion=price_completion,
+    )
+
+
+def score_sum(parts: Sequence[npt.NDArray[np.float64]]) -> npt.NDArray[np.float64]:
+    """The sum of counters, in the order given."""
+    return add_counters(parts)
+
+
+def analyze(run: str, models: Sequence[int], counters: Sequence[npt.NDArray[np.float64]]) -> None:
+    """Put the counters of some models into the cube; one such task runs at a time."""
+    work = workspace(run)
+    work.check_lease()
+    work.cube.write_counters(dict(zip(models, counters, strict=True)))
