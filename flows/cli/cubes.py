@@ -42,7 +42,7 @@ def status(
 ) -> None:
     """Show how far a sweep is, also while it runs elsewhere."""
     from flows.cli import watching
-    from flows.cubes.reader import cube_status
+    from flows.cubes.status import cube_status
 
     if watch:
         watching.watch(cube, interval, as_json=as_json)

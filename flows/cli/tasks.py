@@ -86,8 +86,8 @@ def sample(
     """Print the first trials of a task's cell: prompts and reference answers."""
     from dataclasses import asdict
 
-    from flows.cubes.reader import read_params
     from flows.plan.catalogue import find_task, sample_trials
+    from flows.plan.points import read_params
 
     trials = list(sample_trials(find_task(task), read_params(params) if params else {}, n, seed))
     if as_json:

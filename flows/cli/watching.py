@@ -24,7 +24,7 @@ _PATIENCE = 5
 
 
 def print_status(document: dict[str, Any]) -> None:
-    """Print a status (see `flows.cubes.reader.cube_status`) for people."""
+    """Print a status (see `flows.cubes.status.cube_status`) for people."""
     from rich.console import Console
 
     Console().print(_render(document))
@@ -78,7 +78,7 @@ class _Pace:
 
 
 def _looks(cube: str, interval: float) -> Iterator[tuple[dict[str, Any], _Pace]]:
-    from flows.cubes.reader import cube_status
+    from flows.cubes.status import cube_status
     from storage.errors import StorageError
 
     pace, failures = _Pace(), 0

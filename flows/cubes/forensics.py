@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import xarray as xr
 
-from flows.cubes.pictures import check_picture, write_picture
+from flows.cubes.outputs import check_picture, write_picture
 from flows.cubes.selection import OpenPart, Part, checked_option, open_part, refused
 from flows.cubes.statistics import board_of
 from flows.errors import SweepError

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import math
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -16,22 +14,17 @@ from flows.errors import SweepError
 from flows.plan.criteria import CriteriaBook
 from flows.plan.grading import grade_reading
 from flows.plan.judges import Opinion, opinions
-from flows.plan.plan import Plan
+from flows.plan.points import matching_points
+from flows.plan.records import read_notes
 from flows.plan.requests import trial_messages, trial_request
-from flows.plan.spec import parse_spec
-from flows.plan.store import LEASE, LEDGER, LIVE, NOTES, SPENT
-from flows.plan.targets import SampleTargets
-from flows.run.spending import read_spent
-from flows.run.subscribers.live_file import read_live
+from flows.plan.store import cube_plan
 from stages.generate import Cell
-from stages.generate.stream import canonical_json, canonical_params
+from stages.generate.stream import canonical_json
 from stages.process.reading import read_reply
 from stages.reply.record import Record
 from stages.reply.status import Status
 from storage.cache.cache import Cache, find_cache
 from storage.cube.cube import Cube
-from storage.cube.lease import read_holder
-from storage.cube.ledger import Ledger
 from storage.cube.regions import Region
 
 SCORES = ("fact", "behavior", "judge")
@@ -80,7 +73,7 @@ class Reader:
     def __init__(self, cube: str | Path, cache: str | Path | None = None) -> None:
         self.cube = Cube.open(cube)
         self.notes = read_notes(self.cube)
-        self.plan = _plan(self.cube, self.notes)
+        self.plan = cube_plan(self.cube, self.notes)
         noted = self.notes.get("cache")
         self._cache_url = str(cache) if cache is not None else noted if isinstance(noted, str) else None
 
@@ -124,7 +117,7 @@ class Reader:
             raise SweepError(f"--task: '{task}' is not in this cube", f"Give one of: {', '.join(names)}")
         row = names.index(task)
         points = [cell.cell.plain_params for cell in self.plan.tasks[row].cells]
-        slots = _matching(points, params)
+        slots = matching_points(points, params)
         if len(slots) != 1:
             what = "no point" if not slots else f"{len(slots)} points"
             listed = "; ".join(f"{i} = {canonical_json(point)}" for i, point in enumerate(points[:12]))
@@ -195,142 +188,3 @@ def _status(status: Status, cell: Cell) -> str:
     if status == Status.INCORRECT and not cell.task.has_reference(cell.params):
         return "answered"
     return status.name.lower()
-
-
-def cube_status(url: str | Path) -> dict[str, Any]:
-    """How far a sweep is, from its ledger: JSON values, the same for a running and a finished sweep.
-
-    What is recorded counts; ``live`` is what a run that goes on has graded, and said a moment ago.
-
-    Raises
-    ------
-    StorageError
-        If there is no cube.
-    SweepError
-        If it is not a sweep's, or its description is damaged.
-    """
-    cube = Cube.open(url)
-    notes = read_notes(cube)
-    plan = _plan(cube, notes)
-    receipts = Ledger(cube.side / LEDGER).newest()
-    counts = SampleTargets(cube.read_planned("trial"), cube.read_planned("repeat")).counts
-    regions = sum(1 for region in cube.regions() if region.model == 0)
-    models = []
-    for i, label in enumerate(plan.labels):
-        mine = [receipt for region, receipt in receipts.items() if region.model == i]
-        recorded = sum(receipt.planned - receipt.transport - receipt.missing for receipt in mine)
-        causes: dict[str, float] = {}
-        for receipt in mine:
-            for cause, count in receipt.counts.items():
-                causes[cause] = causes.get(cause, 0) + count
-        transport = sum(receipt.transport for receipt in mine)
-        models.append(
-            {
-                "model": label,
-                "trials": counts[i],
-                "done": recorded,
-                "transport": transport,
-                "missing": counts[i] - recorded - transport,
-                "regions": regions,
-                "regions_complete": sum(1 for receipt in mine if receipt.complete),
-                "causes": {cause: int(count) for cause, count in causes.items()} if transport else {},
-            }
-        )
-    total = sum(counts)
-    done = sum(int(str(model["done"])) for model in models)
-    running, spent = _running(cube), read_spent(cube.side / SPENT)
-    return {
-        "cube": str(url),
-        "sizes": cube.sizes,
-        "trials": total,
-        "done": done,
-        "complete": done == total,
-        "models": models,
-        "running": running,
-        "live": read_live(cube.side / LIVE) if running else None,
-        "spent": None if spent is None else asdict(spent),
-        "notes": {name: value for name, value in notes.items() if name not in ("config", "files")},
-    }
-
-
-def _running(cube: Cube) -> str | None:
-    """Who works on the cube at the moment, in words."""
-    found = read_holder(cube.side / LEASE)
-    if found is None or found[1] < time.time():
-        return None
-    process = found[0].process
-    return f"running as process {process.pid} on {process.host}"
-
-
-def _plan(cube: Cube, notes: Mapping[str, Any]) -> Plan:
-    spec, sizes = cube.attrs.get("spec"), cube.sizes
-    parse_spec(spec, sizes)
-    plan = Plan.from_spec(spec, sizes["trial"], sizes["repeat"])
-    moved = _moved(plan.files, notes.get("files"))
-    return Plan.from_spec(spec, sizes["trial"], sizes["repeat"], moved) if moved else plan
-
-
-def _moved(named: Mapping[str, str], noted: object) -> dict[str, str]:
-    """Data files that the last run found elsewhere than the cube says, by digest."""
-    if not isinstance(noted, dict):
-        return {}
-    found = {digest: path for digest, path in noted.items() if isinstance(path, str)}
-    return {
-        digest: found[digest]
-        for digest, path in named.items()
-        if digest in found and Path(path).absolute() != Path(found[digest])
-    }
-
-
-def read_notes(cube: Cube) -> dict[str, Any]:
-    """What the last run noted beside the cube; empty if nothing can be read."""
-    try:
-        notes = json.loads((cube.side / NOTES).read_bytes())
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return notes if isinstance(notes, dict) else {}
-
-
-def _matching(points: Sequence[Mapping[str, object]], params: str | None) -> list[int]:
-    if params is None or not params.strip():
-        return list(range(len(points)))
-    text = params.strip()
-    if text.isascii() and text.isdecimal():
-        return [i for i in range(len(points)) if str(i) == text]
-    wanted = read_params(text)
-    return [i for i, point in enumerate(points) if _fits(canonical_params(point), wanted)]
-
-
-def _fits(point: Mapping[str, object], wanted: Mapping[str, object]) -> bool:
-    return all(key in point and point[key] == value for key, value in wanted.items())
-
-
-def read_params(text: str) -> dict[str, object]:
-    """Params as they are given on the command line: JSON, or ``name=value,...``.
-
-    Raises
-    ------
-    SweepError
-        If what begins like JSON is none.
-
-    Examples
-    --------
-    >>> read_params("length=4.0,format=yes/no")
-    {'format': 'yes/no', 'length': 4}
-    """
-    if text.startswith("{"):
-        try:
-            return canonical_params(json.loads(text))
-        except (ValueError, RecursionError) as error:
-            raise SweepError(
-                f"--params: '{text}' is no JSON object", "Write it like length=4,max_depth=0"
-            ) from error
-    pairs = (part.partition("=") for part in text.split(","))
-    return canonical_params({key.strip(): _value(value.strip()) for key, _, value in pairs})
-
-
-def _value(text: str) -> object:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return text

@@ -14,9 +14,10 @@ import numpy.typing as npt
 import xarray as xr
 
 from flows.cubes.outputs import check_output, write_output
-from flows.cubes.reader import Reader, cube_status
+from flows.cubes.reader import Reader
 from flows.cubes.selection import Part, checked_option, labelled_dataset, open_part, refused
 from flows.cubes.statistics import board_of
+from flows.cubes.status import cube_status
 from stages.analyze.formulas.estimators import Mode
 from stages.analyze.labelled import counters as labelled
 from stages.analyze.labelled.aggregate import Pooling

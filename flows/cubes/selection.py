@@ -14,8 +14,8 @@ from flows.config import from_mapping
 from flows.config.findings import close_name
 from flows.config.views import View
 from flows.cubes.filters import Where, checked_where
-from flows.cubes.reader import read_notes
 from flows.errors import SweepError
+from flows.plan.records import read_notes
 from flows.plan.spec import parse_spec
 from stages.analyze.labelled import counters as labelled
 from stages.analyze.labelled.restriction import restrict

@@ -17,6 +17,7 @@ from flows.plan.blocks import RegionWork, pending_positions, window_of
 from flows.plan.criteria import criteria_differences
 from flows.plan.differences import spec_differences
 from flows.plan.plan import Plan
+from flows.plan.records import LEASE, LEDGER, NOTES
 from flows.plan.spec import parse_spec
 from flows.plan.targets import SampleTargets
 from stages.reply.status import COUNTERS, Status
@@ -26,9 +27,6 @@ from storage.cube.ledger import Ledger, Receipt
 from storage.cube.regions import Region
 from storage.files import replace_synced
 from storage.urls import directory_of
-
-LEDGER, LEASE, NOTES, SPENT, LIVE = "ledger.jsonl", "lease.json", "sweep.json", "spent.json", "live.json"
-"""Names of a sweep's records beside its cube."""
 
 _SHOWN_DIFFERENCES = 6
 _UNKNOWN = 255
@@ -243,3 +241,35 @@ def _open_same(plan: Plan, url: str, *, writable: bool) -> Cube:
             "is not asked again",
         )
     return cube
+
+
+def cube_plan(cube: Cube, notes: Mapping[str, Any]) -> Plan:
+    """The plan of a cube, made again from its description.
+
+    Parameters
+    ----------
+    notes
+        What the last run noted beside the cube: where its data files were.
+
+    Raises
+    ------
+    SweepError
+        If the description is damaged, or names what is not installed.
+    """
+    spec, sizes = cube.attrs.get("spec"), cube.sizes
+    parse_spec(spec, sizes)
+    plan = Plan.from_spec(spec, sizes["trial"], sizes["repeat"])
+    moved = _moved(plan.files, notes.get("files"))
+    return Plan.from_spec(spec, sizes["trial"], sizes["repeat"], moved) if moved else plan
+
+
+def _moved(named: Mapping[str, str], noted: object) -> dict[str, str]:
+    """Data files that the last run found elsewhere than the cube says, by digest."""
+    if not isinstance(noted, dict):
+        return {}
+    found = {digest: path for digest, path in noted.items() if isinstance(path, str)}
+    return {
+        digest: found[digest]
+        for digest, path in named.items()
+        if digest in found and Path(path).absolute() != Path(found[digest])
+    }

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import math
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from flows.config.spend import Spend
+from flows.plan.records import Spent, read_spent
 from flows.plan.sampling import Counters
 from flows.plan.spending_budget import spent as spent_on
 from flows.run.events import Event, Traffic
@@ -20,15 +18,6 @@ from storage.files import replace_synced
 
 _SAVE_SECONDS = 5.0
 _MILLION = 1e6
-
-
-@dataclass(frozen=True)
-class Spent:
-    """What requests have cost; answers of the cache cost nothing."""
-
-    tokens: float = 0.0
-    """Of prompts and completions."""
-    usd: float = 0.0
 
 
 class Spending:
@@ -110,13 +99,3 @@ class Spending:
         spent = self.spent
         with guarded(self._path, "keep what the sweep has spent"):
             replace_synced(self._path, json.dumps({"tokens": spent.tokens, "usd": spent.usd}).encode())
-
-
-def read_spent(path: Path) -> Spent | None:
-    """The sum that earlier runs kept; None if there is none that can be read."""
-    try:
-        document: Any = json.loads(path.read_bytes())
-        kept = Spent(float(document["tokens"]), float(document["usd"]))
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
-    return kept if math.isfinite(kept.tokens) and math.isfinite(kept.usd) else None

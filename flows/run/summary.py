@@ -1,20 +1,22 @@
-"""A run's events in; its totals and its summary out."""
+"""What a run did: its events added up, its summary, and how far it used its endpoints' limits."""
 
 from __future__ import annotations
 
 import threading
 import time
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from flows.run.efficiency import LimitUse
 from flows.run.events import TALLY, BlockDone, Event, Extended, Started, Traffic
 from flows.run.poison_isolation import KILLED
 from stages.analyze.formulas.reasonscore import mean_score, tier_score
+from stages.infer.endpoint import Endpoint
+from stages.infer.rates import strictest
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -30,6 +32,20 @@ class ModelSummary:
     """Recorded as finished."""
     transport: int
     """Transport errors, which the next run asks again."""
+
+
+@dataclass(frozen=True)
+class LimitUse:
+    """The limit of one endpoint that was used most."""
+
+    models: tuple[str, ...]
+    """Labels of the models there."""
+    limit: str
+    """``connections``, ``requests_per_minute`` or ``tokens_per_minute``."""
+    value: float
+    """What the config allows."""
+    used: float
+    """Share of it that was used, about from 0 to 1."""
 
 
 @dataclass(frozen=True)
@@ -209,3 +225,46 @@ class Tracker:
             model: float(mean_score(tier_score(tally, labels=TALLY).score))
             for model, tally in tallies.items()
         }
+
+
+def limit_use(endpoints: Mapping[str, Endpoint], traffic: Traffic, seconds: float) -> tuple[LimitUse, ...]:
+    """For each endpoint that was asked, the limit that was used most; batches have none.
+
+    Connections are used while they wait for answers that count: the sum of these answers' seconds, divided by
+    connections × `seconds`. The other limits are used by the requests and tokens of a minute.
+
+    Parameters
+    ----------
+    endpoints
+        By label of the model.
+    traffic
+        Totals of the run.
+    seconds
+        From the first request to the last answer.
+    """
+    accounts: dict[object, list[str]] = {}
+    for name, endpoint in endpoints.items():
+        if endpoint.batch is None and traffic.models.get(name, {}).get("requests"):
+            accounts.setdefault(endpoint.account, []).append(name)
+    if seconds <= 0.0:
+        return ()
+    found = []
+    for names in accounts.values():
+        quota = strictest(endpoints[name].quota for name in names)
+        counts = [traffic.models[name] for name in names]
+        tokens = sum(sum(traffic.usage.get(name, ())) for name in names)
+        rates = {
+            "connections": (float(quota.connections), sum(each["seconds"] for each in counts) / seconds),
+            "requests_per_minute": (
+                quota.requests_per_minute,
+                sum(each["requests"] for each in counts) * 60 / seconds,
+            ),
+            "tokens_per_minute": (quota.tokens_per_minute, tokens * 60 / seconds),
+        }
+        uses = (
+            LimitUse(tuple(names), limit, value, rate / value)
+            for limit, (value, rate) in rates.items()
+            if value is not None
+        )
+        found.append(max(uses, key=lambda use: use.used))
+    return tuple(found)

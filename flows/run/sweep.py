@@ -22,11 +22,11 @@ from flows.config import as_config
 from flows.config.models import ModelConfig, SweepConfig
 from flows.errors import SweepError
 from flows.plan.plan import Plan, build_plan
+from flows.plan.records import LIVE, SPENT
 from flows.plan.sampling import Sampling, as_configured
-from flows.plan.store import LIVE, SPENT, SweepStore, open_store
+from flows.plan.store import SweepStore, open_store
 from flows.run.batches import requests_in_batches
 from flows.run.driver import FLUSH_SECONDS, Driver
-from flows.run.efficiency import limit_use
 from flows.run.events import (
     Event,
     Extended,
@@ -45,7 +45,7 @@ from flows.run.preflight import check_workers
 from flows.run.servers import serve_models
 from flows.run.spending import Spending
 from flows.run.subscribers.live_file import LiveFile
-from flows.run.summary import ModelSummary, RunSummary, Tracker
+from flows.run.summary import ModelSummary, RunSummary, Tracker, limit_use
 from flows.run.worker import Route, RunContext, SweepPlugin, plugin_name
 from flows.run.workers import present
 from stages.infer.endpoint import Endpoint, missing_key_message

@@ -10,9 +10,9 @@ from deploy.clusters import Cluster
 from flows.config import as_config
 from flows.config.models import SweepConfig
 from flows.config.precision import LEVELS, Precision
-from flows.cubes.reader import read_notes
 from flows.errors import SweepError
 from flows.plan.plan import build_plan
+from flows.plan.records import read_notes
 from flows.plan.sampling import Adaptive, Fixed, Sampling, Selection
 from flows.plan.spending_budget import Amount, Budget, resumed, spent
 from flows.plan.store import existing_store

@@ -6,13 +6,11 @@ import json
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from flows.run.events import Event, Finished, Started
 from flows.run.summary import Tracker
 
 _WRITE_SECONDS = 2.0
-_READ_BYTES = 1_000_000
 
 
 class LiveFile:
@@ -57,18 +55,3 @@ class LiveFile:
         with suppress(OSError):
             temporary.write_text(json.dumps(document))
             temporary.replace(self._path)
-
-
-def read_live(path: Path) -> dict[str, Any] | None:
-    """What the last run said of itself; None if nothing can be read."""
-    try:
-        with path.open("rb") as file:
-            document = json.loads(file.read(_READ_BYTES))
-    except (OSError, ValueError, RecursionError):
-        return None
-    numbers = ("time", "seconds", "trials", "done", "sent", "in_flight", "cached", "transport")
-    if not isinstance(document, dict) or not isinstance(document.get("retries"), dict):
-        return None
-    if not all(type(document.get(name)) in (int, float) for name in numbers):
-        return None
-    return document

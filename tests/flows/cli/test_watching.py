@@ -14,10 +14,11 @@ import pytest
 
 from flows.config import as_config
 from flows.plan.plan import build_plan
+from flows.plan.records import read_live
 from flows.plan.store import SweepStore, open_store
 from flows.plan.targets import SampleTargets
 from flows.run.events import BlockDone, Finished, Started, Traffic
-from flows.run.subscribers.live_file import LiveFile, read_live
+from flows.run.subscribers.live_file import LiveFile
 from flows.run.summary import Tracker
 from tests.flows.support import command, evalcube, refused, sweep_config, write_config
 

@@ -5,10 +5,12 @@ import shutil
 import pytest
 
 import evalcube as ec
-from flows.cubes.reader import Reader, _matching, cube_status
+from flows.cubes.reader import Reader
 from flows.cubes.report import report
 from flows.cubes.statistics import leaderboard
+from flows.cubes.status import cube_status
 from flows.errors import SweepError
+from flows.plan.points import matching_points
 from tests.flows.support import change_attributes, evalcube, refused
 
 
@@ -96,7 +98,7 @@ def test_reader__damaged_notes_are_left_out(notes, small_sweep, tmp_path):
     ],
 )
 def test_matching__points_that_params_stand_for(params, found):
-    assert _matching([{"a": None}, {"b": "x,y"}], params) == found
+    assert matching_points([{"a": None}, {"b": "x,y"}], params) == found
 
 
 def test_evalcube__every_error_shown_to_users_can_be_caught_by_name(tmp_path):

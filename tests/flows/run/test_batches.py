@@ -13,9 +13,9 @@ from flows.config import from_mapping
 from flows.plan.estimate import estimate
 from flows.plan.plan import build_plan
 from flows.run.batches import requests_in_batches
-from flows.run.efficiency import limit_use
 from flows.run.events import Traffic
 from flows.run.in_flight import make_limits
+from flows.run.summary import limit_use
 from flows.run.sweep import run
 from stages.infer.endpoint import Batching, Endpoint
 from storage.cube.cube import Cube

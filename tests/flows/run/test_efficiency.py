@@ -2,8 +2,8 @@
 
 import pytest
 
-from flows.run.efficiency import LimitUse, limit_use
 from flows.run.events import Traffic
+from flows.run.summary import LimitUse, limit_use
 from stages.infer.endpoint import Endpoint
 
 

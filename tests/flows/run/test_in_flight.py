@@ -64,7 +64,7 @@ def test_workers__give_more_blocks_to_the_models_that_are_hungry():
     reports.put(from_message(as_message(Traffic(hungry=("hungry",), worker="a"))))
     reports.put(Slowed("a", "sated", True, 1.0))  # with nobody else to tell
 
-    workers._heed()
+    workers._adapt()
 
     assert hungry.spare > 0
     assert sated.spare == 0

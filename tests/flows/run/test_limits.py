@@ -9,9 +9,10 @@ import pytest
 
 from deploy.clusters import LocalProcesses
 from flows.config.spend import Spend
+from flows.plan.records import Spent
 from flows.run.events import Traffic
 from flows.run.in_flight import make_limits
-from flows.run.spending import Spending, Spent
+from flows.run.spending import Spending
 from flows.run.sweep import run
 from stages.infer.endpoint import Endpoint
 from stages.reply.status import COUNTERS

@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 from distributed import Client
 
-from flows.cubes.reader import Reader, cube_status
+from flows.cubes.reader import Reader
 from flows.cubes.report import report
 from flows.cubes.statistics import leaderboard
+from flows.cubes.status import cube_status
 from storage.cache.cache import open_cache
 from storage.cube.cube import Cube
 from tests.flows.support import command, write_config

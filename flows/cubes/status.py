@@ -1,0 +1,80 @@
+"""How far a sweep is, from the records beside its cube."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from flows.plan.records import LEASE, LEDGER, LIVE, SPENT, read_live, read_notes, read_spent
+from flows.plan.store import cube_plan
+from flows.plan.targets import SampleTargets
+from storage.cube.cube import Cube
+from storage.cube.lease import read_holder
+from storage.cube.ledger import Ledger
+
+
+def cube_status(url: str | Path) -> dict[str, Any]:
+    """How far a sweep is, from its ledger: JSON values, the same for a running and a finished sweep.
+
+    What is recorded counts; ``live`` is what a run that goes on has graded, and said a moment ago.
+
+    Raises
+    ------
+    StorageError
+        If there is no cube.
+    SweepError
+        If it is not a sweep's, or its description is damaged.
+    """
+    cube = Cube.open(url)
+    notes = read_notes(cube)
+    plan = cube_plan(cube, notes)
+    receipts = Ledger(cube.side / LEDGER).newest()
+    counts = SampleTargets(cube.read_planned("trial"), cube.read_planned("repeat")).counts
+    regions = sum(1 for region in cube.regions() if region.model == 0)
+    models = []
+    for i, label in enumerate(plan.labels):
+        mine = [receipt for region, receipt in receipts.items() if region.model == i]
+        recorded = sum(receipt.planned - receipt.transport - receipt.missing for receipt in mine)
+        causes: dict[str, float] = {}
+        for receipt in mine:
+            for cause, count in receipt.counts.items():
+                causes[cause] = causes.get(cause, 0) + count
+        transport = sum(receipt.transport for receipt in mine)
+        models.append(
+            {
+                "model": label,
+                "trials": counts[i],
+                "done": recorded,
+                "transport": transport,
+                "missing": counts[i] - recorded - transport,
+                "regions": regions,
+                "regions_complete": sum(1 for receipt in mine if receipt.complete),
+                "causes": {cause: int(count) for cause, count in causes.items()} if transport else {},
+            }
+        )
+    total = sum(counts)
+    done = sum(int(str(model["done"])) for model in models)
+    running, spent = _running(cube), read_spent(cube.side / SPENT)
+    return {
+        "cube": str(url),
+        "sizes": cube.sizes,
+        "trials": total,
+        "done": done,
+        "complete": done == total,
+        "models": models,
+        "running": running,
+        "live": read_live(cube.side / LIVE) if running else None,
+        "spent": None if spent is None else asdict(spent),
+        "notes": {name: value for name, value in notes.items() if name not in ("config", "files")},
+    }
+
+
+def _running(cube: Cube) -> str | None:
+    """Who works on the cube at the moment, in words."""
+    found = read_holder(cube.side / LEASE)
+    if found is None or found[1] < time.time():
+        return None
+    process = found[0].process
+    return f"running as process {process.pid} on {process.host}"
