@@ -15,8 +15,7 @@ import xarray as xr
 from flows.cubes.gold import read_gold
 from flows.cubes.reader import Reader
 from flows.errors import SweepError
-from flows.plan.criteria import carries
-from flows.plan.plan import Plan
+from flows.plan.plan import Plan, carries
 from stages.analyze.verdict import Verdict, verdict
 from stages.analyze.verdict.composite import LAYERS
 from stages.analyze.verdict.gates import THRESHOLD

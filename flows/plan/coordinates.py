@@ -1,19 +1,17 @@
-"""A plan in; the coordinates of its cube out."""
+"""The coordinates of a plan's cube."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from flows.plan.plan import Plan
 from stages.generate.stream import canonical_json
 from stages.reply.status import COUNTERS
 from storage.cube.cube import Coordinate
-
-if TYPE_CHECKING:
-    from flows.plan.plan import Plan
 
 
 def coordinates(plan: Plan) -> list[Coordinate]:
@@ -31,8 +29,8 @@ def _of_models(plan: Plan) -> list[Coordinate]:
 
     return [
         text("model_name", [row.model for row in rows], "label of the model"),
-        text("template", [row.template_name for row in rows], "name of the prompt template"),
-        text("sampler", [row.sampler_name for row in rows], "name of the sampler"),
+        text("template", [row.template.name for row in rows], "name of the prompt template"),
+        text("sampler", [row.sampler.name for row in rows], "name of the sampler"),
         text("eval_id", [row.eval_id for row in rows], "digest of request model, template and sampler"),
         text("facets", [json.dumps(dict(f), sort_keys=True) for f in facets], "free labels, JSON"),
         *(

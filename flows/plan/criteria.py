@@ -1,21 +1,19 @@
-"""What a sweep declares about outputs in; each trial's checked assertions and rubric out, or the first mistake."""
+"""What each output must be: its trial's assertions and rubric, checked and parsed once."""
 
 from __future__ import annotations
 
 import json
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from flows.config.judgechecks import known_hooks
 from flows.errors import SweepError
+from flows.plan.plan import Plan, TaskPlan, carries
 from stages.generate import Cell, Trial
 from stages.process.assertions import Assertion, DeclarationError, parse_assertions
-
-if TYPE_CHECKING:
-    from flows.plan.plan import Plan, TaskPlan
 
 _KEPT = 4096
 """Different lists of assertions that are kept parsed."""
@@ -29,11 +27,6 @@ class Criteria:
     assertions: tuple[Assertion, ...] = ()
     rubric: str = ""
     """Empty if no judge is asked."""
-
-
-def carries(cell: Cell, field: str) -> bool:
-    """Whether the trials of a cell bring assertions or a rubric of their own: a param of that name says so."""
-    return bool(getattr(cell.params, field, None))
 
 
 class CriteriaBook:
@@ -130,41 +123,3 @@ def _refused(label: str, cell: Cell, trial: Trial, error: DeclarationError) -> S
 
 def _costs(assertions: Sequence[Assertion]) -> bool:
     return any(one.type == "cost_max" or _costs(one.children) for one in assertions)
-
-
-def criteria_differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
-    """What two descriptions of sweeps ask of outputs differently, in words; empty if it is the same.
-
-    Parameters
-    ----------
-    old, new
-        Specs of the cube and of the config; tasks that only one of them has are passed over.
-    """
-    found = []
-    before = {task["label"]: task for task in old.get("tasks", ())}
-    for task in new.get("tasks", ()):
-        other = before.get(task["label"], task)
-        for field in _FIELDS:
-            was, now = other.get(field), task.get(field)
-            if was != now:
-                found += [f"{field} of task {task['label']} {_changed(was, now)}"]
-    names = [{judge["name"]: judge for judge in spec.get("judges", ())} for spec in (old, new)]
-    for name in names[0] | names[1]:
-        was, now = names[0].get(name), names[1].get(name)
-        if was and now and was != now:
-            fields = ", ".join(field for field in now if now[field] != was.get(field))
-            found.append(f"judge {name} has another {fields}")
-        elif was != now:
-            found.append(f"judge {name} is in the {'cube' if was else 'config'} only")
-    if not found and list(names[0]) != list(names[1]):
-        found.append("judges stand in another order")
-    if old.get("asserted_prices") != new.get("asserted_prices"):
-        found.append("prices have changed, and an assertion (cost_max) depends on them")
-    return found
-
-
-def _changed(was: object, now: object) -> str:
-    if was and now:
-        return "have changed" if isinstance(now, list) else "has changed"
-    where = "cube" if was else "config"
-    return f"{'are' if isinstance(was or now, list) else 'is'} in the {where} only"

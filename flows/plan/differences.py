@@ -1,10 +1,12 @@
-"""The descriptions of two sweeps in; what differs between them, in words, out."""
+"""What differs between two sweeps, in words, from their descriptions."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
 from typing import Any
+
+_CRITERIA = ("assertions", "rubric")
 
 
 def spec_differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
@@ -92,3 +94,41 @@ def _ordered(spec: Mapping[str, Any]) -> list[object]:
 def _short(value: object) -> str:
     text = json.dumps(value)
     return text if len(text) <= 80 else text[:77] + "..."
+
+
+def criteria_differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    """What two descriptions of sweeps ask of outputs differently, in words; empty if it is the same.
+
+    Parameters
+    ----------
+    old, new
+        Specs of the cube and of the config; tasks that only one of them has are passed over.
+    """
+    found = []
+    before = {task["label"]: task for task in old.get("tasks", ())}
+    for task in new.get("tasks", ()):
+        other = before.get(task["label"], task)
+        for field in _CRITERIA:
+            was, now = other.get(field), task.get(field)
+            if was != now:
+                found += [f"{field} of task {task['label']} {_changed(was, now)}"]
+    names = [{judge["name"]: judge for judge in spec.get("judges", ())} for spec in (old, new)]
+    for name in names[0] | names[1]:
+        was, now = names[0].get(name), names[1].get(name)
+        if was and now and was != now:
+            fields = ", ".join(field for field in now if now[field] != was.get(field))
+            found.append(f"judge {name} has another {fields}")
+        elif was != now:
+            found.append(f"judge {name} is in the {'cube' if was else 'config'} only")
+    if not found and list(names[0]) != list(names[1]):
+        found.append("judges stand in another order")
+    if old.get("asserted_prices") != new.get("asserted_prices"):
+        found.append("prices have changed, and an assertion (cost_max) depends on them")
+    return found
+
+
+def _changed(was: object, now: object) -> str:
+    if was and now:
+        return "have changed" if isinstance(now, list) else "has changed"
+    where = "cube" if was else "config"
+    return f"{'are' if isinstance(was or now, list) else 'is'} in the {where} only"

@@ -15,9 +15,11 @@ from flows.config.models import SweepConfig
 from flows.config.secrecy import show
 from flows.errors import SweepError
 from flows.plan.blocks import Block, IntArray, Window
+from flows.plan.build import build_plan
+from flows.plan.evaluations import token_limit
 from flows.plan.judge_estimate import JudgeCount, JudgeTally
 from flows.plan.judges import Judge
-from flows.plan.plan import Plan, build_plan
+from flows.plan.plan import Plan
 from flows.plan.requests import prepare_trials
 from flows.plan.store import SweepStore, existing_store
 from flows.plan.targets import SampleTargets
@@ -217,8 +219,8 @@ def _estimate_evaluation(
     cached = hits if exact else round(left * hits / max(seen, 1))
     to_send = left - cached
     known = [length for length in lengths if length >= 0]
-    longest = evaluation.sampler.get("max_tokens") or evaluation.sampler.get("max_completion_tokens")
-    each_completion = float(np.mean(known)) if known else float(longest or 0)
+    longest = token_limit(evaluation.sampler.params)
+    each_completion = float(np.mean(known)) if known else float(longest)
     basis = (
         "mean of cached replies"
         if known
@@ -247,7 +249,7 @@ def _judge_row(config: SweepConfig, judge: Judge, count: JudgeCount) -> Evaluati
     prices = next(model.prices for model in config.models if model.name == judge.model)
     prompt_tokens = count.characters / _CHARACTERS_PER_TOKEN + count.assumed_tokens
     to_send = round(count.to_send)
-    completion_tokens = to_send * judge.limit
+    completion_tokens = to_send * token_limit(judge.sampler)
     return EvaluationEstimate(
         f"judge {judge.name}",
         count.requests,
@@ -257,7 +259,7 @@ def _judge_row(config: SweepConfig, judge: Judge, count: JudgeCount) -> Evaluati
         count.exact,
         round(prompt_tokens),
         completion_tokens,
-        "max_tokens" if judge.limit else "unknown: the sampler sets no max_tokens",
+        "max_tokens" if token_limit(judge.sampler) else "unknown: the sampler sets no max_tokens",
         (prompt_tokens * prices.prompt + completion_tokens * prices.completion) / 1e6,
     )
 

@@ -1,72 +1,78 @@
-"""A model, a template and a sampler in; one place on the model axis, with its identity, out."""
+"""The places on the model axis: a model asked through a template with a sampler."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
 from flows.config.templates import Template
-from flows.plan.spec import EvaluationSpec
-from stages.reply.forms import CHAT
+from flows.plan.identity import ApiName, IdentityRecord, Values
 
 
-@dataclass(frozen=True)
-class Evaluation:
-    """One place on the model axis: a model asked through a template with a sampler."""
+class NamedTemplate(IdentityRecord):
+    """A prompt template by name."""
 
+    name: str
+    source: str | list[dict[str, str]]
+
+
+class NamedSampler(IdentityRecord):
+    """Request parameters by name."""
+
+    name: str
+    params: Values
+
+
+class Evaluation(IdentityRecord):
+    """One place on the model axis. The plan has the very record that the cube has."""
+
+    eval_id: str
+    """Digest of what is sent besides the prompt; equal ids give equal requests."""
     model: str
     """Label of the model."""
     request_model: str
     """Name that is sent."""
-    template_name: str
-    template_source: str | Sequence[Mapping[str, str]]
-    sampler_name: str
-    sampler: Mapping[str, Any]
-    api: str = CHAT
+    template: NamedTemplate
+    sampler: NamedSampler
+    api: ApiName = "chat"
     """Which API its endpoint speaks."""
 
-    @cached_property
-    def eval_id(self) -> str:
-        """Digest of what is sent besides the prompt; equal ids give equal requests."""
-        sent = [self.request_model, self.template_source, self.sampler]
-        text = json.dumps(sent if self.api == CHAT else [*sent, self.api], sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()[:32]
+    @classmethod
+    def of(
+        cls,
+        model: str,
+        request_model: str,
+        template: NamedTemplate,
+        sampler: NamedSampler,
+        api: ApiName = "chat",
+    ) -> Evaluation:
+        """The evaluation with its id."""
+        sent: list[Any] = [request_model, template.source, sampler.params]
+        # Chat was the only API once: its evaluations keep their ids.
+        text = json.dumps(sent if api == "chat" else [*sent, api], sort_keys=True)
+        return cls(
+            eval_id=hashlib.sha256(text.encode()).hexdigest()[:32],
+            model=model,
+            request_model=request_model,
+            template=template,
+            sampler=sampler,
+            api=api,
+        )
 
     @cached_property
-    def template(self) -> Template:
+    def prompt_template(self) -> Template:
         """The compiled template."""
-        return Template(self.template_source)
+        return Template(self.template.source)
 
     @property
     def label(self) -> str:
         """A short name for people."""
-        return f"{self.model} / {self.template_name} / {self.sampler_name}"
+        return f"{self.model} / {self.template.name} / {self.sampler.name}"
 
-    def spec(self) -> dict[str, object]:
-        """The evaluation as JSON."""
-        return {
-            "eval_id": self.eval_id,
-            "model": self.model,
-            "request_model": self.request_model,
-            "template": {"name": self.template_name, "source": self.template_source},
-            "sampler": {"name": self.sampler_name, "params": self.sampler},
-            **({} if self.api == CHAT else {"api": self.api}),
-        }
 
-    @classmethod
-    def from_spec(cls, spec: EvaluationSpec) -> Evaluation:
-        """Read what `spec` wrote."""
-        template, sampler = spec.template, spec.sampler
-        return cls(
-            spec.model,
-            spec.request_model,
-            template.name,
-            template.source,
-            sampler.name,
-            sampler.params,
-            spec.api,
-        )
+def token_limit(sampler: Mapping[str, Any]) -> int:
+    """Most tokens of a reply; 0 if the sampler sets none."""
+    return int(sampler.get("max_tokens") or sampler.get("max_completion_tokens") or 0)

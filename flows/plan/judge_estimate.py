@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from flows.plan.criteria import CriteriaBook, carries
-from flows.plan.plan import Plan
+from flows.plan.criteria import CriteriaBook
+from flows.plan.plan import Plan, carries
 from flows.plan.requests import Prepared
 from flows.plan.targets import SampleTargets
 from stages.process.reading import read_reply

@@ -1,27 +1,26 @@
-"""A judge's settings in; the requests that have it grade an output, and what its replies say, out."""
+"""Models that rate outputs: what they are asked, and what their stored replies say."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
-from flows.plan.spec import JudgeSpec
+from pydantic import Field
+
+from flows.plan.identity import ApiName, IdentityRecord, Values
 from stages.infer.request import Request, build_request
 from stages.process.judging import read_judge
 from stages.process.reading import read_reply
-from stages.process.rubric import judge_messages, judge_prompt_digest
-from stages.reply.forms import CHAT
+from stages.process.rubric import judge_messages
 from stages.reply.record import Record
 from storage.cache.cache import Cache
 
 
-@dataclass(frozen=True)
-class Judge:
-    """One place on the axis of judges: a model that grades outputs, so many times each."""
+class Judge(IdentityRecord):
+    """One place on the axis of judges: a model that rates outputs, so many times each."""
 
     name: str
     """Label of the judge."""
@@ -29,9 +28,11 @@ class Judge:
     """Label of the model, where its requests go."""
     request_model: str
     """Name that is sent."""
-    sampler: Mapping[str, Any]
-    repeats: int
-    api: str = CHAT
+    sampler: Values
+    repeats: int = Field(ge=1)
+    prompt: str
+    """Digest of the prompt that is put to judges."""
+    api: ApiName = "chat"
     """Which API its endpoint speaks."""
 
     @cached_property
@@ -40,34 +41,12 @@ class Judge:
         return json.dumps([self.request_model, self.sampler, self.api], sort_keys=True)
 
     def requests(self, rubric: str, prompt: str, output: str) -> list[Request]:
-        """What is sent to have an output graded, a request for each repeat."""
+        """What is sent to have an output rated, a request for each repeat."""
         messages = judge_messages(rubric, prompt, output)
         return [
             build_request(self.request_model, messages, self.sampler, repeat, self.api)
             for repeat in range(self.repeats)
         ]
-
-    @property
-    def limit(self) -> int:
-        """Most tokens of a reply; 0 if the sampler sets none."""
-        return int(self.sampler.get("max_tokens") or self.sampler.get("max_completion_tokens") or 0)
-
-    def spec(self) -> dict[str, object]:
-        """The judge as JSON, with the digest of the prompt that this version puts to judges."""
-        return {
-            "name": self.name,
-            "model": self.model,
-            "request_model": self.request_model,
-            "sampler": dict(self.sampler),
-            "repeats": self.repeats,
-            "prompt": judge_prompt_digest(),
-            **({} if self.api == CHAT else {"api": self.api}),
-        }
-
-    @classmethod
-    def from_spec(cls, spec: JudgeSpec) -> Judge:
-        """Read what `spec` wrote."""
-        return cls(spec.name, spec.model, spec.request_model, spec.sampler, spec.repeats, spec.api)
 
 
 def judge_keys(judges: Sequence[Judge], rubric: str, prompt: str, data: bytes | None) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""A config in; the sweep as plain data out: evaluations, cells and chunking, all that a worker needs but addresses.
+"""A sweep as plain data: evaluations, cells and chunking, all that a worker needs but addresses.
 
 The *spec* is the identity of a sweep as JSON. It is stored in the cube's attributes, and a plan can be built from it
 alone, so that whoever opens a cube can regenerate every prompt and every cache key.
@@ -7,28 +7,28 @@ alone, so that whoever opens a cube can regenerate every prompt and every cache 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from pydantic import ValidationError
 
-from flows.config.models import ModelConfig, SweepConfig
 from flows.errors import SweepError
-from flows.plan.coordinates import coordinates
-from flows.plan.criteria import carries, check_criteria
 from flows.plan.evaluations import Evaluation
 from flows.plan.judges import Judge
 from flows.plan.spec import SPEC_FORMAT, TaskSpec, damaged, parse_spec
-from stages.generate import Cell, Task, all_tasks, expand
-from stages.generate.stream import canonical_params
-from storage.cube.cube import Coordinate
+from stages.generate import Cell, Task, all_tasks
 
 _TRIAL_CHUNK = 32
 _REPEAT_CHUNK = 8
 _REGION_CELLS = 4096
 _UNLIMITED = 2**31 - 1
+
+
+def carries(cell: Cell, field: str) -> bool:
+    """Whether the trials of a cell bring assertions or a rubric of their own: a param of that name says so."""
+    return bool(getattr(cell.params, field, None))
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ class Plan:
     def labels(self) -> tuple[str, ...]:
         """A name for each evaluation, no longer than it takes to tell them apart."""
         rows = self.evaluations
-        optional = ([row.template_name for row in rows], [row.sampler_name for row in rows])
+        optional = ([row.template.name for row in rows], [row.sampler.name for row in rows])
         parts = [[row.model for row in rows], *(names for names in optional if len(set(names)) > 1)]
         return tuple(" / ".join(columns) for columns in zip(*parts, strict=True))
 
@@ -210,9 +210,9 @@ class Plan:
         tasks = tuple(
             _task_from_spec(item, parsed.seed, i, files or {}) for i, item in enumerate(parsed.tasks)
         )
-        evaluations = tuple(Evaluation.from_spec(item) for item in parsed.evaluations)
-        judges = tuple(Judge.from_spec(item) for item in parsed.judges)
-        return cls(parsed.seed, evaluations, tasks, trials, repeats, judges=judges)
+        return cls(
+            parsed.seed, tuple(parsed.evaluations), tasks, trials, repeats, judges=tuple(parsed.judges)
+        )
 
     def valid(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
         """Which slots of the params axis exist, shape (task, params)."""
@@ -238,98 +238,6 @@ class Plan:
         for row, task in zip(known, self.tasks, strict=True):
             row[: len(task.cells)] = [one.cell.task.has_reference(one.cell.params) for one in task.cells]
         return self.in_tier & known
-
-    def coordinates(self) -> list[Coordinate]:
-        """The cube's coordinates."""
-        return coordinates(self)
-
-
-def build_plan(config: SweepConfig) -> Plan:
-    """The plan of a config.
-
-    Raises
-    ------
-    SweepError
-        If two evaluations or two judges would send the very same requests, or what is asked of outputs is wrong.
-    """
-    evaluations, prices, facets = [], [], []
-    for model, template, sampler in config.combinations():
-        source = config.templates[template]
-        evaluations.append(
-            Evaluation(
-                model.name,
-                request_model(model),
-                template,
-                source if isinstance(source, str) else [dict(message) for message in source],
-                sampler,
-                # 0 and 0.0 are one request.
-                canonical_params(config.samplers[sampler]),
-                model.api,
-            )
-        )
-        prices.append((model.prices.prompt, model.prices.completion))
-        facets.append(dict(model.facets))
-    _refuse_twins(evaluations)
-    known = all_tasks()
-    tasks = tuple(_plan_task(known, config, label) for label in config.tasks)
-    plan = Plan(
-        config.seed,
-        tuple(evaluations),
-        tasks,
-        config.trials,
-        config.repeats,
-        tuple(prices),
-        tuple(facets),
-        _judges(config),
-    )
-    if check_criteria(plan):
-        return replace(plan, asserted_prices=plan.prices)
-    return plan
-
-
-def _judges(config: SweepConfig) -> tuple[Judge, ...]:
-    models = {model.name: model for model in config.models}
-    judges, seen = [], dict[str, Judge]()
-    for row in config.judges:
-        sampler = config.samplers[row.sampler] if isinstance(row.sampler, str) else row.sampler
-        model = models[row.model]
-        judge = Judge(
-            row.name, row.model, request_model(model), canonical_params(sampler), row.repeats, model.api
-        )
-        twin = seen.setdefault(judge.identity, judge)
-        if twin is not judge:
-            raise SweepError(
-                f"judges '{twin.name}' and '{judge.name}' send the same requests, so that they would always agree",
-                "Raise `repeats` of one and remove the other, or give them different models or samplers",
-            )
-        judges.append(judge)
-    return tuple(judges)
-
-
-def request_model(model: ModelConfig) -> str:
-    """The name sent to the endpoint; a simulated model's profile is part of it, and so of every cache key."""
-    if model.simulate is not None:
-        return model.simulate.profile().model_name(model.name)
-    return model.model
-
-
-def _refuse_twins(evaluations: Sequence[Evaluation]) -> None:
-    seen: dict[str, Evaluation] = {}
-    for evaluation in evaluations:
-        twin = seen.setdefault(evaluation.eval_id, evaluation)
-        if twin is not evaluation:
-            raise SweepError(
-                f"evaluations '{twin.label}' and '{evaluation.label}' send the same requests, so that one would be "
-                f"answered from the other's cache. Give the models different `model` names, or remove one of them."
-            )
-
-
-def _plan_task(known: Mapping[str, Task], config: SweepConfig, label: str) -> TaskPlan:
-    name, entries = config.manifold(label)
-    points = expand(known[name], entries)
-    cells = tuple(PlannedCell(Cell(known[name], p.params, config.seed), p.tiers) for p in points)
-    section = config.tasks[label]
-    return TaskPlan(label, known[name], cells, section.assertions or (), section.rubric or "")
 
 
 def _task_from_spec(spec: TaskSpec, seed: int, index: int, files: Mapping[str, str]) -> TaskPlan:

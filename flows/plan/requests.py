@@ -42,10 +42,14 @@ def prepare_trials(plan: Plan, block: Block) -> list[Prepared]:
 
 def trial_messages(evaluation: Evaluation, cell: Cell, trial: Trial) -> list[Message]:
     """One trial's question as an evaluation puts it."""
-    return evaluation.template.render(prompt=trial.prompt, task=cell.task.name, params=cell.plain_params)
+    return evaluation.prompt_template.render(
+        prompt=trial.prompt, task=cell.task.name, params=cell.plain_params
+    )
 
 
 def trial_request(evaluation: Evaluation, cell: Cell, trial: Trial, repeat: int) -> Request:
     """The request of one trial of a cell by an evaluation."""
     messages = trial_messages(evaluation, cell, trial)
-    return build_request(evaluation.request_model, messages, evaluation.sampler, repeat, evaluation.api)
+    return build_request(
+        evaluation.request_model, messages, evaluation.sampler.params, repeat, evaluation.api
+    )

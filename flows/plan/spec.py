@@ -1,14 +1,16 @@
-"""The description of a sweep in a cube's attributes -> the same as checked values. Anyone may have written it."""
+"""The description of a sweep in a cube's attributes, checked: anyone may have written it."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from flows.errors import SweepError
+from flows.plan.evaluations import Evaluation
+from flows.plan.identity import IdentityRecord, Values
+from flows.plan.judges import Judge
 
 SPEC_FORMAT = 1
 
@@ -17,48 +19,7 @@ _REMEDY = (
 )
 
 
-def _json(value: dict[str, Any]) -> dict[str, Any]:
-    try:
-        json.dumps(value, allow_nan=False)
-    except (TypeError, ValueError) as error:
-        raise ValueError("must be JSON values without NaN and infinities") from error
-    return value
-
-
-Values = Annotated[dict[str, Any], AfterValidator(_json)]
-ApiName = Literal["chat", "completions", "messages"]
-
-
-class _Part(BaseModel):
-    model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
-
-
-class TemplateSpec(_Part):
-    """A template by name."""
-
-    name: str
-    source: str | list[dict[str, str]]
-
-
-class SamplerSpec(_Part):
-    """Request parameters by name."""
-
-    name: str
-    params: Values
-
-
-class EvaluationSpec(_Part):
-    """A place on the model axis."""
-
-    eval_id: str
-    model: str
-    request_model: str
-    template: TemplateSpec
-    sampler: SamplerSpec
-    api: ApiName = "chat"
-
-
-class PointSpec(_Part):
+class PointSpec(IdentityRecord):
     """A point of a task; its params are checked by the task."""
 
     cell_id: str
@@ -71,7 +32,7 @@ class PointSpec(_Part):
         return self.params if moved is None or "file" not in self.params else {**self.params, "file": moved}
 
 
-class TaskSpec(_Part):
+class TaskSpec(IdentityRecord):
     """A place on the task axis."""
 
     label: str
@@ -82,27 +43,14 @@ class TaskSpec(_Part):
     rubric: str = ""
 
 
-class JudgeSpec(_Part):
-    """A place on the axis of judges."""
-
-    name: str
-    model: str
-    request_model: str
-    sampler: Values
-    repeats: int = Field(ge=1)
-    prompt: str
-    """Digest of the prompt that is put to judges."""
-    api: ApiName = "chat"
-
-
-class Spec(_Part):
+class Spec(IdentityRecord):
     """A sweep's identity."""
 
     format: Literal[1]
     seed: int = Field(ge=0, le=2**63 - 1)
-    evaluations: list[EvaluationSpec] = Field(min_length=1)
+    evaluations: list[Evaluation] = Field(min_length=1)
     tasks: list[TaskSpec] = Field(min_length=1)
-    judges: list[JudgeSpec] = Field(default_factory=list)
+    judges: list[Judge] = Field(default_factory=list)
     asserted_prices: list[list[float]] = Field(default_factory=list)
 
     @property

@@ -14,8 +14,8 @@ import numpy.typing as npt
 import storage.errors
 from flows.errors import SweepError
 from flows.plan.blocks import RegionWork, pending_positions, window_of
-from flows.plan.criteria import criteria_differences
-from flows.plan.differences import spec_differences
+from flows.plan.coordinates import coordinates
+from flows.plan.differences import criteria_differences, spec_differences
 from flows.plan.plan import Plan
 from flows.plan.records import LEASE, LEDGER, NOTES
 from flows.plan.spec import parse_spec
@@ -68,7 +68,7 @@ class SweepStore:
 
     def relabel(self) -> None:
         """Take over what a config may change at any time: facets and prices."""
-        for coordinate in self.plan.coordinates():
+        for coordinate in coordinates(self.plan):
             if coordinate.name not in _CHANGING:
                 continue
             if (self.cube.read_label(coordinate.name) != coordinate.values).any():
@@ -200,7 +200,7 @@ def open_store(plan: Plan, url: str) -> SweepStore:
                 url,
                 sizes=plan.sizes,
                 chunks=plan.chunks,
-                coordinates=plan.coordinates(),
+                coordinates=coordinates(plan),
                 counters=COUNTERS,
                 attrs={"title": "evalcube sweep", "spec": plan.spec()},
                 layers=list(plan.layers),

@@ -21,7 +21,8 @@ from deploy.clusters import Cluster, ExistingScheduler, LocalProcesses
 from flows.config import as_config
 from flows.config.models import ModelConfig, SweepConfig
 from flows.errors import SweepError
-from flows.plan.plan import Plan, build_plan
+from flows.plan.build import build_plan
+from flows.plan.plan import Plan
 from flows.plan.records import LIVE, SPENT
 from flows.plan.sampling import Sampling, as_configured
 from flows.plan.store import SweepStore, open_store

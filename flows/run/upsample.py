@@ -11,7 +11,7 @@ from flows.config import as_config
 from flows.config.models import SweepConfig
 from flows.config.precision import LEVELS, Precision
 from flows.errors import SweepError
-from flows.plan.plan import build_plan
+from flows.plan.build import build_plan
 from flows.plan.records import read_notes
 from flows.plan.sampling import Adaptive, Fixed, Sampling, Selection
 from flows.plan.spending_budget import Amount, Budget, resumed, spent

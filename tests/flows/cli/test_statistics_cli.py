@@ -21,7 +21,7 @@ from flows.config import from_mapping
 from flows.cubes.selection import Part, open_part
 from flows.cubes.statistics import compare, leaderboard, metrics, rank
 from flows.errors import SweepError
-from flows.plan.plan import build_plan
+from flows.plan.build import build_plan
 from flows.plan.store import open_store
 from stages.reply.status import Status
 from stages.score.counters import count_trials

@@ -4,7 +4,8 @@ import pytest
 
 from flows.config.load import parse_config
 from flows.errors import ConfigError
-from flows.plan.plan import Plan, build_plan
+from flows.plan.build import build_plan
+from flows.plan.plan import Plan
 
 BASE = """\
 models:

@@ -11,7 +11,7 @@ from flows.cli.verdict import verdict as command
 from flows.config import from_mapping
 from flows.cubes.verdict import cube_verdict
 from flows.errors import SweepError
-from flows.plan.plan import build_plan
+from flows.plan.build import build_plan
 from flows.plan.store import SweepStore, open_store
 from flows.plan.targets import SampleTargets
 from stages.analyze.verdict import verdict

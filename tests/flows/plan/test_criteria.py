@@ -8,9 +8,11 @@ import pytest
 from deploy.simulator.truth import Truth, decode, encode
 from flows.config import from_mapping
 from flows.errors import SweepError
-from flows.plan.criteria import CriteriaBook, criteria_differences
+from flows.plan.build import build_plan
+from flows.plan.criteria import CriteriaBook
+from flows.plan.differences import criteria_differences
 from flows.plan.judges import score_in
-from flows.plan.plan import Plan, build_plan
+from flows.plan.plan import Plan
 from flows.run.in_flight import InFlightLimit, JudgeLimit
 from stages.generate import Trial
 from stages.reply.record import Record

@@ -11,8 +11,8 @@ import evalcube as ec
 from flows.config import as_config, from_mapping
 from flows.plan import estimate as module
 from flows.plan.blocks import Window, pending_positions
+from flows.plan.build import build_plan
 from flows.plan.estimate import EXACT_LIMIT, SMALLEST_SAMPLE, estimate
-from flows.plan.plan import build_plan
 from flows.plan.requests import trial_request
 from storage.cache.cache import open_cache
 from storage.cube.regions import Region

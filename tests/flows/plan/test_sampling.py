@@ -7,7 +7,7 @@ import pytest
 
 from flows.config import from_mapping
 from flows.errors import SweepError
-from flows.plan.plan import build_plan
+from flows.plan.build import build_plan
 from flows.plan.sampling import Adaptive, Fixed, Selection
 from flows.plan.spending_budget import Amount, Budget
 from flows.plan.store import open_store

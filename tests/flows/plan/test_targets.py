@@ -6,7 +6,7 @@ import pytest
 from flows.config import from_mapping
 from flows.errors import SweepError
 from flows.plan.blocks import Window
-from flows.plan.plan import build_plan
+from flows.plan.build import build_plan
 from flows.plan.sampling import Adaptive, Fixed, Selection
 from flows.plan.targets import SampleTargets
 from stages.analyze.formulas.precision import Precision

@@ -10,8 +10,8 @@ import pytest
 
 from deploy.clusters import LocalProcesses
 from flows.config import from_mapping
+from flows.plan.build import build_plan
 from flows.plan.estimate import estimate
-from flows.plan.plan import build_plan
 from flows.run.batches import requests_in_batches
 from flows.run.events import Traffic
 from flows.run.in_flight import make_limits

@@ -12,7 +12,7 @@ from deploy.clusters import LocalProcesses
 from evalcube import EvalcubeError
 from flows.config import from_mapping
 from flows.errors import SweepError
-from flows.plan.plan import build_plan
+from flows.plan.build import build_plan
 from flows.plan.store import open_store
 from flows.run.sweep import run
 from flows.run.upsample import upsample

@@ -1,0 +1,111 @@
+"""Builds the plan of a config."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from flows.config.models import ModelConfig, SweepConfig
+from flows.errors import SweepError
+from flows.plan.criteria import check_criteria
+from flows.plan.evaluations import Evaluation, NamedSampler, NamedTemplate
+from flows.plan.judges import Judge
+from flows.plan.plan import Plan, PlannedCell, TaskPlan
+from stages.generate import Cell, Task, all_tasks, expand
+from stages.generate.stream import canonical_params
+from stages.process.rubric import judge_prompt_digest
+
+
+def build_plan(config: SweepConfig) -> Plan:
+    """The plan of a config.
+
+    Raises
+    ------
+    SweepError
+        If two evaluations or two judges would send the very same requests, or what is asked of outputs is wrong.
+    """
+    evaluations, prices, facets = [], [], []
+    for model, template, sampler in config.combinations():
+        source = config.templates[template]
+        evaluations.append(
+            Evaluation.of(
+                model.name,
+                request_model(model),
+                NamedTemplate(
+                    name=template,
+                    source=source if isinstance(source, str) else [dict(message) for message in source],
+                ),
+                # 0 and 0.0 are one request.
+                NamedSampler(name=sampler, params=canonical_params(config.samplers[sampler])),
+                model.api,
+            )
+        )
+        prices.append((model.prices.prompt, model.prices.completion))
+        facets.append(dict(model.facets))
+    _refuse_twins(evaluations)
+    known = all_tasks()
+    tasks = tuple(_plan_task(known, config, label) for label in config.tasks)
+    plan = Plan(
+        config.seed,
+        tuple(evaluations),
+        tasks,
+        config.trials,
+        config.repeats,
+        tuple(prices),
+        tuple(facets),
+        _judges(config),
+    )
+    if check_criteria(plan):
+        return replace(plan, asserted_prices=plan.prices)
+    return plan
+
+
+def _judges(config: SweepConfig) -> tuple[Judge, ...]:
+    models = {model.name: model for model in config.models}
+    judges, seen = [], dict[str, Judge]()
+    for row in config.judges:
+        sampler = config.samplers[row.sampler] if isinstance(row.sampler, str) else row.sampler
+        model = models[row.model]
+        judge = Judge(
+            name=row.name,
+            model=row.model,
+            request_model=request_model(model),
+            sampler=canonical_params(sampler),
+            repeats=row.repeats,
+            prompt=judge_prompt_digest(),
+            api=model.api,
+        )
+        twin = seen.setdefault(judge.identity, judge)
+        if twin is not judge:
+            raise SweepError(
+                f"judges '{twin.name}' and '{judge.name}' send the same requests, so that they would always agree",
+                "Raise `repeats` of one and remove the other, or give them different models or samplers",
+            )
+        judges.append(judge)
+    return tuple(judges)
+
+
+def request_model(model: ModelConfig) -> str:
+    """The name sent to the endpoint; a simulated model's profile is part of it, and so of every cache key."""
+    if model.simulate is not None:
+        return model.simulate.profile().model_name(model.name)
+    return model.model
+
+
+def _refuse_twins(evaluations: Sequence[Evaluation]) -> None:
+    seen: dict[str, Evaluation] = {}
+    for evaluation in evaluations:
+        twin = seen.setdefault(evaluation.eval_id, evaluation)
+        if twin is not evaluation:
+            raise SweepError(
+                f"evaluations '{twin.label}' and '{evaluation.label}' send the same requests, so that one would be "
+                f"answered from the other's cache. Give the models different `model` names, or remove one of them."
+            )
+
+
+def _plan_task(known: Mapping[str, Task], config: SweepConfig, label: str) -> TaskPlan:
+    name, entries = config.manifold(label)
+    points = expand(known[name], entries)
+    cells = tuple(PlannedCell(Cell(known[name], p.params, config.seed), p.tiers) for p in points)
+    section = config.tasks[label]
+    return TaskPlan(label, known[name], cells, section.assertions or (), section.rubric or "")
