@@ -1,4 +1,4 @@
-"""A task's name in; what it asks, its parameters, and sample trials out."""
+"""The tasks that there are: what each asks, its parameters, and sample trials."""
 
 from __future__ import annotations
 

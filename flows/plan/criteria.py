@@ -68,7 +68,12 @@ class CriteriaBook:
 
 
 def check_criteria(plan: Plan) -> bool:
-    """Check everything that the plan's tasks and their rows declare; tells whether any of it asks what an answer cost.
+    """Check everything that the plan's tasks and their rows declare.
+
+    Returns
+    -------
+    bool
+        Whether any of it asks what an answer cost.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""A config in; what its sweep would ask and cost out, with nothing sent and nothing written."""
+"""What a sweep would ask and cost, worked out without sending or writing anything."""
 
 from __future__ import annotations
 
@@ -211,7 +211,7 @@ def _estimate_evaluation(
         for item in prepare_trials(plan, Block(window, 0, 0, positions)):
             prompts.append(len(item.request.body))
             data = cache.get(item.request.digest) if cache is not None else None
-            tally.look(item, data)
+            tally.add(item, data)
             if data is not None:
                 hits += 1
                 lengths.append(read_reply(Record.decode(data)).completion_tokens)
@@ -268,7 +268,7 @@ def _open_trials(plan: Plan, store: SweepStore | None) -> list[OpenTrials]:
     """What is not yet recorded, by evaluation."""
     models = range(len(plan.evaluations))
     if store is not None:
-        return [[(task.window, task.positions) for task in store.tasks(model)] for model in models]
+        return [[(work.window, work.positions) for work in store.unfinished(model)] for model in models]
     window = Window(Region(0, 0, 0), (len(plan.tasks), plan.slots, plan.trials, plan.repeats), 0, 0)
     targets = SampleTargets.uniform(plan, plan.trials, plan.repeats)
     targets.refuse_too_many()

@@ -1,4 +1,4 @@
-"""Trials that are still open, with their answers where the cache has them, in; what judges will be asked, out."""
+"""What judges will be asked about the trials that are still open."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class JudgeTally:
         self._book = CriteriaBook(plan.tasks)
         self._sampled = [_Sampled() for _ in plan.judges]
 
-    def look(self, item: Prepared, data: bytes | None) -> None:
+    def add(self, item: Prepared, data: bytes | None) -> None:
         """Take in an open trial of the present evaluation, with its reply if the cache has one."""
         rubric = self._book.of(item.task, item.trial).rubric if self.counts else ""
         if not rubric:

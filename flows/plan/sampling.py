@@ -1,4 +1,4 @@
-"""A plan and what is measured so far in; how far to measure each cell out: fixed numbers, or adaptive precision."""
+"""How far each cell is measured: fixed numbers of trials, or as many as a precision needs."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Sampling(ABC):
     """Decides how far cells are measured, in rounds: asked again after each, until it wants no more."""
 
     selection: Selection
-    """The cells that it looks after."""
+    """The cells that it decides on."""
 
     @abstractmethod
     def targets(self, plan: Plan, planned: SampleTargets, counters: Counters) -> SampleTargets:

@@ -1,4 +1,4 @@
-"""A sum of tokens or dollars in; round by round, the trials that it is best spent on, out."""
+"""Spends a sum of tokens or dollars, round by round, on the trials that help most."""
 
 from __future__ import annotations
 

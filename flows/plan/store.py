@@ -1,4 +1,4 @@
-"""A plan and an address in; the sweep's cube, its ledger, and what is left to do, out. Refuses another sweep's cube."""
+"""A sweep's cube with its ledger and notes, and what is left to do in it. Refuses another sweep's cube."""
 
 from __future__ import annotations
 
@@ -97,14 +97,14 @@ class SweepStore:
             for repeat in range(-(-repeats // chunks["repeat"])):
                 yield Region(model, trial, repeat)
 
-    def tasks(self, model: int) -> Iterator[RegionWork]:
+    def unfinished(self, model: int) -> Iterator[RegionWork]:
         """The regions of one evaluation with something left to do; what is done costs neither request nor cache."""
         for region in self.regions(model):
-            task = self._task(region)
-            if task is not None:
-                yield task
+            work = self._work_in(region)
+            if work is not None:
+                yield work
 
-    def _task(self, region: Region) -> RegionWork | None:
+    def _work_in(self, region: Region) -> RegionWork | None:
         window = window_of(self.plan.sizes, region, self.cube.chunks)
         receipt = self._newest.get(region)
         # Plans only grow, so that equal numbers are equal trials.
@@ -175,7 +175,7 @@ class SweepStore:
         )
         return unknown
 
-    def transport(self) -> list[int]:
+    def transport_errors(self) -> list[int]:
         """Transport errors recorded, by evaluation."""
         errors = [0] * len(self.plan.evaluations)
         for region, receipt in self._newest.items():

@@ -1,4 +1,4 @@
-"""A plan in; how far each cell is to be measured, as arrays of trials and repeats, out. Pure."""
+"""How far each cell is to be measured, as arrays of trials and repeats. Pure."""
 
 from __future__ import annotations
 

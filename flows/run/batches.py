@@ -1,4 +1,4 @@
-"""A sweep's folder and cache in; the notes of its batches, as the inference engine needs them, out."""
+"""The notes of a sweep's batches, as the inference engine needs them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class BatchBook(BatchNotes):
 
 
 def requests_in_batches(side: Path, plan: Plan, unfinished: Sequence[bool]) -> int:
-    """How many requests notes tell of that are of models, or of judges, with something left to answer.
+    """How many requests of notes are of models, or of judges, with something left to answer.
 
     Parameters
     ----------

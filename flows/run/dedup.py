@@ -1,4 +1,4 @@
-"""Jobs of a task in; what became of them out, those left aside that another run with the same cache asks already."""
+"""Asks each request once where several runs share a cache: what another run asks already is waited for."""
 
 from __future__ import annotations
 
@@ -62,11 +62,11 @@ def _unanswered(work: Workspace, jobs: Sequence[Job]) -> list[Job]:
 
 
 def _is_over(work: Workspace, task: Hashable) -> Callable[[], bool]:
-    """Tells whether to stop waiting, as the run stops."""
+    """A function that returns whether to stop waiting, as the run stops."""
 
-    def told() -> bool:
+    def is_over() -> bool:
         if work.is_abandoned(task):
             raise Reschedule
         return work.drained
 
-    return told
+    return is_over

@@ -1,4 +1,4 @@
-"""What happens during a sweep, as values; whoever wants to know subscribes. The engine knows no display."""
+"""What happens during a sweep, as values to which anyone may subscribe; the engine knows no display."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Traffic:
     prompt_tokens: int = 0
     completion_tokens: int = 0
     usage: Mapping[str, Sequence[float]] = field(default_factory=dict)
-    """Tokens of prompts and of completions, by label of the model; guessed where an endpoint tells none."""
+    """Tokens of prompts and of completions, by label of the model; guessed where an endpoint reports none."""
     retries: Mapping[str, int] = field(default_factory=dict)
     """By cause."""
     failures: Mapping[str, int] = field(default_factory=dict)
@@ -57,7 +57,7 @@ class Traffic:
 
 @dataclass(frozen=True)
 class Slowed:
-    """A worker learned that an endpoint wants fewer requests; the others are told."""
+    """A worker learned that an endpoint wants fewer requests; the others are notified."""
 
     worker: str
     model: str

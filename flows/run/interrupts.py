@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM in; a sweep that stops in good order out, or at once."""
+"""Turns Ctrl-C and SIGTERM into a sweep that stops in good order, or at once the second time."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ _FIRST_INDEX = 1_000_000
 
 
 def name_trials(plan: Plan, block: Block) -> str:
-    """What tells people which trials a block has: model, task, params, trial."""
+    """Names of a block's trials for people: model, task, params, trial."""
     label = plan.labels[block.window.region.model]
     names = []
     for task, slot, trial, repeat in zip(*block.window.coordinates(block.positions), strict=True):
@@ -107,7 +107,7 @@ class PoisonIsolation:
     when_done
         Has a handler called, later and in the driver's thread, when a future is done.
     quiet
-        Tells whether nothing else is under way that makes or grades trials.
+        Returns whether nothing else is under way that makes or grades trials.
     """
 
     def __init__(

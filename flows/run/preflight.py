@@ -1,4 +1,4 @@
-"""A cluster's workers and the models to ask in; an error out if a worker lacks a key or cannot reach a server."""
+"""Checks before anything is sent that the workers have the keys and reach the servers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A config's models in; where their requests go out. Starts the servers that evalcube manages, and stops them."""
+"""Where the requests of a config's models go; starts and stops the servers that evalcube manages."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def serve_models(
     models
         The models that have requests to answer. Two of the same local weights share one server.
     note
-        Told what is being started.
+        Called with what is being started.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What workers report in; what a sweep has spent, over all its runs, and whether it must stop, out."""
+"""Adds up what a sweep has spent over all its runs, and stops it at its bound."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Spending:
             return
         self._workers[event.worker] = event
         if time.monotonic() - self._saved_at > _SAVE_SECONDS:
-            with suppress(StorageError):  # the last one tells
+            with suppress(StorageError):  # the last attempt raises
                 self.save()
         if self.stop is not None and self.reached:
             self.stop()

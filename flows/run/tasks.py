@@ -1,4 +1,4 @@
-"""The bodies of the sweep's Dask tasks. An edge carries an address, a small array or a receipt, never a prompt.
+"""The bodies of a sweep's Dask tasks. An edge carries an address, a small array or a receipt, never a prompt.
 
 ::
 
@@ -91,7 +91,7 @@ def infer(run: str, block: Block, order: Order) -> Delivery:
     evaluation = work.plan.evaluations[block.window.region.model]
     indices, worker = order.missing.tolist(), get_worker()
     if work.interrupted or order.worker != worker.id:
-        # Somebody may have been killed, or stopped, in the middle of asking: look again.
+        # Somebody may have been killed, or stopped, in the middle of asking: look them up again.
         replies = work.fetch([trials[i].request.digest for i in indices])
         indices = [i for i, reply in zip(indices, replies, strict=True) if reply is None]
     jobs = [work.job(block, trials[i]) for i in indices]
@@ -172,7 +172,7 @@ def give_up(run: str, block: Block) -> BlockResult:
 
 
 def _report(run: str, work: Workspace, block: Block, delivery: Delivery, result: BlockResult) -> None:
-    """Tell subscribers what was graded; for display only, results travel along the graph."""
+    """Notify subscribers of what was graded; for display only, results travel along the graph."""
     status = result.arrays["status"]
     transport = int((status == Status.TRANSPORT).sum())
     missing = int((status == Status.MISSING).sum())

@@ -1,4 +1,4 @@
-"""A config or a cube in; the same sweep with more trials, where they were asked for, out."""
+"""Measures some cells of a sweep further, from its config or from its cube."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def upsample(
     Raises
     ------
     SweepError
-        If nothing is asked for, a name is unknown, or the cube does not tell how it was made.
+        If nothing is asked for, a name is unknown, or the cube does not say how it was made.
     """
     given = [
         f"--{n}"
@@ -133,7 +133,7 @@ def config_of(
     Raises
     ------
     SweepError
-        If the cube does not tell how it was made.
+        If the cube does not say how it was made.
     """
     if not isinstance(source, (str, Path)) or not directory_of(source).is_dir():
         return as_config(source, cube=cube, cache=cache)

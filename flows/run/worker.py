@@ -60,7 +60,7 @@ class Route:
 
 @dataclass(frozen=True)
 class RunContext:
-    """All that a worker is told of a run. Holds names of secrets' variables, never secrets."""
+    """All that a worker knows of a run. Holds names of secrets' variables, never secrets."""
 
     run: str
     """Unique name of the run."""
@@ -114,7 +114,7 @@ class Workspace:
         return Cube.open(self.context.cube, writable=True)
 
     def claims(self, model: str) -> Claims | None:
-        """Where this run and others tell what they ask of a model; None for batches, which nobody waits for."""
+        """Where this run and others announce what they ask of a model; None for batches, which nobody waits for."""
         return None if self.context.routes[model].endpoint.batch is not None else self._claims
 
     @cached_property
@@ -186,7 +186,7 @@ class Workspace:
 
     @property
     def workers(self) -> int:
-        """How many share the endpoints; 0 until that was told."""
+        """How many share the endpoints; 0 until that is known."""
         return self._share[0]
 
     def share_out(self, workers: int, rank: int) -> None:
@@ -212,11 +212,11 @@ class Workspace:
         engine = self._engine
         return [] if engine is None else engine.slowdowns()
 
-    def slow_down(self, told: Slowdown) -> None:
+    def slow_down(self, learned: Slowdown) -> None:
         """Take over what another worker learned."""
         engine = self._engine
         if engine is not None:
-            engine.slow_down(told)
+            engine.slow_down(learned)
 
     def drain(self) -> None:
         """Start no further request."""
@@ -310,7 +310,7 @@ class SweepPlugin(WorkerPlugin):
 
         due = 0.0
 
-        def tell_traffic() -> None:
+        def report_traffic() -> None:
             traffic = work.traffic(self.label)
             if traffic is not None:
                 worker.log_event(topic(self.context.run), as_message(traffic))
@@ -319,12 +319,12 @@ class SweepPlugin(WorkerPlugin):
             nonlocal due
             if time.monotonic() >= due:
                 due = time.monotonic() + work.workers / _MOST_REPORTS
-                tell_traffic()
-            for told in work.slowdowns():
-                slowed = Slowed(worker.address, told.model, told.overload, told.pause)
+                report_traffic()
+            for learned in work.slowdowns():
+                slowed = Slowed(worker.address, learned.model, learned.overload, learned.pause)
                 worker.log_event(topic(self.context.run), as_message(slowed))
 
-        self._tell_traffic = tell_traffic
+        self._report_traffic = report_traffic
         self._timer = PeriodicCallback(report, _REPORT_MS)
         self._timer.start()
 
@@ -337,7 +337,7 @@ class SweepPlugin(WorkerPlugin):
         """Close the workspace, off the worker's event loop: it waits for the disk."""
         if self._timer is not None:
             self._timer.stop()
-            self._tell_traffic()
+            self._report_traffic()
         if self._unpublish is not None:
             self._unpublish()
         if self.workspace is not None:

@@ -1,4 +1,4 @@
-"""Watches a cluster's workers: shares the endpoints' connections out among them, and tells when there are none."""
+"""Watches a cluster's workers, and shares the endpoints' connections out among them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Shared(Protocol):
 class Workers:
     """The workers of a run.
 
-    A worker sends nothing before it has been told its share, so that one that joins or restarts never adds
+    A worker sends nothing before it has its share, so that one that joins or restarts never adds
     connections to those that are there already; what is in flight above a share that shrinks ends as usual.
     """
 
@@ -52,18 +52,18 @@ class Workers:
         self._shared = tuple(shared)
         self._emit = emit
         self._there: list[str] = []
-        self._told: list[str] = []
+        self._shared_with: list[str] = []
         self._polled_at = -math.inf
         self._gone_at: float | None = None
         self._noted = False
 
     @property
     def any(self) -> bool:
-        """Whether there were workers at the last look."""
+        """Whether there were workers at the last poll."""
         return bool(self._there)
 
     def poll(self) -> None:
-        """See who is there, at most once a second, and heed what workers report of their endpoints.
+        """Look up who is there, at most once a second, and adapt to what workers report of their endpoints.
 
         Raises
         ------
@@ -77,38 +77,38 @@ class Workers:
         self._polled_at = now
         try:
             self._there = present(self._client)
-            if self._there != self._told:
+            if self._there != self._shared_with:
                 self._share_out()
         except (OSError, TimeoutError):
             return  # a scheduler that went away shows in the futures
-        self._mind_absence(now)
+        self._watch_absence(now)
 
     def _adapt(self) -> None:
-        """Give more blocks to those who could ask more; tell the others what one learned of an overload."""
-        told: list[Slowed] = []
+        """Give more blocks to models that are starved, and pass on what one worker learned of an overload."""
+        slowed: list[Slowed] = []
         hungry: set[str] = set()
         while not self._reports.empty():
             report = self._reports.get()
             if isinstance(report, Slowed):
-                told.append(report)
+                slowed.append(report)
             else:
                 hungry.update(report.hungry)
         for item in self._shared:
             if item.model in hungry:
                 item.grow()
-        if told and len(self._there) > 1:
+        if slowed and len(self._there) > 1:
             with suppress(OSError, TimeoutError):
-                self._client.run(_slow_down, plugin_name(self._run), told, on_error="ignore")
+                self._client.run(_slow_down, plugin_name(self._run), slowed, on_error="ignore")
 
     def _share_out(self) -> None:
         for item in self._shared:
             item.workers = max(len(self._there), 1)
         ranks = {address: rank for rank, address in enumerate(self._there)}
         answers = self._client.run(_take_share, plugin_name(self._run), ranks, on_error="ignore")
-        # A worker that is still starting has no plugin yet: it is told at the next look.
-        self._told = sorted(address for address, told in answers.items() if told is True)
+        # A worker that is still starting has no plugin yet: it gets its share at the next poll.
+        self._shared_with = sorted(address for address, taken in answers.items() if taken is True)
 
-    def _mind_absence(self, now: float) -> None:
+    def _watch_absence(self, now: float) -> None:
         if self._there:
             self._gone_at, self._noted = None, False
             return
@@ -126,7 +126,7 @@ class Workers:
 def present(client: Client) -> list[str]:
     """Addresses of the cluster's workers.
 
-    `Client.scheduler_info` may tell of none: it shares what it has asked with a look of its own that leaves them out.
+    `Client.scheduler_info` may know of none: it shares its answer with a periodic call of its own that leaves them out.
 
     Raises
     ------

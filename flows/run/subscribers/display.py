@@ -1,4 +1,4 @@
-"""A run's events in; a live display for people out: on a terminal it moves, elsewhere it is a line now and then."""
+"""A live display of a run: on a terminal it moves, elsewhere it is a line now and then."""
 
 from __future__ import annotations
 

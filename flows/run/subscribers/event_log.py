@@ -1,4 +1,4 @@
-"""A run's events in; a file with one JSON object per line out: ``time``, ``run``, ``event``, and the event's fields.
+"""A log of a run's events, one JSON object per line: ``time``, ``run``, ``event``, and the event's fields.
 
 Nothing that a model or an endpoint said is in it, and no line is longer than `MOST_BYTES`.
 """
@@ -83,8 +83,8 @@ class EventLog:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if error is not None:
-            told = isinstance(error, EvalcubeError)
-            self._write("failed", {"error": type(error).__name__, "message": str(error) if told else ""})
+            shown = isinstance(error, EvalcubeError)
+            self._write("failed", {"error": type(error).__name__, "message": str(error) if shown else ""})
         if self._file is not None:
             self._file.close()
             self._file = None

@@ -1,4 +1,4 @@
-"""A run's events in; how far it is, in a small file beside the cube, out: whoever reads the cube can read it."""
+"""Writes how far a run is into a small file beside the cube, for whoever reads the cube."""
 
 from __future__ import annotations
 

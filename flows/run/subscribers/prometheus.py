@@ -1,4 +1,4 @@
-"""What became of a worker's requests in; counts by model out, also on the worker's own Prometheus endpoint."""
+"""Counts by model what became of a worker's requests, also for the worker's Prometheus endpoint."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def publish(run: str, meter: Meter, traffic: Callable[[], Traffic | None]) -> Ca
     meter
         Counts by model.
     traffic
-        Tells the worker's totals so far; None while there are none.
+        Returns the worker's totals so far; None while there are none.
 
     Returns
     -------

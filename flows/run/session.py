@@ -1,0 +1,304 @@
+"""One run of a sweep, from an open cube under a lease to a summary."""
+
+from __future__ import annotations
+
+import itertools
+import queue
+import threading
+import time
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from distributed import Client
+
+from deploy.clusters import Cluster
+from flows.config.models import SweepConfig
+from flows.plan.records import LIVE, SPENT
+from flows.plan.sampling import Sampling
+from flows.plan.store import SweepStore
+from flows.run.batches import requests_in_batches
+from flows.run.driver import Driver
+from flows.run.events import (
+    Event,
+    Extended,
+    Finished,
+    Noted,
+    Slowed,
+    Started,
+    Subscriber,
+    Traffic,
+    from_message,
+    topic,
+)
+from flows.run.in_flight import make_judge_limits, make_limits
+from flows.run.interrupts import stop_on_interrupt
+from flows.run.preflight import check_workers
+from flows.run.servers import serve_models
+from flows.run.spending import Spending
+from flows.run.subscribers.live_file import LiveFile
+from flows.run.summary import ModelSummary, RunSummary, Tracker, limit_use
+from flows.run.worker import Route, RunContext, SweepPlugin, plugin_name
+from flows.run.workers import present
+from stages.infer.endpoint import Endpoint
+from storage.cube.lease import Lease
+from storage.urls import directory_of
+
+_REGISTRATIONS = 3
+
+
+class Session:
+    """One run of a sweep, from an open cube under a lease to a summary."""
+
+    def __init__(
+        self,
+        store: SweepStore,
+        settings: SweepConfig,
+        sampling: Sampling,
+        cluster: Cluster,
+        lease: Lease,
+        subscribers: Sequence[Subscriber],
+        flush_seconds: float,
+    ) -> None:
+        self._store = store
+        self._settings = settings
+        self._sampling = sampling
+        self._cluster = cluster
+        self._lease = lease
+        self._flush_seconds = flush_seconds
+        self._id = uuid.uuid4().hex[:12]
+        self._tracker = Tracker()
+        prices = {model.name: (model.prices.prompt, model.prices.completion) for model in settings.models}
+        self._spending = Spending(store.cube.side / SPENT, store.counters(), prices, settings.spend)
+        self._subscribers: tuple[Subscriber, ...] = (
+            self._tracker,
+            self._spending,
+            LiveFile(store.cube.side / LIVE, self._tracker),
+            *subscribers,
+        )
+        self._endpoints: dict[str, Endpoint] = {}
+        self._reports: queue.SimpleQueue[Slowed | Traffic] = queue.SimpleQueue()
+        self._emitting = threading.Lock()
+
+    def run(self) -> RunSummary:
+        """Do what is left to do; a sweep with nothing left starts neither server nor cluster."""
+        work = self._next_round()
+        reason = "complete"
+        self._emit(self._started(work))
+        if work.needed:
+            reason = "stopped" if any(work.left) and self._spending.reached else self._work(work)
+        summary = self._summary(reason)
+        self._emit(Finished(summary.reason, summary.to_dict()))
+        return summary
+
+    def _next_round(self) -> _Work:
+        """Ask the sampling how far to go now, and bring the cube to that size."""
+        store = self._store
+        targets = self._sampling.targets(store.plan, store.planned, store.counters())
+        targets.refuse_too_many()
+        self._store = store = SweepStore(store.cube, store.plan, targets)
+        store.grow()
+        left = [
+            sum(len(work.positions) for work in store.unfinished(i))
+            for i in range(len(store.plan.evaluations))
+        ]
+        return _Work(left, store.stale(), store.uncompared())
+
+    def _work(self, work: _Work) -> str:
+        """Run the tasks round by round; returns "complete", or "stopped" if somebody stopped it."""
+        plan = self._store.plan
+        names = {plan.evaluations[i].model for i in self._sampling.models(plan)}
+        names |= {judge.model for judge in plan.judges}
+        asked = [model for model in self._settings.models if model.name in names] if any(work.left) else []
+        with ExitStack() as stack:
+            interrupt = stack.enter_context(stop_on_interrupt())
+            routes = stack.enter_context(serve_models(asked, self._note))
+            with interrupt.held():
+                client = stack.enter_context(self._cluster.connect())
+            addresses = present(client)
+            check_workers(client, asked, addresses, unset_keys=not self._cluster.inherits_environment)
+            context = self._context(routes)
+            client.subscribe_topic(topic(self._id), self._receive)
+            stack.callback(_forget_run, client, self._id)
+            _register(client, SweepPlugin(context))
+            self._note(f"{len(addresses)} workers, dashboard {client.dashboard_link}")
+            blocks, serials = 0, itertools.count()
+            while True:
+                driver = self._driver(client, context, work, max(len(addresses), 1), serials)
+                interrupt.stop = self._spending.stop = driver.stop
+                driver.run()
+                blocks += driver.blocks
+                if driver.stopped:
+                    break
+                before = self._store.planned
+                work = self._next_round()
+                if self._store.planned.same(before):
+                    break  # nothing is left but transport errors
+                self._emit(Extended(sum(self._store.targets.counts)))
+            self._wait_for_reports(client, blocks)
+        self._spending.save()
+        return "stopped" if driver.stopped else "complete"
+
+    def _driver(
+        self, client: Client, context: RunContext, work: _Work, workers: int, serials: Iterator[int]
+    ) -> Driver:
+        models = range(len(self._store.plan.evaluations))
+        endpoints = {name: route.endpoint for name, route in context.routes.items()}
+        judges = list(dict.fromkeys(judge.model for judge in self._store.plan.judges))
+        return Driver(
+            client,
+            context,
+            self._store.ledger,
+            self._lease,
+            regions=[self._store.unfinished(model) for model in models],
+            limits=make_limits(
+                [evaluation.model for evaluation in self._store.plan.evaluations],
+                endpoints,
+                work.left,
+                workers,
+                judges,
+            ),
+            judge_limits=make_judge_limits(judges, endpoints),
+            stale=work.stale,
+            uncompared=work.uncompared,
+            serials=serials,
+            emit=self._emit,
+            reports=self._reports,
+            flush_seconds=self._flush_seconds,
+        )
+
+    def _context(self, routes: Mapping[str, Route]) -> RunContext:
+        plan = self._store.plan
+        self._endpoints = {name: route.endpoint for name, route in routes.items()}
+        return RunContext(
+            run=self._id,
+            spec=plan.spec(),
+            trials=plan.trials,
+            repeats=plan.repeats,
+            prices=plan.prices,
+            cube=absolute(self._settings.cube),
+            cache=absolute(self._settings.cache),
+            routes=routes,
+            lease=(str(self._lease.path), self._lease.holder.token),
+        )
+
+    def _wait_for_reports(self, client: Client, blocks: int) -> None:
+        """Let the last reports arrive: results and reports travel apart."""
+        for report in client.run(_last_report, plugin_name(self._id), on_error="ignore").values():
+            if isinstance(report, Traffic):
+                self._emit(report)
+        deadline = time.monotonic() + 2.0
+        while self._tracker.blocks < blocks and time.monotonic() < deadline:
+            time.sleep(0.02)
+
+    def _receive(self, event: tuple[float, Mapping[str, Any]]) -> None:
+        report = from_message(event[1])
+        if isinstance(report, Slowed) or (isinstance(report, Traffic) and report.hungry):
+            self._reports.put(report)
+        if not isinstance(report, Slowed):
+            self._emit(report)
+
+    def _emit(self, event: Event) -> None:
+        with self._emitting:
+            for subscriber in self._subscribers:
+                subscriber(event)
+
+    def _note(self, message: str) -> None:
+        self._emit(Noted(message))
+
+    def _started(self, work: _Work) -> Started:
+        trials = sum(self._store.targets.counts)
+        return Started(
+            self._id, self._settings.cube, trials, trials - sum(work.left), self._store.plan.labels
+        )
+
+    def _summary(self, reason: str) -> RunSummary:
+        store, tracker = SweepStore(self._store.cube, self._store.plan, self._store.targets), self._tracker
+        models, transport, counts = [], store.transport_errors(), store.targets.counts
+        for i, label in enumerate(store.plan.labels):
+            left = sum(len(work.positions) for work in store.unfinished(i))
+            models.append(ModelSummary(label, counts[i], counts[i] - left, min(left, transport[i])))
+        done = sum(model.done for model in models)
+        traffic = tracker.traffic()
+        bound = self._spending.reached if reason == "stopped" else ""
+        if done == sum(counts) and (bound or reason != "stopped"):
+            reason, bound = "complete", ""
+        elif reason == "complete":
+            reason = "incomplete"
+        return RunSummary(
+            reason=reason,
+            cube=self._settings.cube,
+            cache=self._settings.cache,
+            seconds=tracker.seconds,
+            trials=sum(counts),
+            done=done,
+            transport=sum(model.transport for model in models),
+            cached=tracker.cached,
+            sent=traffic.sent,
+            prompt_tokens=traffic.prompt_tokens,
+            completion_tokens=traffic.completion_tokens,
+            retries=dict(traffic.retries),
+            causes=dict(tracker.causes),
+            details=dict(tracker.details),
+            usd=self._spending.of_run.usd,
+            spent=asdict(self._spending.spent),
+            bound=bound,
+            graded=sum(tracker.done().values()),
+            asking_seconds=tracker.asking_seconds,
+            limits=limit_use(self._endpoints, traffic, tracker.asking_seconds),
+            models=tuple(models),
+            in_batches=requests_in_batches(
+                store.cube.side, store.plan, [each.done < each.trials for each in models]
+            ),
+        )
+
+
+@dataclass(frozen=True)
+class _Work:
+    """What a round has to do."""
+
+    left: Sequence[int]
+    """Trials to ask, by evaluation."""
+    stale: Sequence[int]
+    """Evaluations to count again."""
+    uncompared: Sequence[int]
+    """Tasks whose prompts are to be compared."""
+
+    @property
+    def needed(self) -> bool:
+        """Whether there is anything."""
+        return any(self.left) or bool(self.stale) or bool(self.uncompared)
+
+
+def _register(client: Client, plugin: SweepPlugin) -> None:
+    """Register a run's plugin; once more if a worker died meanwhile, since Dask gives the whole call up then."""
+    for _ in range(_REGISTRATIONS - 1):
+        try:
+            client.register_plugin(plugin)
+        except (OSError, TimeoutError):
+            time.sleep(1.0)
+        else:
+            return
+    client.register_plugin(plugin)
+
+
+def _forget_run(client: Client, run: str) -> None:
+    """Leave nothing of this run on a cluster that goes on; a cluster that is gone needs no cleaning."""
+    with suppress(Exception):
+        client.unsubscribe_topic(topic(run))
+        client.unregister_worker_plugin(plugin_name(run))
+
+
+def _last_report(name: str, dask_worker: Any = None) -> Traffic | None:  # noqa: ANN401 - Dask's own worker
+    """Runs on workers: what they sent in this run."""
+    plugin = dask_worker.plugins.get(name)
+    if plugin is None or plugin.workspace is None:
+        return None
+    return plugin.workspace.traffic(plugin.label)  # type: ignore[no-any-return]
+
+
+def absolute(url: str) -> str:
+    """The address of a cube or cache as other processes can use it, whatever their directory."""
+    return str(directory_of(url))
