@@ -1,0 +1,109 @@
+"""The tasks of one block, run one after the other in this process: nothing is made or read twice."""
+
+import json
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from flows.config import from_mapping
+from flows.plan import grading
+from flows.plan.blocks import Block, Window
+from flows.plan.build import build_plan
+from flows.run import judging, tasks, worker
+from flows.run.servers import serve_models
+from flows.run.worker import RunContext, Workspace
+from stages.infer.jobs import Result
+from stages.reply.record import Record
+from stages.reply.status import Status
+from storage.cube.regions import Region
+from tests.flows.judging import LANDS, judged_config
+
+TRIALS = len(LANDS)
+
+
+class Node:
+    """What the tasks ask of a Dask worker."""
+
+    id = "worker"
+
+    def get_current_task(self):
+        return "task"
+
+    def log_event(self, topic, message):
+        """Nobody listens."""
+
+
+@pytest.fixture
+def block(tmp_path, monkeypatch):
+    """A block of judged trials, its workspace, and counts of what is made and read."""
+    plan = build_plan(from_mapping(judged_config(tmp_path, "http://127.0.0.1:9/v1")))
+    with serve_models(from_mapping(judged_config(tmp_path, "http://127.0.0.1:9/v1")).models) as routes:
+        context = RunContext(
+            "run",
+            plan.spec(),
+            plan.trials,
+            plan.repeats,
+            plan.prices,
+            str(tmp_path / "cube.zarr"),
+            str(tmp_path / "cache"),
+            routes,
+            ("", ""),
+        )
+    work = Workspace(context)
+    counts = {"prepared": 0, "decoded": 0}
+
+    def ask(work, model, jobs, task):  # noqa: ARG001 - the signature of `flows.run.dedup.ask`
+        for job in jobs:
+            text = '{"reasoning": "r", "score": 4, "reason": "fine"}' if model == "grader" else "Answer: Rome"
+            choice = {"message": {"content": text}, "finish_reason": "stop"}
+            usage = {"prompt_tokens": 3, "completion_tokens": 2}
+            body = json.dumps({"choices": [choice], "usage": usage}).encode()
+            work.cache.put(job.digest, Record(200, 0.5, body).encode())
+        work.cache.commit()
+        return [Result("stored", attempts=1) for _ in jobs]
+
+    def counted(name, function):
+        def call(*args):
+            counts[name] += 1
+            return function(*args)
+
+        return call
+
+    for module in (tasks, judging):
+        monkeypatch.setattr(module, "workspace", lambda _: work)
+        monkeypatch.setattr(module, "get_worker", Node)
+        monkeypatch.setattr(module, "secede", lambda: None)
+        monkeypatch.setattr(module, "ask", ask)
+    monkeypatch.setattr(worker, "prepare_trials", counted("prepared", worker.prepare_trials))
+    monkeypatch.setattr(tasks, "read_stored", counted("decoded", grading.read_stored))
+    window = Window(Region(0, 0, 0), (1, 1, TRIALS, 1), 0, 0)
+    yield SimpleNamespace(
+        block=Block(window, 0, 0, np.arange(TRIALS)), work=work, counts=counts, monkeypatch=monkeypatch
+    )
+    work.close()
+
+
+def run_chain(block):
+    order = tasks.generate("run", block.block)
+    delivery = judging.judge("run", block.block, tasks.infer("run", block.block, order))
+    return tasks.process("run", block.block, delivery)
+
+
+def test_chain__makes_trials_once_and_reads_each_reply_once(block):
+    result = run_chain(block)
+
+    assert block.counts == {"prepared": 1, "decoded": TRIALS}
+    assert set(result.arrays["status"]) == {Status.CORRECT, Status.INCORRECT}
+    assert result.arrays["judge"] == pytest.approx(np.full(TRIALS, 4.0))
+    assert not result.causes
+
+
+def test_chain__comes_to_the_same_without_room_for_graded_replies(block):
+    roomy = run_chain(block)
+    block.monkeypatch.setattr(worker, "_KEPT_CHARACTERS", 0)
+    tight = run_chain(block)
+
+    assert block.counts["decoded"] == TRIALS + 2 * TRIALS
+    for name, column in roomy.arrays.items():
+        np.testing.assert_array_equal(column, tight.arrays[name])
