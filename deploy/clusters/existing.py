@@ -1,4 +1,4 @@
-"""A scheduler that somebody else runs: its address in, a connected client whose workers have our code out."""
+"""A Dask cluster that somebody else runs: reached by its scheduler's address, given our code, and left running."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ _REQUIREMENTS = (
 
 @dataclass(frozen=True)
 class ExistingScheduler(Cluster):
-    """A running Dask cluster. It is left running."""
+    """The address of a running Dask cluster, which is left running."""
 
     address: str
-    """Such as ``tcp://host:8786``."""
+    """The scheduler's address, such as ``tcp://host:8786``."""
     timeout: float = 10.0
-    """Seconds to wait for the scheduler, and then for a first worker."""
+    """Seconds to wait for the scheduler, and then as many for a first worker."""
 
     @property
     def inherits_environment(self) -> bool:
@@ -52,7 +52,13 @@ class ExistingScheduler(Cluster):
         return False
 
     def connect(self) -> AbstractContextManager[Client]:
-        """Connect, wait for a worker, and bring the code where it is missing."""
+        """A context with a connected client; nodes without evalcube have been sent it.
+
+        Raises
+        ------
+        ClusterError
+            There is no scheduler at the address, it has no workers, or a node cannot run our code.
+        """
         return self._connect()
 
     @contextmanager
@@ -63,7 +69,8 @@ class ExistingScheduler(Cluster):
             raise ClusterError(
                 f"scheduler '{self.address}' cannot be reached within {self.timeout:g} s "
                 f"({type(error).__name__}). Check the address, and that `dask scheduler` runs there."
-            ) from None  # the error holds on to the half-built client
+            ) from None  # a traceback of Dask's says no more than that
+        # Quiet until the client is closed: closing, too, logs a scheduler that has died.
         with _quiet(), client:
             self._wait_for_worker(client)
             ensure_code(client)
@@ -71,6 +78,7 @@ class ExistingScheduler(Cluster):
 
     def _wait_for_worker(self, client: Client) -> None:
         deadline = time.monotonic() + self.timeout
+        # Workers often start with the scheduler and register a few seconds after it.
         while not client.scheduler_info(n_workers=-1)["workers"]:
             if time.monotonic() > deadline:
                 raise ClusterError(
@@ -81,7 +89,7 @@ class ExistingScheduler(Cluster):
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep Dask from logging tracebacks of a lost connection: the driver tells that, once."""
+    """Keep Dask from logging tracebacks of a lost connection: the driver reports that, once."""
     loggers = [logging.getLogger(name) for name in ("distributed.client", "distributed.batched")]
     before = [logger.level for logger in loggers]
     for logger in loggers:
@@ -110,6 +118,7 @@ def ensure_code(client: Client) -> None:
         if None in _versions(client).values():
             _require_packages(client)
             client.upload_file(str(archive))
+        # Asked again after the upload, which does not prove that the archive is what each node imports.
         here, _ = _evalcube_there()
         for node, there in _versions(client).items():
             if there not in {archive.name, here}:
@@ -134,6 +143,7 @@ def _versions(client: Client) -> dict[str, str | None]:
 
 
 def _require_packages(client: Client) -> None:
+    """Raise a ClusterError if a node lacks a package that our source imports."""
     for package in _REQUIREMENTS:
 
         def importable(name: str = package) -> bool:
@@ -193,6 +203,7 @@ def _on_each_node(client: Client, function: Callable[[], T]) -> dict[str, T]:
 
     It is sent by value, so that it also runs where none of our code is.
     """
+    # By reference the nodes would import this module to find the function, and that is what is to be found out.
     module = sys.modules[__name__]
     cloudpickle.register_pickle_by_value(module)
     try:
@@ -203,9 +214,9 @@ def _on_each_node(client: Client, function: Callable[[], T]) -> dict[str, T]:
 
 
 def pack_source(folder: Path) -> Path:
-    """Write this installation's packages into one importable archive in `folder`; returns its path.
+    """Path of an importable archive of this installation's packages, which is written into `folder`.
 
-    The name carries a digest of the content, so that a node tells which source it has.
+    Its name carries a digest of the content, so that the name alone says which source a node has.
     """
     root = Path(__file__).resolve().parents[2]
     files = [path for path in (root / f"{_FACE}.py", root / f"{_FACE}.pyi") if path.exists()]
