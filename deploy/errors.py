@@ -19,7 +19,7 @@ class DeployError(EvalcubeError):
     remedy
         What to do about it, a sentence.
     log
-        Last lines of the failed process's log, if there are any.
+        Last lines of the failed process's output, if there are any.
     """
 
     def __init__(self, message: str, *, remedy: str = "", log: str = "") -> None:
@@ -27,7 +27,7 @@ class DeployError(EvalcubeError):
         self.log = log
 
     def __str__(self) -> str:
-        tail = f"Its last words were:\n{self.log}" if self.log else ""
+        tail = f"The last lines of its output:\n{self.log}" if self.log else ""
         return "\n".join(part for part in (self.message, tail, self.remedy) if part)
 
     def __reduce__(self) -> tuple[object, ...]:

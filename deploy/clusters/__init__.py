@@ -1,4 +1,4 @@
-"""Dask clusters, one module per kind: settings in, a connected client out."""
+"""Dask clusters to run a sweep on, one module per kind."""
 
 from deploy.clusters.base import Cluster, ClusterError
 from deploy.clusters.existing import ExistingScheduler

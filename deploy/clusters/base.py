@@ -1,4 +1,4 @@
-"""The contract of a cluster kind: a frozen record of settings that connects, and cleans up after itself."""
+"""What every kind of cluster offers: settings that connect to it, and clean up afterwards."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from deploy.errors import DeployError
 
 
 class ClusterError(DeployError):
-    """A cluster cannot be started or reached; the message is meant for the user."""
+    """A cluster cannot be started or reached, or its nodes cannot run our code."""
 
 
 class Cluster(ABC):
@@ -19,12 +19,14 @@ class Cluster(ABC):
 
     @abstractmethod
     def connect(self) -> AbstractContextManager[Client]:
-        """Start or reach the cluster; its workers can import evalcube when the client is handed out.
+        """A context with a client of the cluster, whose workers can import evalcube.
+
+        Entering it starts or reaches the cluster; leaving it stops what was started here.
 
         Raises
         ------
         ClusterError
-            If that fails, with the reason and the remedy.
+            The cluster cannot be started or reached; raised when the context is entered.
         """
 
     @property

@@ -1,4 +1,4 @@
-"""A scheduler that somebody else runs: its address in, a connected client whose workers have our code out."""
+"""A Dask cluster that somebody else runs: reached by its scheduler's address, given our code, and left running."""
 
 from __future__ import annotations
 
@@ -12,11 +12,14 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import cloudpickle
 from distributed import Client
 
 from deploy.clusters.base import Cluster, ClusterError
+
+T = TypeVar("T")
 
 PACKAGES = ("flows", "stages", "storage", "deploy")
 _FACE = "evalcube"
@@ -36,12 +39,12 @@ _REQUIREMENTS = (
 
 @dataclass(frozen=True)
 class ExistingScheduler(Cluster):
-    """A running Dask cluster. It is left running."""
+    """The address of a running Dask cluster, which is left running."""
 
     address: str
-    """Such as ``tcp://host:8786``."""
+    """The scheduler's address, such as ``tcp://host:8786``."""
     timeout: float = 10.0
-    """Seconds to wait for the scheduler, and then for a first worker."""
+    """Seconds to wait for the scheduler, and then as many for a first worker."""
 
     @property
     def inherits_environment(self) -> bool:
@@ -49,7 +52,13 @@ class ExistingScheduler(Cluster):
         return False
 
     def connect(self) -> AbstractContextManager[Client]:
-        """Connect, wait for a worker, and bring the code where it is missing."""
+        """A context with a connected client; nodes without evalcube have been sent it.
+
+        Raises
+        ------
+        ClusterError
+            There is no scheduler at the address, it has no workers, or a node cannot run our code.
+        """
         return self._connect()
 
     @contextmanager
@@ -60,7 +69,8 @@ class ExistingScheduler(Cluster):
             raise ClusterError(
                 f"scheduler '{self.address}' cannot be reached within {self.timeout:g} s "
                 f"({type(error).__name__}). Check the address, and that `dask scheduler` runs there."
-            ) from None  # the error holds on to the half-built client
+            ) from None  # a traceback of Dask's says no more than that
+        # Quiet until the client is closed: closing, too, logs a scheduler that has died.
         with _quiet(), client:
             self._wait_for_worker(client)
             ensure_code(client)
@@ -68,6 +78,7 @@ class ExistingScheduler(Cluster):
 
     def _wait_for_worker(self, client: Client) -> None:
         deadline = time.monotonic() + self.timeout
+        # Workers often start with the scheduler and register a few seconds after it.
         while not client.scheduler_info(n_workers=-1)["workers"]:
             if time.monotonic() > deadline:
                 raise ClusterError(
@@ -78,7 +89,7 @@ class ExistingScheduler(Cluster):
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep Dask from logging tracebacks of a lost connection: the driver tells that, once."""
+    """Keep Dask from logging tracebacks of a lost connection: the driver reports that, once."""
     loggers = [logging.getLogger(name) for name in ("distributed.client", "distributed.batched")]
     before = [logger.level for logger in loggers]
     for logger in loggers:
@@ -99,15 +110,17 @@ def ensure_code(client: Client) -> None:
     Raises
     ------
     ClusterError
-        If a node lacks a package that evalcube needs, or has another version of evalcube.
+        If a node lacks a package that evalcube needs, has another version of evalcube, or has a folder of the
+        user's where one of our packages would be imported from.
     """
     with tempfile.TemporaryDirectory() as folder:
         archive = pack_source(Path(folder))
-        if None in _on_each_node(client, _evalcube_there).values():
+        if None in _versions(client).values():
             _require_packages(client)
             client.upload_file(str(archive))
-        here = _evalcube_there()
-        for node, there in _on_each_node(client, _evalcube_there).items():
+        # Asked again after the upload, which does not prove that the archive is what each node imports.
+        here, _ = _evalcube_there()
+        for node, there in _versions(client).items():
             if there not in {archive.name, here}:
                 raise ClusterError(
                     f"{node} has another evalcube ({there}) than this process ({here or archive.name}). "
@@ -115,7 +128,22 @@ def ensure_code(client: Client) -> None:
                 )
 
 
+def _versions(client: Client) -> dict[str, str | None]:
+    """Which evalcube each node would import; None where there is none."""
+    found = _on_each_node(client, _evalcube_there)
+    for node, (_, hiding) in found.items():
+        if hiding is not None:
+            # Checked before the upload, too: an archive at the head of the module path would win, and so hide from
+            # other users of that node what is theirs.
+            raise ClusterError(
+                f"{hiding} hides evalcube's own '{Path(hiding).stem}' on {node}. "
+                f"Rename it, or start that node from another directory."
+            )
+    return {node: version for node, (version, _) in found.items()}
+
+
 def _require_packages(client: Client) -> None:
+    """Raise a ClusterError if a node lacks a package that our source imports."""
     for package in _REQUIREMENTS:
 
         def importable(name: str = package) -> bool:
@@ -137,45 +165,61 @@ def _require_packages(client: Client) -> None:
             )
 
 
-def _evalcube_there() -> str | None:
-    """Which evalcube a process imports: its archive's name or its installed version; None if it has none."""
+def _evalcube_there() -> tuple[str | None, str | None]:
+    """Which evalcube this process would import, and the path of what hides a part of it; None for neither.
+
+    The first is the name of an uploaded archive, or the installed version.
+    """
     import importlib.metadata
     import importlib.util
     from pathlib import Path
 
-    spec = importlib.util.find_spec("flows")
-    if spec is None or spec.origin is None:
-        return None
-    archives = [part for part in Path(spec.origin).parts if part.endswith(".zip")]
-    if archives:
-        return archives[-1]
+    places = {}
+    for name in (_FACE, *PACKAGES):
+        spec = importlib.util.find_spec(name)
+        # A folder without `__init__.py` has no origin, and never wins over a package further down the path.
+        if spec is not None and spec.origin is not None:
+            inside = spec.submodule_search_locations
+            places[name] = Path(inside[0] if inside else spec.origin).resolve()
+    face = places.pop(_FACE, None)
+    roots = {place.parent for place in places.values()}
+    if face is not None and len(places) == len(PACKAGES) and len(roots) == 1 and face.parent not in roots:
+        return None, str(face)  # the packages stand together: somebody else's is the module
+    for place in places.values():
+        if face is None or place.parent != face.parent:
+            return None, str(place)
+    if face is None or len(places) < len(PACKAGES):
+        return None, None
+    if face.parent.suffix == ".zip":
+        return face.parent.name, None
     try:
-        return "version " + importlib.metadata.version("evalcube")
+        return "version " + importlib.metadata.version(_FACE), None
     except importlib.metadata.PackageNotFoundError:
-        return "a source checkout"
+        return "a source checkout", None
 
 
-def _on_each_node(client: Client, function: Callable[[], object]) -> dict[str, object]:
+def _on_each_node(client: Client, function: Callable[[], T]) -> dict[str, T]:
     """What a function without arguments returns on every worker and on the scheduler.
 
     It is sent by value, so that it also runs where none of our code is.
     """
+    # By reference the nodes would import this module to find the function, and that is what is to be found out.
     module = sys.modules[__name__]
     cloudpickle.register_pickle_by_value(module)
     try:
-        found: dict[str, object] = client.run(function)
+        found: dict[str, T] = client.run(function)
         return {**found, "the scheduler": client.run_on_scheduler(function)}
     finally:
         cloudpickle.unregister_pickle_by_value(module)
 
 
 def pack_source(folder: Path) -> Path:
-    """Write this installation's packages into one importable archive in `folder`; returns its path.
+    """Path of an importable archive of this installation's packages, which is written into `folder`.
 
-    The name carries a digest of the content, so that a node tells which source it has.
+    Its name carries a digest of the content, so that the name alone says which source a node has.
     """
     root = Path(__file__).resolve().parents[2]
-    files = [root / f"{_FACE}.py"]
+    files = [path for path in (root / f"{_FACE}.py", root / f"{_FACE}.pyi") if path.exists()]
     for package in PACKAGES:
         files += sorted(
             path for path in (root / package).rglob("*") if path.is_file() and path.suffix != ".pyc"

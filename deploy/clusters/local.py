@@ -1,4 +1,4 @@
-"""Worker processes on this machine: the default cluster."""
+"""The default cluster: a scheduler in this process and worker processes beside it, for as long as a sweep runs."""
 
 from __future__ import annotations
 
@@ -19,18 +19,20 @@ from deploy.clusters.scratch import scratch_folder
 _MOST_WORKERS = 8
 
 SETTINGS = {
-    # A task that kills its worker makes all others there suspicious; the driver finds out which one it was.
+    # A task that kills its worker makes all others there suspicious, too; the driver isolates the one that did.
     "distributed.scheduler.allowed-failures": 3,
-    # So long after a death Dask looks once whether the worker is back, and gives up one that restarts just then.
+    # This long after a death Dask checks once whether the worker is back, and drops one that restarts just then.
     "distributed.deploy.lost-worker-timeout": "1000 days",
-    # Blocks wait for the network in threads that were given back, not in the queue.
+    # A block that waits for replies has seceded from its thread, so what stands in a queue can still be moved.
     "distributed.scheduler.work-stealing": True,
+    # Daemonic workers end with a driver that exits without closing its cluster.
     "distributed.worker.daemon": True,
-    # What would look at the process every few milliseconds: together it costs as much as all of Dask's own work.
+    # These sample the process every few milliseconds; together they cost as much CPU as all of Dask's own work.
     "distributed.worker.profile.enabled": False,
     "distributed.admin.tick.interval": "500ms",
     "distributed.admin.system-monitor.interval": "2s",
     "distributed.comm.timeouts.connect": "30s",
+    # Until it has measured a task, Dask takes it for half a second long, and would spread blocks by that.
     "distributed.scheduler.default-task-durations": {
         "generate": "50ms",
         "infer": "20ms",
@@ -43,11 +45,14 @@ SETTINGS = {
 
 @contextmanager
 def interrupts_blocked() -> Iterator[None]:
-    """Block Ctrl-C in what is started meanwhile, threads and processes, and in what those start later.
+    """Block SIGINT in the threads and processes that are started meanwhile, and in what those start later.
 
-    The terminal sends it to every process of the group; it is for the driver alone, which gets it afterwards.
+    The terminal sends Ctrl-C to every process of its group, but the driver alone decides how a sweep ends. It gets
+    the signal once the block is over.
     """
-    resource_tracker.ensure_running()  # its first start would unblock the signal again
+    # multiprocessing starts its tracker with the first process, and unblocks the signal when it has done so.
+    resource_tracker.ensure_running()
+    # A mask is inherited by threads and across exec; a handler is not, and SIG_IGN would lose a Ctrl-C meant for us.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -60,9 +65,9 @@ class LocalProcesses(Cluster):
     """A scheduler and worker processes on this machine, for as long as the sweep runs."""
 
     workers: int | None = None
-    """Worker processes; default: one per core, at most eight."""
+    """Number of worker processes; None is one per core, at most eight."""
     threads: int = 2
-    """Task threads per worker. Waiting for replies needs none."""
+    """Task threads per worker. Requests in flight need none: a worker waits for all replies in one loop."""
     dashboard: bool = True
     """Whether Dask's dashboard is served, on a free local port."""
 
@@ -72,14 +77,22 @@ class LocalProcesses(Cluster):
         return True
 
     def connect(self) -> AbstractContextManager[Client]:
-        """Start the processes; they end with the context."""
+        """A context with a client of new processes, which end with it.
+
+        Raises
+        ------
+        ClusterError
+            The processes cannot be started.
+        """
         return self._connect()
 
     @contextmanager
     def _connect(self) -> Iterator[Client]:
         workers = self.workers or min(CPU_COUNT, _MOST_WORKERS)
+        # The settings hold for as long as the cluster: workers that are added later read them, too.
         with scratch_folder() as scratch, dask.config.set(SETTINGS):
             try:
+                # Blocked only while starting: Dask's loop thread keeps the mask, and workers restarted later get it.
                 with interrupts_blocked():
                     cluster = LocalCluster(
                         n_workers=workers,
@@ -89,7 +102,7 @@ class LocalProcesses(Cluster):
                         scheduler_kwargs={"dashboard": self.dashboard},
                         host="127.0.0.1",
                         local_directory=str(scratch),
-                        silence_logs=logging.CRITICAL,  # what fails is told by the driver, once
+                        silence_logs=logging.CRITICAL,  # what fails is reported by the driver, once
                     )
             except (OSError, RuntimeError, TimeoutError) as error:
                 raise ClusterError(
@@ -97,5 +110,6 @@ class LocalProcesses(Cluster):
                     f"In a script, call run() under `if __name__ == '__main__':`. Else give fewer workers, or free "
                     f"memory and ports on this machine."
                 ) from error
+            # The client ends before the cluster, which it would otherwise report as lost.
             with cluster, Client(cluster, set_as_default=False) as client:
                 yield client

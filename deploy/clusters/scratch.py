@@ -1,4 +1,4 @@
-"""A folder for a cluster's own files out; those that killed drivers left behind are removed first."""
+"""Temporary folders for the files of local clusters, and the removal of those that killed drivers left behind."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from pathlib import Path
 
 _PREFIX = "evalcube-cluster-"
 _YOUNGEST_SECONDS = 60.0
-"""Age below which a folder without an owner may be one that is just being made."""
+"""Age below which an unlocked folder may be one whose driver is about to lock it."""
 
 
 @contextmanager
 def scratch_folder() -> Iterator[Path]:
-    """A temporary folder, locked as long as it is in use and removed afterwards."""
+    """A context with a temporary folder, which is locked while in use and removed afterwards."""
+    # Nothing runs in a driver that is killed, so the next one cleans up after it.
     _sweep(Path(tempfile.gettempdir()))
     with tempfile.TemporaryDirectory(prefix=_PREFIX) as folder:
         descriptor = _lock(folder)
@@ -30,13 +31,14 @@ def scratch_folder() -> Iterator[Path]:
 
 
 def _sweep(parent: Path) -> None:
-    """Remove folders whose drivers are gone; what cannot be removed, as it is another user's, stays."""
+    """Remove folders whose drivers are gone; what cannot be removed, such as another user's, stays."""
     for folder in parent.glob(f"{_PREFIX}*"):
         with suppress(OSError):
             if not folder.is_dir() or time.time() - folder.stat().st_mtime < _YOUNGEST_SECONDS:
                 continue
             descriptor = _lock(folder)
             if descriptor is not None:
+                # Removed under the lock, so that of two drivers that clean up at once only one does it.
                 shutil.rmtree(folder, ignore_errors=True)
                 os.close(descriptor)
 
@@ -44,9 +46,11 @@ def _sweep(parent: Path) -> None:
 def _lock(folder: str | Path) -> int | None:
     """An open descriptor that holds the folder's lock; None if another process has it, or there are no locks."""
     if sys.platform == "win32":
-        return None
+        return None  # nobody knows there whether a folder is in use, so none is ever removed
     import fcntl
 
+    # The kernel gives up a lock when its process ends, however it ends; a file with a process id would go stale. The
+    # descriptor is not inherited by programs started from here, so workers that live on do not keep the lock.
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

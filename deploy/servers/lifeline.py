@@ -1,4 +1,4 @@
-"""A child process's end of the rope: calls back when the parent that started it is gone."""
+"""How a child process notices that the process which started it is gone, even when that was killed."""
 
 from __future__ import annotations
 
@@ -9,14 +9,22 @@ import threading
 from collections.abc import Callable
 
 CHECK_SECONDS = 1.0
+"""Seconds between two checks of the parent's id."""
 
 
 def when_parent_dies(action: Callable[[], object]) -> threading.Thread:
-    """Call `action` from a thread once standard input ends or this process gets another parent.
+    """The started thread that calls `action` once standard input ends or this process gets another parent.
 
-    Standard input is the pipe that `deploy.servers.managed` holds: it ends with the parent, even when that is
-    killed. The second sign is for a parent that forked, so that a copy of the pipe lives on.
+    Standard input has to be the pipe that `deploy.servers.managed` holds. The kernel closes it with the parent,
+    whatever ended that. A parent that forked leaves a copy of the pipe open, so the parent's id is checked as well.
+
+    Parameters
+    ----------
+    action
+        Called once, from the thread.
     """
+    # The parent's id is read here and not in the thread, which may run only after the parent is gone. A parent that
+    # ended even before this line is noticed by the pipe.
     thread = threading.Thread(target=_wait, args=(sys.stdin.fileno(), os.getppid(), action), daemon=True)
     thread.start()
     return thread
@@ -24,7 +32,10 @@ def when_parent_dies(action: Callable[[], object]) -> threading.Thread:
 
 def _wait(pipe: int, parent: int, action: Callable[[], object]) -> None:
     while os.getppid() == parent:
+        # Not `sys.stdin`: its buffer has a lock, which the interpreter needs at exit while this thread waits in it.
         readable, _, _ = select.select([pipe], [], [], CHECK_SECONDS)
-        if readable and not os.read(pipe, 4096):
+        if readable and not os.read(
+            pipe, 4096
+        ):  # what is written into the pipe means nothing; only its end does
             break
     action()

@@ -1,4 +1,4 @@
-"""A GGUF file in, a managed llama.cpp server out; without a file it is the small model from a wheel."""
+"""Local models served by llama.cpp: your own GGUF file, or the small model that comes as a wheel."""
 
 from __future__ import annotations
 

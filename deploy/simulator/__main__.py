@@ -1,4 +1,4 @@
-"""Command line in, a running simulator out: `python -m deploy.simulator --port 0`."""
+"""The command `python -m deploy.simulator`, which serves simulated models until it is stopped."""
 
 from __future__ import annotations
 
@@ -22,7 +22,13 @@ from deploy.simulator.server import serve
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Serve until SIGTERM, SIGINT or (with ``--follow-parent``) the end of standard input."""
+    """Exit code: 0 after SIGTERM, SIGINT or (with ``--follow-parent``) the end of standard input; 2 if it cannot serve.
+
+    Parameters
+    ----------
+    arguments
+        The command line without the program's name; None is that of this process.
+    """
     options = _parser().parse_args(arguments)
     try:
         log = None if options.log is None else Log(options.log)
@@ -79,21 +85,23 @@ def _key(name: str | None) -> str | None:
 
 async def _run(application: Application, port: int, *, follow_parent: bool) -> None:
     loop = asyncio.get_running_loop()
+    # A handler of the loop's runs between two steps of it, so that no reply is cut off by the signal itself.
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     server = await serve(application, port)
     if follow_parent:
-        when_parent_dies(lambda: _tell(loop, stop))
+        when_parent_dies(lambda: _notify(loop, stop))
     sys.stdout.write(f"listening on http://127.0.0.1:{server.sockets[0].getsockname()[1]}\n")
     sys.stdout.flush()
-    gc.freeze()
+    gc.freeze()  # nothing that exists now becomes garbage; not to scan it shortens the pauses of a busy server
     await stop.wait()
     server.close()
 
 
-def _tell(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
-    with suppress(RuntimeError):  # the loop may be closed already
+def _notify(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
+    """Set an event of a loop from another thread."""
+    with suppress(RuntimeError):  # a signal may have ended the loop already
         loop.call_soon_threadsafe(stop.set)
 
 

@@ -1,4 +1,4 @@
-"""A profile, a trial's difficulty and a request in; whether the reply is right, how long and how late, out.
+"""What a simulated model can do: whether an answer is right, how many tokens it takes and how late it comes.
 
 Everything is pure. Chance comes from the SHA-256 of the request, so a request always has the same reply,
 on every machine and in every process, and two different requests have independent ones.
@@ -25,18 +25,22 @@ class Draws(NamedTuple):
     """Independent uniform draws of one request, each inside (0, 1)."""
 
     correct: float
+    """Decides whether the answer is right."""
     length: float
+    """Decides on the number of tokens."""
     refusal: float
+    """Decides whether the request is refused."""
     choice: float
+    """Chooses the wrong answer, and where the filler text begins."""
 
 
 def request_digest(body: bytes, repeat: int = 0) -> bytes:
-    """Identity of a request, 32 bytes: SHA-256 of its body, then of the repeat index."""
+    """Identity of a request, 32 bytes: SHA-256 of its body, a zero byte and the repeat index in decimal."""
     return hashlib.sha256(b"%b\0%d" % (body, repeat)).digest()
 
 
 def draws(digest: bytes) -> Draws:
-    """Turn a request's 32-byte digest into its draws.
+    """The draws that a request's 32-byte digest decides on.
 
     Examples
     --------
@@ -50,7 +54,21 @@ def draws(digest: bytes) -> Draws:
 def probability(profile: Profile, difficulty: float = 1.0, guess: float = 0.0) -> float:
     """Probability of a right answer: guess + (1 - guess) · sigmoid(slope · (ability - log2 difficulty)).
 
-    The three-parameter logistic curve of item response theory, on the logarithm of the difficulty.
+    The three-parameter logistic curve of item response theory [1]_, on the logarithm of the difficulty.
+
+    Parameters
+    ----------
+    profile
+        Has the ability (in doublings of the difficulty) and the slope (per doubling).
+    difficulty
+        Difficulty of the trial's cell, above 0.
+    guess
+        Probability of a right answer without any ability, 0 to 1.
+
+    References
+    ----------
+    .. [1] Birnbaum, A. (1968). Some latent trait models and their use in inferring an examinee's ability. In Lord,
+       F. M. and Novick, M. R., Statistical theories of mental test scores. Addison-Wesley.
 
     Examples
     --------
@@ -64,9 +82,16 @@ def probability(profile: Profile, difficulty: float = 1.0, guess: float = 0.0) -
 
 
 def completion_tokens(profile: Profile, difficulty: float, draw: float) -> int:
-    """Tokens that the model would write: tokens · difficulty^growth · exp(spread · z), z standard normal.
+    """Tokens that the model would write, 1 to `CONTEXT`: tokens · difficulty^growth · exp(spread · z).
 
-    `draw` in (0, 1) is turned into z; at 0.5 the result is the median. From 1 to `CONTEXT`.
+    Parameters
+    ----------
+    profile
+        Has the median tokens at difficulty 1, the growth and the spread.
+    difficulty
+        Difficulty of the trial's cell, above 0.
+    draw
+        Quantile of the standard normal z, inside (0, 1); 0.5 has the median.
 
     Examples
     --------
@@ -79,7 +104,7 @@ def completion_tokens(profile: Profile, difficulty: float, draw: float) -> int:
 
 
 def delay(profile: Profile, tokens: int) -> float:
-    """Seconds from request to reply: latency + tokens / speed, without the second part at speed 0."""
+    """Seconds from request to reply: latency + tokens / speed, or the latency alone at speed 0."""
     return profile.latency + (tokens / profile.speed if profile.speed > 0.0 else 0.0)
 
 

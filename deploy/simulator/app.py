@@ -1,4 +1,4 @@
-"""A complete HTTP request in, the response out: routes, keys, faults, limits and the simulated reply."""
+"""The simulator without its network: routes, keys, faults and limits decide on the response to each request."""
 
 from __future__ import annotations
 
@@ -24,26 +24,28 @@ from deploy.simulator.wire import Response, error_response, json_response
 
 
 class Request(NamedTuple):
-    """One request, as far as the simulator looks at it."""
+    """One complete HTTP request, as far as the simulator reads it."""
 
     method: str
     path: str
     body: bytes = b""
     truth: bytes = b""
+    """Value of the header `deploy.simulator.truth.HEADER`."""
     keys: Mapping[bytes, bytes] = MappingProxyType({})
-    """Headers that say who asks."""
+    """The headers with the API key and the API's version, by lower-case name."""
 
 
 Reply = tuple[Response, Ticket | None]
+"""A response, and the ticket of a request that was counted in."""
 
 
 class Application:
-    """The simulator without its network: `handle` gives each request its response.
+    """One simulated server: `handle` has the response to each request.
 
     Parameters
     ----------
     key
-        API key that requests under ``/v1`` must bring; None lets all in.
+        API key that requests under ``/v1`` must carry; None lets all in.
     injector
         Faults to begin with.
     log
@@ -77,9 +79,10 @@ class Application:
         }
 
     def handle(self, request: Request) -> Reply:
-        """Answer a request; a chat request that was counted in comes with its ticket.
+        """The response to a request, and a ticket if the request was counted in.
 
-        The caller must hand each ticket back to `left` when the response is written or can no longer be.
+        The caller must hand each ticket back to `left` when the response is written or can no longer be: until then
+        the request is in flight.
         """
         path = request.path.partition("?")[0]
         methods = self._routes.get(path)
@@ -114,13 +117,21 @@ class Application:
         return hmac.compare_digest(request.keys.get(b"authorization", b""), b"Bearer " + self._key)
 
     def left(self, ticket: Ticket, *, delivered: bool) -> None:
-        """Count a request out, and log it if it is finished."""
+        """Count a request out, and log it if it is finished.
+
+        Parameters
+        ----------
+        ticket
+            What `handle` gave out for it.
+        delivered
+            Whether the response was written to the end, or as far as its fault lets it.
+        """
         self.counts.leave(ticket, delivered=delivered)
         if delivered and ticket.good and self._log is not None:
             self._log.write(ticket)
 
     def stats(self) -> dict[str, object]:
-        """All counts, with those of the faults."""
+        """All counts as JSON has them, with those of faults, limits and batches."""
         return {
             **self.counts.summary(),
             "faults": self._injector.struck,
@@ -155,9 +166,9 @@ class Application:
         body = reply.completion(asked.model, digest, text, prompt)
         later = rule is not None and asked.stream and rule.kind in STREAM_KINDS
         response = json_response(body) if rule is None or later else apply(rule, body)
-        told = self._enforcer.headers(now)
-        if told:
-            response = response._replace(headers=response.headers + told)
+        left = self._enforcer.headers(now)
+        if left:
+            response = response._replace(headers=response.headers + left)
         if asked.stream or form is not CHAT:
             response = deliver(response, form, stream=asked.stream, rule=rule)
         return _timed(response, asked.profile, text.tokens), Ticket(digest, asked.name, rule is None)
@@ -185,7 +196,7 @@ class Application:
             self._batches.settings = parse_settings(request.body)
         except SimulatorError as error:
             return error_response(400, str(error), "invalid_batches"), None
-        return json_response({"batches": self._batches.told()}), None
+        return json_response({"batches": self._batches.settings_record()}), None
 
     def _limits(self, request: Request) -> Reply:
         try:
@@ -196,7 +207,7 @@ class Application:
 
 
 def _timed(response: Response, profile: Profile, tokens: int) -> Response:
-    """Have a response come as late as the model is slow; a stream begins with the first token."""
+    """A response that comes as late as its model is slow; a stream begins with the first token."""
     delay = ability.delay(profile, tokens)
     if not delay:
         return response

@@ -1,6 +1,6 @@
-"""Uploaded files and orders of batches in; their states and files out, as OpenAI's API has them.
+"""The simulator's files and batches, as OpenAI's API has them.
 
-Each request of a batch is answered, and counted, when the batch is created. A line may bring headers of its own
+Each request of a batch is answered, and counted, when the batch is created. A line may carry headers of its own
 beside its body, which have the meaning of a request's.
 """
 
@@ -18,12 +18,12 @@ from deploy.errors import SimulatorError
 from deploy.simulator.wire import Ending, Response, error_response, json_response
 
 Answer = Callable[[str, bytes, bytes], Response | None]
-"""Path, body and truth of a request -> its response; None for a path that cannot be asked in batches."""
+"""Returns the response to a request's path, body and truth; None for a path that batches do not have."""
 
 _MOST_FILES = 1000
 _FILE = re.compile(rb'name="file"(?:;[^\r\n]*)?(?:\r\n[^\r\n]+)*\r\n\r\n')
 _OUTCOMES = ("completed", "failed", "expired", "cancelled")
-_STEPS = ("upload", "create", "look", "list", "download")
+_STEPS = ("upload", "create", "poll", "list", "download")
 
 
 @dataclass(frozen=True)
@@ -37,17 +37,17 @@ class Settings:
     """
 
     seconds: float = 0.5
-    """From the creation of a batch to its end, of all batches that have not ended."""
+    """Seconds from the creation of a batch to its end, for all batches that have not ended."""
     outcome: str = "completed"
-    """One of `_OUTCOMES`, of batches that are created from now on."""
+    """How batches end that are created from now on: completed, failed, expired or cancelled."""
     share: float = 1.0
     """Share of the requests that are answered, the first ones."""
     garbage: bool = False
-    """Whether the output has lines, too, that nobody asked for or that are no JSON."""
+    """Whether the output also has lines that nobody asked for or that are no JSON."""
     page: int = 100
     """Most entries of a listing."""
     faults: Mapping[str, list[int]] = field(default_factory=dict)
-    """By step, what the next such requests get instead: a status; 0 does what is asked for, then resets."""
+    """By step, the statuses that its next requests get; 0 does what is asked and then resets the connection."""
 
     def __post_init__(self) -> None:
         _check("seconds", self.seconds, 0, 86_400)
@@ -65,7 +65,7 @@ def _check(name: str, value: object, low: float, high: float) -> None:
 
 
 def parse_settings(text: bytes) -> Settings:
-    """Read settings from a JSON object.
+    """The settings in a JSON object; what it leaves out has its default.
 
     Raises
     ------
@@ -97,7 +97,7 @@ class Batches:
     Parameters
     ----------
     answer
-        Answers a single request.
+        Answers a single request of a batch.
     """
 
     def __init__(self, answer: Answer) -> None:
@@ -107,19 +107,19 @@ class Batches:
         self._serial = 0
         self.settings = Settings()
         self.requests = 0
-        """Lines of all batches so far."""
+        """Requests of all batches so far."""
         self._steps = dict.fromkeys(_STEPS, 0)
-        """How often each was taken."""
+        """How often each step was taken."""
 
     def handle(self, method: str, path: str, body: bytes) -> Response | None:
-        """Answer a request about files or batches; None if it is about something else."""
+        """The response to a request about files or batches; None for a path or method that they do not have."""
         path, _, query = path.partition("?")
         known: tuple[tuple[str, str, str, Callable[..., Response]], ...] = (
             ("POST", r"/v1/files", "upload", lambda: self._upload(body)),
             ("GET", r"/v1/files/([^/]+)/content", "download", self._content),
             ("POST", r"/v1/batches", "create", lambda: self._create(body)),
             ("GET", r"/v1/batches", "list", lambda: self._list(query)),
-            ("GET", r"/v1/batches/([^/]+)", "look", self._look),
+            ("GET", r"/v1/batches/([^/]+)", "poll", self._poll),
         )
         for wanted, pattern, step, action in known:
             match = re.fullmatch(pattern, path)
@@ -134,7 +134,7 @@ class Batches:
         return None
 
     def summary(self) -> dict[str, object]:
-        """What was counted."""
+        """Counts of batches, their requests, files and steps, as JSON has them."""
         return {
             "batches": len(self._batches),
             "requests": self.requests,
@@ -142,7 +142,7 @@ class Batches:
             **self._steps,
         }
 
-    def told(self) -> dict[str, object]:
+    def settings_record(self) -> dict[str, object]:
         """The settings as JSON has them."""
         return asdict(self.settings)
 
@@ -182,12 +182,11 @@ class Batches:
         except (ValueError, KeyError, TypeError):
             return error_response(400, "the batch cannot be read", "invalid_batch")
         if not asked or len(dict(asked)) < len(lines):
-            return error_response(
-                400, "each line needs a custom_id of its own and the batch's url", "invalid"
-            )
+            message = "each line needs a custom_id of its own and the batch's url"
+            return error_response(400, message, "invalid")
         settings, name = self.settings, self._name("batch")
         output, errors = self._work(path, asked, settings) if settings.outcome != "failed" else (b"", b"")
-        told = {
+        record = {
             "id": name,
             "object": "batch",
             "endpoint": path,
@@ -195,11 +194,11 @@ class Batches:
             "completion_window": window,
             "metadata": order.get("metadata"),
         }
-        self._batches[name] = _Batch(told, time.monotonic(), settings, output, errors)
-        return self._look(name)
+        self._batches[name] = _Batch(record, time.monotonic(), settings, output, errors)
+        return self._poll(name)
 
     def _work(self, path: str, asked: list[tuple[str, Any]], settings: Settings) -> tuple[bytes, bytes]:
-        """Output and errors of a batch's requests; the last ones are not reached."""
+        """Output and error file of a batch; with a share below 1 its last requests are not reached."""
         reached = round(len(asked) * settings.share)
         good: list[bytes] = []
         bad: list[bytes] = []
@@ -221,30 +220,31 @@ class Batches:
             good = list(_with_garbage(good))
         return b"".join(good), b"".join(bad)
 
-    def _look(self, name: str) -> Response:
+    def _poll(self, name: str) -> Response:
         batch = self._batches.get(name)
         if batch is None:
             return error_response(404, f"no such batch: {name[:100]}", "not_found")
-        return json_response(self._told(batch))
+        return json_response(self._state(batch))
 
-    def _told(self, batch: _Batch) -> dict[str, Any]:
-        told = batch.fields
-        if "status" not in told:
+    def _state(self, batch: _Batch) -> dict[str, Any]:
+        """A batch as the API describes it; the first request after its end stores its files."""
+        record = batch.fields
+        if "status" not in record:
             if time.monotonic() < batch.created + self.settings.seconds:
-                return {**told, "status": "in_progress"}
-            told["status"] = batch.settings.outcome
-            told["output_file_id"] = self._store(batch.output) if batch.output else None
-            told["error_file_id"] = self._store(batch.errors) if batch.errors else None
-            if told["status"] == "failed":
-                told["errors"] = {"object": "list", "data": [{"code": "invalid", "message": "a bad file"}]}
-        return told
+                return {**record, "status": "in_progress"}
+            record["status"] = batch.settings.outcome
+            record["output_file_id"] = self._store(batch.output) if batch.output else None
+            record["error_file_id"] = self._store(batch.errors) if batch.errors else None
+            if record["status"] == "failed":
+                record["errors"] = {"object": "list", "data": [{"code": "invalid", "message": "a bad file"}]}
+        return record
 
     def _list(self, query: str) -> Response:
         names, wanted = list(reversed(self._batches)), parse_qs(query)
         after, limit = wanted.get("after", [""])[0], wanted.get("limit", ["20"])[0]
         start = names.index(after) + 1 if after in self._batches else 0
         size = min(int(limit) if limit.isdecimal() else 20, int(self.settings.page))
-        page = [self._told(self._batches[name]) for name in names[start : start + size]]
+        page = [self._state(self._batches[name]) for name in names[start : start + size]]
         return json_response({"object": "list", "data": page, "has_more": start + size < len(names)})
 
 
@@ -254,7 +254,7 @@ def _line(name: str, response: object = None, error: object = None) -> bytes:
 
 
 def _body(response: Response) -> object:
-    """What a file of answers has of a response: a text that is no JSON stays a text."""
+    """A response's body as an output file has it: what is no JSON stays a text."""
     try:
         return json.loads(response.body)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Requests as they come and go in, counts (and a log of finished requests) out."""
+"""What a simulated server counts of its requests, and the log of those that are finished."""
 
 from __future__ import annotations
 
@@ -9,14 +9,16 @@ from typing import NamedTuple
 from deploy.errors import DeployError
 
 REMEMBERED = 2_000_000
-"""Most digests whose attempts are counted, so that a long run cannot fill the memory."""
+"""Most digests whose attempts are counted: a long run must not fill the memory."""
 
 
 class Ticket(NamedTuple):
     """A chat request on its way through the server."""
 
     digest: bytes
+    """The request's identity, 32 bytes."""
     model: str
+    """Name of the simulated model."""
     good: bool
     """Whether the reply is a plain one, without a fault."""
 
@@ -47,12 +49,20 @@ class Counts:
         return self._in_flight
 
     def arrive(self, digest: bytes, model: str) -> int:
-        """Count a request in; return which attempt of it this is, from 1."""
+        """Count a request in; the result is which attempt of it this is, from 1.
+
+        Parameters
+        ----------
+        digest
+            The request's identity, 32 bytes.
+        model
+            Name of the simulated model.
+        """
         self._requests += 1
         self._models[model] = self._models.get(model, 0) + 1
         self._in_flight += 1
         self._most_in_flight = max(self._most_in_flight, self._in_flight)
-        key = digest[:16]
+        key = digest[:16]  # half of the memory, and still no two requests alike
         attempt = self._attempts.get(key, 0) + 1
         if attempt > 1 or len(self._attempts) < self._remembered:
             self._attempts[key] = attempt
@@ -60,7 +70,15 @@ class Counts:
         return attempt
 
     def leave(self, ticket: Ticket, *, delivered: bool) -> None:
-        """Count a request out: its reply was written, or its client went away before."""
+        """Count a request out.
+
+        Parameters
+        ----------
+        ticket
+            The request.
+        delivered
+            Whether its reply was written; if not, its client went away before.
+        """
         self._in_flight -= 1
         self._finished += delivered and ticket.good
         self._abandoned += not delivered
@@ -90,10 +108,12 @@ class Counts:
 
 
 class Log:
-    """Appends one line for each finished request: its digest in hex, a tab, its model's name.
+    """Appends one line for each finished request: its digest in hex, a tab, its model's name as a Python literal.
 
-    Each line is one write to a file opened for appending: whatever happens to the process, the file ends with
-    the last finished request.
+    Parameters
+    ----------
+    path
+        The file, which is created if it is not there.
 
     Raises
     ------
@@ -111,6 +131,7 @@ class Log:
 
     def write(self, ticket: Ticket) -> None:
         """Append a line."""
+        # One unbuffered write a line: whatever kills the process, the file ends with the last finished request.
         os.write(self._file, f"{ticket.digest.hex()}\t{ticket.model!a}\n".encode())
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Fault rules as data in; for each request, the way in which its reply goes wrong, out.
+"""Faults on purpose: rules as data, the choice of the requests that they strike, and what becomes of their replies.
 
 Which requests are struck follows from the request's digest and from how often it was tried, never from a
 clock: the same load always meets the same faults.
@@ -38,9 +38,9 @@ class Rule:
     share: float = 1.0
     """Share of the requests that are struck, chosen by digest."""
     first: int | None = None
-    """Only the first so many attempts of a request are struck; None strikes all."""
+    """Number of attempts of each request that are struck, the first ones; None strikes all."""
     times: int | None = None
-    """Most strikes of this rule altogether; None has no limit."""
+    """Most strikes of this rule over all requests; None has no limit."""
     model: str | None = None
     """Only requests to the simulated model of this name."""
     status: int = 500
@@ -87,12 +87,12 @@ def _check(name: str, value: object, low: float, high: float, *, whole: bool) ->
 
 
 def parse_rules(text: str | bytes) -> tuple[Rule, ...]:
-    """Read rules from a JSON list of objects.
+    """The rules in a JSON list of objects.
 
     Raises
     ------
     SimulatorError
-        The text is no such list, or a rule is wrong; the field says which one.
+        The text is no such list, or a rule is wrong; the error's field names it, as in ``rules[0].share``.
 
     Examples
     --------
@@ -124,7 +124,13 @@ def _rule(index: int, entry: Mapping[str, Any]) -> Rule:
 
 
 class Injector:
-    """Chooses the rule that strikes a request, and counts strikes by kind."""
+    """Chooses the rule that strikes a request, and counts strikes by kind.
+
+    Parameters
+    ----------
+    rules
+        In order of precedence.
+    """
 
     def __init__(self, rules: Sequence[Rule] = ()) -> None:
         self.rules = tuple(rules)
@@ -132,7 +138,7 @@ class Injector:
         self._left = [rule.times for rule in self.rules]
 
     def pick(self, digest: bytes, attempt: int, model: str) -> Rule | None:
-        """Tell which rule strikes a request, the first that fits.
+        """The first rule that fits a request, which counts as a strike of it; None if no rule fits.
 
         Parameters
         ----------
@@ -161,12 +167,21 @@ def _strikes(index: int, rule: Rule, digest: bytes, attempt: int, model: str) ->
         return False
     if rule.share >= 1.0:
         return True
+    # The rule's place goes into the digest, so that two rules strike independently of each other.
     word = hashlib.sha256(b"fault %d " % index + digest).digest()[:8]
     return int.from_bytes(word) < rule.share * 2**64
 
 
 def apply(rule: Rule, body: Body) -> Response:
-    """Turn the good reply `body` into the response that `rule` makes of it; `body` may be changed."""
+    """The response that a rule makes of a good reply.
+
+    Parameters
+    ----------
+    rule
+        The rule that strikes.
+    body
+        The good reply, a chat completion; it may be changed.
+    """
     return KINDS[rule.kind](rule, body)
 
 

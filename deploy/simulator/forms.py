@@ -1,4 +1,4 @@
-"""A chat completion (or an error) as a response in; the same as another API has it, or as a stream of events, out."""
+"""The three APIs that the simulator speaks: gives chat completions and errors the form of each, whole or streamed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from deploy.simulator.wire import JSON, Ending, Response, json_response
 
 Body = dict[str, Any]
 Event = tuple[str, Any]
-"""Name, which only the messages API has, and data."""
+"""Name (empty but in the messages API) and data."""
 
 _MOST_PIECES = 64
 _SHORTEST_PIECE = 4
@@ -42,9 +42,9 @@ class Form:
 
     name: str
     reshape: Callable[[Body], Body]
-    """A chat completion as this API has it."""
+    """Returns a chat completion as this API has it."""
     events: Callable[[Body], Iterator[Event]]
-    """A reply of this API as the events of a stream, the last of which says that it is over."""
+    """Yields a reply of this API as the events of a stream; the last one marks its end."""
 
 
 def _same(body: Body) -> Body:
@@ -53,15 +53,15 @@ def _same(body: Body) -> Body:
 
 def _completion(body: Body) -> Body:
     choices = [
-        {"index": 0, "text": _told(choice["message"]), "finish_reason": choice["finish_reason"]}
+        {"index": 0, "text": _whole_text(choice["message"]), "finish_reason": choice["finish_reason"]}
         for choice in body["choices"]
     ]
     name = str(body["id"]).replace("chatcmpl", "cmpl")
     return {**body, "id": name, "object": "text_completion", "choices": choices}
 
 
-def _told(message: Mapping[str, Any]) -> object:
-    """All that a model says as one text."""
+def _whole_text(message: Mapping[str, Any]) -> object:
+    """Reasoning and content of a message as one text."""
     thought = message.get("reasoning_content")
     return f"<think>\n{thought}\n</think>\n\n{message['content']}" if thought else message["content"]
 
@@ -96,7 +96,7 @@ def _blocks(message: Mapping[str, Any]) -> Iterator[Body]:
 
 
 def pieces(text: str) -> Iterator[str]:
-    """Cut a text into a stream's bits, never more than `_MOST_PIECES`."""
+    """The pieces of a text that is streamed, at most `_MOST_PIECES`."""
     step = max(_SHORTEST_PIECE, -(-len(text) // _MOST_PIECES))
     for start in range(0, len(text), step):
         yield text[start : start + step]
@@ -178,9 +178,20 @@ PATHS: Mapping[str, Form] = MappingProxyType(
 
 
 def deliver(response: Response, form: Form, *, stream: bool, rule: Rule | None = None) -> Response:
-    """Give a response the form of an API, and of a stream where one was asked for.
+    """A response in the form of an API, streamed where that was asked for.
 
-    What is no chat completion, since a fault made something else of it, stays as it is.
+    A body that is no chat completion, since a fault made something else of it, stays as it is.
+
+    Parameters
+    ----------
+    response
+        A chat completion or an error.
+    form
+        The API to answer in.
+    stream
+        Whether to send the reply as events.
+    rule
+        The fault of one of `STREAM_KINDS` that strikes the stream.
     """
     try:
         body = json.loads(response.body)
@@ -208,7 +219,7 @@ def deliver(response: Response, form: Form, *, stream: bool, rule: Rule | None =
 
 
 def as_error(response: Response, form: Form) -> Response:
-    """Give an error the form of an API; one whose text is not the simulator's own stays as it is."""
+    """An error in the form of an API; one whose text is not the simulator's own stays as it is."""
     if form is not MESSAGES or response.content_type != JSON:
         return response
     error = json.loads(response.body).get("error")

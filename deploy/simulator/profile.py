@@ -1,4 +1,4 @@
-"""Settings of a simulated model in, its model name out, and back: what `sim:` endpoints are made of."""
+"""The settings of a simulated model, which travel in its model name."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ REASONING = ("none", "think", "field")
 
 
 class Range(NamedTuple):
-    """Closed range of a number, and what the number means."""
+    """Closed range of a number, with its meaning and unit."""
 
     low: float
     high: float
@@ -73,7 +73,7 @@ class Profile:
             raise SimulatorError("reasoning", self.reasoning, f"must be one of {', '.join(REASONING)}")
 
     def model_name(self, name: str) -> str:
-        """Write the profile as the model name of a request: ``sim/<name>?ability=5.0&...``, keys sorted.
+        """The profile as the model name of a request: ``sim/<name>?ability=5.0&...``, keys sorted.
 
         Raises
         ------
@@ -91,7 +91,7 @@ class Profile:
 
     @staticmethod
     def parse(model_name: str) -> tuple[str, Profile]:
-        """Read name and profile back from a model name; settings left out keep their defaults.
+        """Name and profile that a model name carries; settings left out have their defaults.
 
         Raises
         ------
@@ -105,12 +105,12 @@ _FIELDS = tuple(field.name for field in fields(Profile))
 
 
 def model_name(name: str, profile: Profile | None = None) -> str:
-    """Write `profile` (default: all defaults) as a request's model name."""
+    """The model name of a request for a profile; see `Profile.model_name`. None has all defaults."""
     return (profile or Profile()).model_name(name)
 
 
 def parse(model_name: str) -> tuple[str, Profile]:
-    """Read name and profile from a model name; see `Profile.parse`."""
+    """Name and profile that a model name carries; see `Profile.parse`."""
     if not model_name.startswith(PREFIX):
         raise SimulatorError("model", model_name, f"a simulated model's name starts with {PREFIX!r}")
     label, _, query = model_name.removeprefix(PREFIX).partition("?")

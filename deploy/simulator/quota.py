@@ -1,4 +1,4 @@
-"""Limits as data and arriving requests in; who is refused with 429, and how far the limits were exceeded, out."""
+"""Limits that the simulated endpoint enforces: refuses requests with 429 and records how far they went beyond."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class Limits:
     tpm: float | None = None
     """Tokens per minute, of prompts and completions."""
     connections: int | None = None
-    """Requests in flight."""
+    """Requests in flight at once."""
     window: float = 60.0
-    """Seconds over which rates are counted: no such time span may have more than its part of a minute's limit."""
+    """Seconds over which rates are counted: no such time span may exceed its part of a minute's limit."""
     style: str = "openai"
-    """How headers tell what is left."""
+    """Whose headers report what is left: OpenAI's, Anthropic's or none."""
 
     def __post_init__(self) -> None:
         for name, low, high in (
@@ -53,7 +53,7 @@ class Limits:
 
 
 def parse_limits(text: str | bytes) -> Limits:
-    """Read limits from a JSON object.
+    """The limits in a JSON object; what it leaves out is unlimited.
 
     Raises
     ------
@@ -82,7 +82,13 @@ class _Arrival(NamedTuple):
 
 
 class Enforcer:
-    """Refuses what goes beyond the limits, and counts it. Times are seconds on any clock that never goes back."""
+    """Refuses what goes beyond the limits, and counts it.
+
+    Parameters
+    ----------
+    limits
+        None allows everything.
+    """
 
     def __init__(self, limits: Limits | None = None) -> None:
         self.limits = limits or Limits()
@@ -98,16 +104,16 @@ class Enforcer:
         return self.limits.rpm is not None or self.limits.tpm is not None
 
     def arrive(self, tokens: int, in_flight: int, now: float) -> Response | None:
-        """Note a request; its refusal, if it is one too many.
+        """Record a request; the result is its refusal if it is one too many, else None.
 
         Parameters
         ----------
         tokens
-            What it takes, prompt and completion.
+            Tokens of its prompt and its completion.
         in_flight
             Requests in flight, with this one.
         now
-            Seconds.
+            Seconds on a clock that never goes back.
         """
         limits = self.limits
         if self._counts:
@@ -139,12 +145,12 @@ class Enforcer:
         return None
 
     def headers(self, now: float) -> Headers:
-        """What is left, as the endpoint's style tells it."""
+        """What is left at `now` (seconds), in headers of the endpoint's style."""
         limits = self.limits
         if limits.style == "none" or not self._counts:
             return ()
         reset = self._reset(now)
-        told: list[tuple[str, str]] = []
+        headers: list[tuple[str, str]] = []
         for what, limit, used in (
             ("requests", limits.rpm, self._requests),
             ("tokens", limits.tpm, self._tokens),
@@ -153,20 +159,20 @@ class Enforcer:
                 continue
             left = str(max(0, int(limit * limits.window / 60.0) - used))
             if limits.style == "openai":
-                told += [
+                headers += [
                     (f"x-ratelimit-remaining-{what}", left),
                     (f"x-ratelimit-reset-{what}", f"{reset:.3f}s"),
                 ]
             else:
                 date = (datetime.now(UTC) + timedelta(seconds=reset)).isoformat(timespec="milliseconds")
-                told += [
+                headers += [
                     (f"anthropic-ratelimit-{what}-remaining", left),
                     (f"anthropic-ratelimit-{what}-reset", date),
                 ]
-        return tuple(told)
+        return tuple(headers)
 
     def summary(self) -> dict[str, Any]:
-        """Refusals by limit, and the most requests and tokens that came in any window, refused ones too."""
+        """Refusals by limit, and the most requests and tokens that came in any window, refused ones included."""
         minutes = self.limits.window / 60.0
         return {
             "over": self._over,

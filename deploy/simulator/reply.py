@@ -1,4 +1,4 @@
-"""A request, a profile and a trial's truth in, the body of a chat completion out (as a mapping)."""
+"""What a simulated model answers: right or wrong, after filler reasoning, as the body of a chat completion."""
 
 from __future__ import annotations
 
@@ -43,21 +43,35 @@ _FILLER = _filler_text(_FILLER_LENGTH)
 
 
 class Text(NamedTuple):
-    """What the model says: its content, its reasoning if that has a field of its own, and how it ended."""
+    """What the model answers."""
 
     content: str
     reasoning: str | None
+    """None where the reasoning has no field of its own."""
     tokens: int
+    """Tokens of the completion, the reasoning included."""
     reasoning_tokens: int
     finish_reason: str
+    """As OpenAI's API has it: ``stop``, ``length`` or ``content_filter``."""
 
 
 def speak(profile: Profile, truth: Truth | None, draw: Draws, limit: int | None) -> Text:
-    """Decide on an answer and write it down after filler reasoning, cut at `limit` tokens.
+    """The answer that a model's ability and a request's draws decide on, after filler reasoning.
 
-    A right answer is the truth's, a wrong one is `wrong_answer`; without truth the model says that it does
-    not know. A truth with a quality makes it a judge, which says `judgement`. The text is about
-    `CHARS_PER_TOKEN` characters a token.
+    A right answer is the truth's, a wrong one is `wrong_answer`; without truth the answer is `IGNORANCE`. A truth with
+    a quality makes the model a judge, which answers with `judgement`. The text has about `CHARS_PER_TOKEN` characters
+    a token.
+
+    Parameters
+    ----------
+    profile
+        What the model can do.
+    truth
+        What it knows of the trial.
+    draw
+        The chance in it.
+    limit
+        Tokens at which the answer is cut; None does not cut it.
     """
     if draw.refusal < profile.refusal:
         return Text(REFUSAL, None, len(REFUSAL) // CHARS_PER_TOKEN, 0, "content_filter")
@@ -98,7 +112,17 @@ def _conclusion(profile: Profile, truth: Truth | None, draw: Draws) -> str:
 
 
 def judgement(quality: float, right: bool, draw: float) -> str:
-    """Write a judge's reply: the score from 1 to 5 that a quality from 0 to 1 has, or any other if not `right`.
+    """A judge's reply, JSON with a score from 1 to 5.
+
+    Parameters
+    ----------
+    quality
+        How good the judged output is, 0 to 1.
+    right
+        Whether the score is the one of this quality, 1 + 4 · quality rounded, or another.
+    draw
+        Chooses the other score, in [0, 1).
+
 
     Examples
     --------
@@ -116,7 +140,7 @@ _MEETS = ("meets nothing", "meets little", "meets part", "meets most", "meets al
 
 
 def filler_slice(draw: float, length: int) -> str:
-    """Cut `length` characters of reasoning text, starting at a place given by `draw` in [0, 1)."""
+    """Reasoning text of `length` characters, which begins at a place chosen by `draw` in [0, 1)."""
     if length <= 0:
         return ""
     start = int(draw * _FILLER_LENGTH)
@@ -127,10 +151,19 @@ def filler_slice(draw: float, length: int) -> str:
 
 
 def wrong_answer(answer: str, options: Sequence[str], draw: float) -> str:
-    """Make up a plausible answer that is not `answer`.
+    """A plausible answer that is not `answer`.
 
     Another one of the options; for a whole number a close one; else the same text with its letters and digits
     shifted, so that lists and decimals keep their form.
+
+    Parameters
+    ----------
+    answer
+        The right answer.
+    options
+        The answers to choose from; empty if there are none.
+    draw
+        Chooses among the wrong answers, in [0, 1).
 
     Examples
     --------
@@ -163,7 +196,19 @@ _SHIFTS = tuple(_shift(by) for by in range(1, 10))
 
 
 def completion(model: str, digest: bytes, text: Text, prompt_tokens: int) -> dict[str, object]:
-    """Build the body of a chat completion, as OpenAI's API has it, from what the model says."""
+    """The body of a chat completion, as OpenAI's API has it.
+
+    Parameters
+    ----------
+    model
+        The model's name in the request.
+    digest
+        The request's identity, 32 bytes, from which the completion's id is made.
+    text
+        What the model answers.
+    prompt_tokens
+        Tokens of the request.
+    """
     message: dict[str, object] = {"role": "assistant", "content": text.content}
     usage: dict[str, object] = {
         "prompt_tokens": prompt_tokens,
@@ -185,7 +230,7 @@ def completion(model: str, digest: bytes, text: Text, prompt_tokens: int) -> dic
 
 
 def prompt_tokens(messages: Sequence[Mapping[str, object]]) -> int:
-    """Count the tokens of a prompt: a few for each message, and its text at `CHARS_PER_TOKEN`."""
+    """Tokens of a prompt: four for each message, and one for each `CHARS_PER_TOKEN` characters of text."""
     size = 0
     for message in messages:
         content = message.get("content")

@@ -1,4 +1,4 @@
-"""A request's body in; what it asks for, or the refusal that its API has for it, out."""
+"""Reads what a request asks for, and refuses it as the API that it speaks would."""
 
 from __future__ import annotations
 
@@ -17,14 +17,16 @@ class Asked(NamedTuple):
     """A request that passed all checks."""
 
     model: str
+    """The model's name with its profile, as the request has it."""
     name: str
+    """The simulated model's name alone."""
     profile: Profile
     messages: list[Mapping[str, object]]
     limit: int | None
     """Most tokens of the completion; None leaves it to the model."""
     stream: bool
     identity: bytes
-    """What the reply follows from."""
+    """What the reply follows from: the body, without the fields that ask for a stream."""
 
 
 class RefusedError(Exception):
@@ -39,12 +41,21 @@ _parse = lru_cache(maxsize=1024)(parse)
 
 
 def checked(form: Form, body: bytes, headers: Mapping[bytes, bytes]) -> Asked:
-    """Read a request.
+    """What a request asks for.
+
+    Parameters
+    ----------
+    form
+        The API that it speaks.
+    body
+        The request's body.
+    headers
+        Its headers, by lower-case name.
 
     Raises
     ------
     RefusedError
-        If the API that it speaks would refuse it.
+        That API would refuse it.
     """
     try:
         fields = json.loads(body)
@@ -68,7 +79,7 @@ def checked(form: Form, body: bytes, headers: Mapping[bytes, bytes]) -> Asked:
 
 
 def _identity(fields: dict[str, object], body: bytes) -> bytes:
-    """What the reply follows from: a streamed one is the same as a whole one."""
+    """What the reply follows from: streamed or whole, it is the same."""
     if "stream" not in fields:
         return body
     rest = {name: value for name, value in fields.items() if name not in ("stream", "stream_options")}

@@ -1,4 +1,4 @@
-"""Connections in, responses of the application out: HTTP/1.1 with keep-alive and pipelining on asyncio."""
+"""The simulator's HTTP/1.1 server on asyncio, with keep-alive, pipelining, and connections that fail on purpose."""
 
 from __future__ import annotations
 
@@ -17,10 +17,13 @@ from deploy.simulator.truth import HEADER
 from deploy.simulator.wire import Ending, Response, encode, error_response, steps
 
 MAX_BODY = 16 << 20
+"""Bytes of a request's body."""
 MAX_FILE = 256 << 20
 """Bytes of an upload."""
 MAX_HEAD = 64 << 10
+"""Bytes of a request's head."""
 MAX_PIPELINED = 64
+"""Responses that may wait on a connection before no more requests are read from it."""
 LINGER = 1.0
 """Seconds in which the rest of a refused request is read and dropped, so that the client sees the refusal."""
 
@@ -29,7 +32,17 @@ _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
 class Slot:
-    """One response in the order of its connection; `ready` once its delay is over."""
+    """One response in the order of its connection; `ready` once its delay is over.
+
+    Parameters
+    ----------
+    head
+        Bytes of the head, as far as it is sent.
+    body
+        Bytes of the body, as far as it is sent.
+    ending
+        What becomes of the connection afterwards.
+    """
 
     __slots__ = ("body", "ending", "head", "ready", "response", "steps", "ticket", "timer")
 
@@ -42,13 +55,18 @@ class Slot:
         self.timer: asyncio.TimerHandle | None = None
         self.response: Response | None = None
         self.steps: Sequence[int] = ()
-        """Where the body is paused at."""
+        """Where the body is paused, in bytes from its start."""
 
 
 class Connection(asyncio.Protocol):
     """One client connection.
 
     Requests may come in pieces or several at once; responses leave in the order of the requests.
+
+    Parameters
+    ----------
+    application
+        Answers the requests.
     """
 
     def __init__(self, application: Application) -> None:
@@ -77,7 +95,7 @@ class Connection(asyncio.Protocol):
         self._size = 0
         self._pieces: list[bytes] = []
 
-    # what the transport tells
+    # called by the transport
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin."""
@@ -94,6 +112,7 @@ class Connection(asyncio.Protocol):
             self._refuse(error_response(400, "upgrades are not supported", "invalid_upgrade"))
         except httptools.HttpParserError:
             self._refuse(error_response(400, "this is no HTTP request", "invalid_http"))
+        # The parser has no limit of its own: a head that never ends would be read for ever.
         if head and head == self._head:
             self._head_size += len(data)
             if self._head_size > MAX_HEAD:
@@ -101,8 +120,9 @@ class Connection(asyncio.Protocol):
         self._flush()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
-        """Give up all that was not delivered."""
+        """Drop all that was not delivered."""
         self._deaf = True
+        # Each ticket has to go back, or its request would count as in flight until the server ends.
         for slot in self._slots:
             self._drop(slot)
         self._slots.clear()
@@ -117,7 +137,7 @@ class Connection(asyncio.Protocol):
         self._full = False
         self._flush()
 
-    # what the parser tells
+    # called by the parser
 
     def on_message_begin(self) -> None:
         """Begin a request."""
@@ -148,6 +168,7 @@ class Connection(asyncio.Protocol):
         if self._size > self._most:
             self._refuse_size()
         elif self._expect and not self._deaf:
+            # In the queue like a response: earlier ones, which may still be delayed, leave before it.
             self._slots.append(Slot(_CONTINUE, b"", Ending.KEEP))
             self._flush()
 
@@ -197,6 +218,8 @@ class Connection(asyncio.Protocol):
         self._flush()
 
     def _flush(self) -> None:
+        # HTTP/1.1 has responses leave in the order of their requests: one whose delay is not over holds up the rest.
+        # All that may leave does so in one write, for one system call.
         out: list[bytes] = []
         while self._slots and self._slots[0].ready and not self._busy and not self._full:
             slot = self._slots.popleft()
@@ -214,14 +237,16 @@ class Connection(asyncio.Protocol):
 
     def _leave(self, slot: Slot) -> None:
         if slot.ending is Ending.HANG:
-            self._slots.appendleft(slot)  # stays in flight until the client has had enough
+            self._slots.appendleft(slot)  # in flight until the client goes; then `connection_lost` drops it
         elif slot.ticket is not None:
             self._application.left(slot.ticket, delivered=slot.ending is not Ending.RESET)
         if slot.ending is not Ending.KEEP:
             self._busy = self._deaf = True
+            # Not at once: what was gathered for this connection is written only after this call.
             self._loop.call_soon(self._end, slot.ending)
 
     def _throttle(self) -> None:
+        # Not reading is what slows a client down: the kernel's buffers fill up, and it can no longer write.
         if self._full or len(self._slots) > MAX_PIPELINED:
             self._transport.pause_reading()
         else:
@@ -248,12 +273,13 @@ class Connection(asyncio.Protocol):
         if ending is Ending.CLOSE:
             self._transport.close()
         elif ending is Ending.RESET:
-            # the pause lets what was written leave the kernel's buffer before the reset throws it away
+            # The pause lets what was written leave the kernel's buffer; the reset throws away what is still there.
             self._loop.call_later(0.01, self._reset)
 
     def _reset(self) -> None:
         peer = self._transport.get_extra_info("socket")
         if peer is not None and not self._transport.is_closing():
+            # With a linger time of 0 closing sends RST, as a crashed server does, where it would else send FIN.
             peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self._transport.abort()
 
@@ -271,7 +297,10 @@ class Connection(asyncio.Protocol):
         self._refuse(error_response(413, f"the body is larger than {self._most} bytes", "body_too_large"))
 
     def _refuse(self, response: Response) -> None:
-        """Answer, then drop what still comes for a while: closing at once would reset the connection."""
+        """Answer, then drop what still comes for `LINGER` seconds.
+
+        Closing a socket with unread data resets the connection, and the client would never see the answer.
+        """
         if self._deaf:
             return
         head, body = encode(response, keep_alive=False)
@@ -281,7 +310,14 @@ class Connection(asyncio.Protocol):
 
 
 async def serve(application: Application, port: int = 0) -> asyncio.Server:
-    """Start to listen on the loopback address; port 0 takes a free one.
+    """A server that listens on the loopback address.
+
+    Parameters
+    ----------
+    application
+        Answers the requests.
+    port
+        Port to listen on; 0 takes a free one.
 
     Raises
     ------
@@ -289,4 +325,5 @@ async def serve(application: Application, port: int = 0) -> asyncio.Server:
         The port is taken or not allowed.
     """
     loop = asyncio.get_running_loop()
+    # Hundreds of clients connect in the same moment; with asyncio's backlog of 100 some would wait a second for it.
     return await loop.create_server(lambda: Connection(application), "127.0.0.1", port, backlog=2048)

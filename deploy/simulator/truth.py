@@ -1,12 +1,14 @@
-"""What the simulated model may know about a trial in, one request header out, and back.
+"""The request header that gives the simulated model, and it alone, the truth about a trial.
 
 The header is the simulated model's only source of knowledge. It is no part of the request body, hence of no
-digest and no cache key, and it is only ever sent to simulated endpoints.
+digest and no cache key, and must only ever be sent to simulated endpoints. Whoever asks one calls `trial_headers`,
+or `judge_headers` where the model acts as a judge; the server reads the header with `decode`.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from deploy.errors import SimulatorError
@@ -35,7 +37,7 @@ class Truth:
     repeat: int = 0
     """Which repeat of the same request this is: repeats draw anew."""
     quality: float | None = None
-    """Of the output that the request asks to be judged, from 0 to 1; None where there is nothing to judge."""
+    """How good the output is that the request asks to be judged, 0 to 1; None where there is nothing to judge."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.answer, str):
@@ -52,8 +54,85 @@ class Truth:
             raise SimulatorError("repeat", self.repeat, "must be a whole number, 0 or more")
 
 
+def trial_headers(
+    answer: str, options: tuple[str, ...], difficulty: float, guess: float, repeat: int
+) -> dict[str, str]:
+    """Headers for the request of one trial.
+
+    Parameters
+    ----------
+    answer
+        The right answer.
+    options
+        The answers to choose from; empty if the trial has none.
+    difficulty
+        Difficulty of the trial's cell, 2^-30 to 2^30.
+    guess
+        Probability of a right answer without any ability, 0 to 1.
+    repeat
+        Which repeat of the same request this is, from 0.
+
+    Raises
+    ------
+    SimulatorError
+        A value is out of range, or answer and options are too long for a header.
+
+    Examples
+    --------
+    >>> decode(trial_headers("7", ("7", "9"), 2.5, 0.5, 0)[HEADER])
+    Truth(answer='7', options=('7', '9'), difficulty=2.5, guess=0.5, repeat=0, quality=None)
+    """
+    return {HEADER: encode(Truth(answer, options, difficulty, guess, repeat))}
+
+
+def judge_headers(quality: float, repeat: int) -> dict[str, str]:
+    """Headers for a request that asks a judge to rate an output.
+
+    Parameters
+    ----------
+    quality
+        How good the output is, 0 to 1, as `judged_quality` works it out.
+    repeat
+        Which repeat of the same request this is, from 0.
+
+    Raises
+    ------
+    SimulatorError
+        A value is out of range.
+
+    Examples
+    --------
+    >>> decode(judge_headers(judged_quality(True, [4.0, None]), 1)[HEADER]).quality
+    0.875
+    """
+    return {HEADER: encode(Truth("", quality=quality, repeat=repeat))}
+
+
+def judged_quality(right: bool | None, scores: Iterable[float | None]) -> float:
+    """How good a simulated judge finds an output, 0 to 1: the mean of what is known about it.
+
+    Parameters
+    ----------
+    right
+        Whether the answer is right; None where the trial has no right answer.
+    scores
+        Scores of the output's layers, 1 to 5 each; None where a layer is absent.
+
+    Examples
+    --------
+    >>> judged_quality(False, [5.0, None])
+    0.5
+    >>> judged_quality(None, [])
+    0.5
+    """
+    parts = [(score - 1) / 4 for score in scores if score is not None]
+    if right is not None:
+        parts.append(float(right))
+    return sum(parts) / len(parts) if parts else 0.5
+
+
 def encode(truth: Truth) -> str:
-    """Write the header's value: compact JSON in ASCII, at most `MAX_LENGTH` characters.
+    """Header value of a truth: compact JSON in ASCII, at most `MAX_LENGTH` characters.
 
     Raises
     ------
@@ -65,7 +144,7 @@ def encode(truth: Truth) -> str:
     >>> encode(Truth("7"))[:24]
     '{"answer":"7","options":'
     """
-    told: dict[str, object] = {
+    record: dict[str, object] = {
         "answer": truth.answer,
         "options": truth.options,
         "difficulty": truth.difficulty,
@@ -73,8 +152,10 @@ def encode(truth: Truth) -> str:
         "repeat": truth.repeat,
     }
     if truth.quality is not None:
-        told["quality"] = truth.quality
-    value = json.dumps(told, separators=(",", ":")).replace("\x7f", "\\u007f")  # the one that headers refuse
+        record["quality"] = truth.quality
+    value = json.dumps(record, separators=(",", ":")).replace(
+        "\x7f", "\\u007f"
+    )  # the one that headers refuse
     if len(value) > MAX_LENGTH:
         raise SimulatorError(
             "answer", truth.answer, f"answer and options must fit in a header of {MAX_LENGTH} characters"
@@ -83,7 +164,7 @@ def encode(truth: Truth) -> str:
 
 
 def decode(value: str | bytes) -> Truth | None:
-    """Read a header's value; anything that is no truth is None, as if the header were absent.
+    """The truth in a header's value; None for anything else, as if the header were absent.
 
     Examples
     --------

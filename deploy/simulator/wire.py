@@ -1,4 +1,4 @@
-"""A response as a value in, HTTP/1.1 bytes out; also says how the connection is to end."""
+"""Responses as values, their bytes in HTTP/1.1, and how the connection ends after each."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class Ending(Enum):
     KEEP = "keep"
     """It serves the next request, if the client wants that."""
     CLOSE = "close"
-    """It is closed in an orderly way."""
+    """It is closed in an orderly way, with FIN."""
     RESET = "reset"
-    """It is reset, as by a crashed server or a firewall."""
+    """It is reset with RST, as by a crashed server or a firewall."""
     HANG = "hang"
     """Nothing more ever comes."""
 
@@ -36,9 +36,9 @@ class Response(NamedTuple):
     """Seconds to wait before the first byte."""
     ending: Ending = Ending.KEEP
     head_share: float = 1.0
-    """Share of the head that is sent; the rest and the body are not, when it is under 1."""
+    """Share of the head that is sent; below 1 the body is not sent at all."""
     body_share: float = 1.0
-    """Share of the body that is sent, while content-length tells the whole."""
+    """Share of the body that is sent; content-length is that of the whole."""
     drip: float = 0.0
     """Seconds between single bytes of the body; 0 sends it at once."""
     events: tuple[bytes, ...] = ()
@@ -48,14 +48,14 @@ class Response(NamedTuple):
 
 
 def json_response(value: object, status: int = 200, headers: tuple[tuple[str, str], ...] = ()) -> Response:
-    """Wrap a JSON value."""
+    """A response with a JSON value."""
     return Response(json.dumps(value, separators=(",", ":")).encode(), status, JSON, headers)
 
 
 def error_response(
     status: int, message: str, code: str, headers: tuple[tuple[str, str], ...] = ()
 ) -> Response:
-    """Wrap an error as OpenAI's API does."""
+    """A response with an error, as OpenAI's API has it."""
     kind = "invalid_request_error" if status < 500 else "server_error"
     error: Mapping[str, object] = {"message": message, "type": kind, "param": None, "code": code}
     return json_response({"error": error}, status, headers)
@@ -64,18 +64,18 @@ def error_response(
 def encode(
     response: Response, *, keep_alive: bool = True, head_only: bool = False, old: bool = False
 ) -> tuple[bytes, bytes]:
-    """Write head and body, each as far as the response's shares say.
+    """Bytes of head and body, each cut to the response's share.
 
     Parameters
     ----------
     response
-        What to write.
+        The response.
     keep_alive
-        Whether the connection stays open; if not, the head says so.
+        Whether the connection stays open; if not, the head has ``connection: close``.
     head_only
         Whether to leave the body out, as for HEAD.
     old
-        Whether the client speaks HTTP/1.0, which must be told that the connection stays open.
+        Whether the client speaks HTTP/1.0: it needs ``connection: keep-alive``, and knows no chunks.
     """
     body = response.body
     if response.events:
@@ -99,14 +99,22 @@ def encode(
 
 
 def _framed(response: Response) -> list[bytes]:
-    """The chunks of a stream as HTTP/1.1 has them; the empty one that ends it belongs to the last."""
+    """The chunks of a stream as HTTP/1.1 has them; the empty one that ends it is part of the last."""
     chunks = [b"%x\r\n%b\r\n" % (len(event), event) for event in response.events]
     chunks[-1] += b"0\r\n\r\n"
     return chunks
 
 
 def steps(response: Response, size: int) -> Sequence[int]:
-    """Where a body of `size` bytes, perhaps cut, is paused at, its end included; empty if it is sent at once."""
+    """Where a body is paused, in bytes from its start and its end included; empty if it is sent at once.
+
+    Parameters
+    ----------
+    response
+        Has the pace.
+    size
+        Bytes of the body, which may be cut.
+    """
     if response.drip > 0.0:
         return range(1, size + 1)
     if not response.pace > 0.0:

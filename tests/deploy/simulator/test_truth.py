@@ -5,7 +5,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deploy.errors import SimulatorError
-from deploy.simulator.truth import MAX_LENGTH, Truth, decode, encode
+from deploy.simulator.truth import (
+    HEADER,
+    MAX_LENGTH,
+    Truth,
+    decode,
+    encode,
+    judge_headers,
+    judged_quality,
+    trial_headers,
+)
 
 truths = st.builds(
     Truth,
@@ -84,3 +93,66 @@ def test_encode__refuses_what_is_too_long():
         encode(Truth("x" * MAX_LENGTH))
 
     assert decode(json.dumps({"answer": "x" * MAX_LENGTH})) is None
+
+
+def test_trial_headers__bring_the_truth_and_nothing_else():
+    headers = trial_headers("41", ("41", "7"), 4.0, 0.5, 2)
+
+    assert headers == {
+        HEADER: '{"answer":"41","options":["41","7"],"difficulty":4.0,"guess":0.5,"repeat":2}',
+    }
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        ("7", (), 0.0, 0.0, 0),
+        ("7", (), 1.0, 1.5, 0),
+        ("7", (), 1.0, 0.0, -1),
+        ("x" * MAX_LENGTH, (), 1.0, 0.0, 0),
+    ],
+    ids=["difficulty", "guess", "repeat", "length"],
+)
+def test_trial_headers__refuse_what_the_server_would_ignore(wrong):
+    with pytest.raises(SimulatorError):
+        trial_headers(*wrong)
+
+
+def test_judge_headers__tell_the_quality_and_no_answer():
+    headers = judge_headers(0.75, 3)
+
+    assert headers == {
+        HEADER: '{"answer":"","options":[],"difficulty":1.0,"guess":0.0,"repeat":3,"quality":0.75}',
+    }
+
+
+@pytest.mark.parametrize("wrong", [-0.1, 1.1, float("nan")])
+def test_judge_headers__refuse_a_quality_out_of_range(wrong):
+    with pytest.raises(SimulatorError, match="quality"):
+        judge_headers(wrong, 0)
+
+
+@pytest.mark.parametrize(
+    ("right", "scores", "expected"),
+    [
+        (True, [], 1.0),
+        (False, [], 0.0),
+        (None, [], 0.5),
+        (None, [None, None], 0.5),
+        (None, [1.0, 5.0], 0.5),
+        (None, [4.0, None], 0.75),
+        (True, [1.0, None], 0.5),
+        (False, [5.0, 5.0], 2 / 3),
+        (True, [3.0, 2.0], 1.75 / 3),
+    ],
+)
+def test_judged_quality__is_the_mean_of_what_is_known(right, scores, expected):
+    assert judged_quality(right, scores) == expected
+
+
+@given(st.none() | st.booleans(), st.lists(st.none() | st.floats(1, 5), max_size=2))
+def test_judged_quality__is_a_share_that_a_judge_may_be_given(right, scores):
+    assert 0.0 <= judged_quality(right, scores) <= 1.0
+    assert decode(judge_headers(judged_quality(right, scores), 0)[HEADER]).quality == judged_quality(
+        right, scores
+    )

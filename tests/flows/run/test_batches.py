@@ -56,9 +56,9 @@ def test_run__killed_and_stopped_while_in_batches_it_pays_for_nothing_twice(tmp_
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
 
-    looks = simulator_stats(simulator)["batches"]["look"]
+    looks = simulator_stats(simulator)["batches"]["poll"]
     process = command("run", path, "--workers", 2, "--quiet", cwd=tmp_path)
-    wait_for(simulator, "look", looks + 8)
+    wait_for(simulator, "poll", looks + 8)
     os.killpg(process.pid, signal.SIGINT)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 130, errors

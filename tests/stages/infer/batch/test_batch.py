@@ -117,7 +117,7 @@ def test_run__a_line_that_is_too_long_is_not_read(remote, store):
     assert {(result.kind, result.cause) for result in results} == {("stored", ""), ("failed", "too large")}
 
 
-@pytest.mark.parametrize("step", ["upload", "create", "look", "download"])
+@pytest.mark.parametrize("step", ["upload", "create", "poll", "download"])
 @pytest.mark.parametrize("statuses", [[500, 429], [0, 0]])
 def test_run__steps_that_fail_are_tried_again_and_nothing_is_sent_twice(remote, store, step, statuses):
     go(remote, faults={step: statuses})

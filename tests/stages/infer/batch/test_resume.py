@@ -15,9 +15,9 @@ def _quick(remote):
     go(remote)
 
 
-@pytest.mark.parametrize("step", ["look", "download"])
+@pytest.mark.parametrize("step", ["poll", "download"])
 def test_run__a_batch_that_cannot_be_collected_now_is_collected_by_the_next_run(remote, store, step):
-    go(remote, faults={step: [500] * 21 if step == "look" else [500] * 3})
+    go(remote, faults={step: [500] * 21 if step == "poll" else [500] * 3})
     jobs, book = make_jobs(10), Book(store)
     with batching(remote, store, book) as engine:
         assert {result.cause for result in engine.run("m", jobs)} == {"http 500"}
