@@ -86,15 +86,15 @@ class Workers:
     def _heed(self) -> None:
         """Give more blocks to those who could ask more; tell the others what one learned of an overload."""
         told: list[Slowed] = []
-        hungry: set[str] = set()
+        starved: set[str] = set()
         while not self._reports.empty():
             report = self._reports.get()
             if isinstance(report, Slowed):
                 told.append(report)
             else:
-                hungry.update(report.hungry)
+                starved.update(report.starved)
         for item in self._shared:
-            if item.model in hungry:
+            if item.model in starved:
                 item.deepen()
         if told and len(self._there) > 1:
             with suppress(OSError, TimeoutError):

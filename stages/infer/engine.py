@@ -162,7 +162,7 @@ class Engine:
                 news.append(Slowdown(model, learned[0] > told[0], max(pause, 0.0)))
         return news
 
-    def hungry(self) -> list[str]:
+    def starved(self) -> list[str]:
         """Labels of the models to whose endpoints more could be sent at this moment, if there were requests."""
         idle = {account for account, lane in tuple(self._lanes.items()) if lane.idle > _FEW_IDLE}
         return [name for name, account in self._accounts.items() if account in idle]
