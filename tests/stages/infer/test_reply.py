@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.infer.reply import Reply, Verdict, classify
+from stages.infer.reply import Reply, RetryClass, classify
 
 NOW = 1_700_000_000.0
-FINAL, RETRY, FAILED, FATAL = Verdict.FINAL, Verdict.RETRY, Verdict.FAILED, Verdict.FATAL
+FINAL, RETRY, FAILED, FATAL = RetryClass.FINAL, RetryClass.RETRY, RetryClass.FAILED, RetryClass.FATAL
 
 
 def reply_to(status, document, **headers):
@@ -66,7 +66,7 @@ def test_classify__usage_that_is_none_counts_as_nothing(usage):
 def test_classify__text_that_is_no_utf8_counts():
     body = json.dumps(completion()).encode().replace(b'"4"', b'"4\xff"')
 
-    assert reply_to(200, body).verdict is FINAL
+    assert reply_to(200, body).retry_class is FINAL
 
 
 NOT_COUNTING = {
@@ -102,7 +102,7 @@ def test_classify__replies_that_are_asked_for_again(case):
 
     reply = reply_to(200, body)
 
-    assert (reply.verdict, reply.cause) == (RETRY, cause)
+    assert (reply.retry_class, reply.cause) == (RETRY, cause)
     if detail is not None:
         assert reply.detail == detail
 
@@ -184,14 +184,14 @@ ERRORS = [
 ]
 
 
-@pytest.mark.parametrize(("status", "document", "verdict", "cause", "detail"), ERRORS)
-def test_classify__errors(status, document, verdict, cause, detail):
-    assert reply_to(status, document) == Reply(verdict, cause, detail)
+@pytest.mark.parametrize(("status", "document", "retry_class", "cause", "detail"), ERRORS)
+def test_classify__errors(status, document, retry_class, cause, detail):
+    assert reply_to(status, document) == Reply(retry_class, cause, detail)
 
 
 @pytest.mark.parametrize("status", [401, 404, 429, 500, 503])
 def test_classify__an_error_is_no_answer_though_its_body_looks_like_one(status):
-    assert reply_to(status, completion()).verdict is not FINAL
+    assert reply_to(status, completion()).retry_class is not FINAL
 
 
 def test_classify__detail_is_one_bounded_printable_line():
@@ -240,11 +240,11 @@ def test_classify__retry_after_counts_for_errors_worth_a_retry_only():
 def test_classify__never_raises(status, body, retry_after):
     reply = classify(status, {"retry-after": retry_after}, body, NOW)
 
-    assert reply.verdict in Verdict
+    assert reply.retry_class in RetryClass
     assert len(reply.detail) <= 300
     assert reply.detail.isprintable()
     assert reply.retry_after is None or reply.retry_after >= 0
-    if reply.verdict is not FINAL:
+    if reply.retry_class is not FINAL:
         assert reply.cause
 
 
@@ -267,6 +267,6 @@ json_values = st.recursive(
 def test_classify__never_raises_on_documents(status, document):
     reply = reply_to(status, document)
 
-    assert reply.verdict in Verdict
+    assert reply.retry_class in RetryClass
     assert reply.prompt_tokens >= 0
     assert reply.completion_tokens >= 0

@@ -4,18 +4,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.infer.reply import Reply, Verdict
+from stages.infer.reply import Reply, RetryClass
 from stages.infer.retry import Breaker, backoff
 
-OK = Reply(Verdict.FINAL)
-AGAIN = Reply(Verdict.RETRY, "http 500")
-FAILED = Reply(Verdict.FAILED, "http 418")
-FATAL = Reply(Verdict.FATAL, "http 401")
-UNREACHED = Reply(Verdict.RETRY, "connect")
+OK = Reply(RetryClass.FINAL)
+AGAIN = Reply(RetryClass.RETRY, "http 500")
+FAILED = Reply(RetryClass.FAILED, "http 418")
+FATAL = Reply(RetryClass.FATAL, "http 401")
+UNREACHED = Reply(RetryClass.RETRY, "connect")
 
 
 def after(seconds):
-    return Reply(Verdict.RETRY, "http 429", retry_after=seconds)
+    return Reply(RetryClass.RETRY, "http 429", retry_after=seconds)
 
 
 def drive(replies, retries, **options):
@@ -99,10 +99,10 @@ def verdicts(patience, events):
         ([None, FATAL, FATAL, None, FATAL, FATAL], [False] * 4),
         ([UNREACHED, UNREACHED, UNREACHED], [False, False, True]),
         ([UNREACHED, UNREACHED, None, UNREACHED], [False] * 3),
-        ([Reply(Verdict.RETRY, "dns"), Reply(Verdict.RETRY, "tls"), UNREACHED], [False, False, True]),
+        ([Reply(RetryClass.RETRY, "dns"), Reply(RetryClass.RETRY, "tls"), UNREACHED], [False, False, True]),
         ([AGAIN] * 9, [False] * 9),
         ([FAILED] * 9, [False] * 9),
-        ([Reply(Verdict.RETRY, "timeout")] * 9, [False] * 9),
+        ([Reply(RetryClass.RETRY, "timeout")] * 9, [False] * 9),
         ([None, UNREACHED, FATAL, UNREACHED], [False, False, True]),
     ],
 )
