@@ -1,6 +1,7 @@
 """What replies mean: status by body, with the habits of real servers."""
 
 import json
+import math
 import time
 from email.utils import formatdate
 
@@ -236,16 +237,20 @@ def test_classify__retry_after_counts_for_errors_worth_a_retry_only():
     assert reply_to(400, b"", retry_after="5").retry_after is None
 
 
-@given(st.integers(0, 999), st.binary(), st.text())
-def test_classify__never_raises(status, body, retry_after):
-    reply = classify(status, {"retry-after": retry_after}, body, NOW)
+times = st.text() | st.floats().map(str) | st.integers(-100, 10**6).map(str)
 
-    assert reply.retry_class in RetryClass
+
+@given(st.integers(0, 999), st.binary(), times)
+def test_classify__anything_has_a_cause_unless_it_counts(status, body, wait):
+    reply = classify(status, {"retry-after": wait}, body, NOW)
+
     assert len(reply.detail) <= 300
     assert reply.detail.isprintable()
-    assert reply.retry_after is None or reply.retry_after >= 0
-    if reply.retry_class is not FINAL:
-        assert reply.cause
+    assert reply.is_final or reply.cause
+    if reply.retry_after is not None:
+        assert 0.0 <= reply.retry_after < math.inf
+        assert reply.retryable
+        assert status >= 400
 
 
 json_values = st.recursive(
@@ -263,10 +268,32 @@ json_values = st.recursive(
 )
 
 
-@given(st.sampled_from([200, 400, 401, 413, 422, 429, 500]), json_values)
-def test_classify__never_raises_on_documents(status, document):
+CLASSES = {
+    200: {FINAL, RETRY},
+    400: {FINAL, FAILED},
+    401: {FATAL},
+    413: {FINAL, FAILED},
+    422: {FINAL, FAILED},
+    429: {RETRY},
+    500: {RETRY},
+}
+"""By status, whatever the document says (but for an account without money)."""
+
+
+@given(st.sampled_from(sorted(CLASSES)), json_values)
+def test_classify__a_status_bounds_what_a_document_can_mean(status, document):
     reply = reply_to(status, document)
 
-    assert reply.retry_class in RetryClass
-    assert reply.prompt_tokens >= 0
-    assert reply.completion_tokens >= 0
+    assert reply.retry_class in CLASSES[status]
+    assert reply.is_final is (reply.cause in {"", "filter", "context"})
+
+
+@given(json_values, json_values)
+def test_classify__token_counts_are_what_a_cube_can_hold(prompt, completed):
+    reply = reply_to(200, completion(usage={"prompt_tokens": prompt, "completion_tokens": completed}))
+
+    for given_count, count in ((prompt, reply.prompt_tokens), (completed, reply.completion_tokens)):
+        assert type(count) is int
+        assert 0 <= count < 2**31
+        if type(given_count) is int and 0 <= given_count < 2**31:
+            assert count == given_count

@@ -1,11 +1,14 @@
 """The retry policy from tables of replies, with no clock."""
 
+import asyncio
+from collections import Counter
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from stages.infer.reply import Reply, RetryClass
-from stages.infer.retry import Breaker, backoff
+from stages.infer.retry import Breaker, backoff, retry
 
 OK = Reply(RetryClass.FINAL)
 AGAIN = Reply(RetryClass.RETRY, "http 500")
@@ -56,6 +59,38 @@ def test_backoff(case):
     replies, retries, options, waits = TABLE[case]
 
     assert drive(replies, retries, **options) == (waits, replies[-1])
+
+
+ENDS = {
+    "first is final": ([OK], None, 1, {}, []),
+    "third is final": ([AGAIN, after(2.0), OK], None, 3, {"http 500": 1, "http 429": 1}, [0.5, 2.25]),
+    "no attempts are left": ([AGAIN] * 3, None, 3, {"http 500": 2}, [0.5, 1.0]),
+    "the pause ends it": ([AGAIN, AGAIN, OK], 1.0, 2, {"http 500": 1}, [0.5, 1.0]),
+    "an attempt cannot start": ([AGAIN, None], None, 1, {}, [0.5]),
+}
+
+
+@pytest.mark.parametrize("case", ENDS)
+def test_retry__counts_what_it_tries_again(case):
+    """Replies, the pause after which nothing is wanted any more, and what comes of it."""
+    replies, over, attempts, counted, waits = ENDS[case]
+    rest, paused, retries = iter(enumerate(replies)), [], Counter()
+
+    async def attempt():
+        number, reply = next(rest)
+        return None if reply is None else (reply, number)
+
+    async def pause(seconds):
+        paused.append(seconds)
+        return seconds == over
+
+    async def run():
+        return await retry(await attempt(), attempt, backoff(2, base=0.5), pause, retries)
+
+    result = asyncio.run(run())
+
+    assert result == (replies[attempts - 1], attempts - 1, attempts)
+    assert (dict(retries), paused) == (counted, waits)
 
 
 def test_backoff__any_number_of_retries_keeps_to_the_cap():
