@@ -34,7 +34,7 @@ class Window:
         """Number of decreases; a request takes it along when it starts."""
 
     def resize(self, ceiling: int) -> None:
-        """Take another ceiling; one that was not reached is no reason to send more."""
+        """Take another `ceiling`; if the former one was not reached, a higher one is no reason to send more."""
         reached = self.limit >= self.ceiling
         self.ceiling = ceiling
         self._set(float(ceiling) if reached else self._exact)

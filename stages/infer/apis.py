@@ -98,6 +98,11 @@ class Api:
     def params(self, sampler: Mapping[str, object]) -> Fields:
         """The sampler's parameters under the names that they have here; null ones are left out.
 
+        Parameters
+        ----------
+        sampler
+            Request parameters under their chat names or the API's own.
+
         Raises
         ------
         ApiError
@@ -114,7 +119,7 @@ class Api:
         }
 
     def problems(self, sampler: Mapping[str, object]) -> Iterator[ApiError]:
-        """What of a sampler the API cannot carry, each parameter's problem by itself."""
+        """What of `sampler` the API cannot carry, each parameter's problem by itself."""
         given: dict[str, str] = {}
         for name, value in sampler.items():
             own = self.renamed.get(name, name)

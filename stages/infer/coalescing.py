@@ -33,7 +33,7 @@ class Block:
             self._finish()
 
     def settle(self, index: int, result: Result) -> None:
-        """Note the result of job number `index`; to be called once for each."""
+        """Note `result` as that of job number `index`; to be called once for each."""
         self._results[index] = result
         self._left -= 1
         if not self._left:
@@ -81,12 +81,12 @@ class SharedJob:
         return any(block.waiting for block, _ in self._waiters)
 
     def resolve(self, result: Result) -> None:
-        """Give the result to all who wait; a second call does nothing."""
+        """Give `result` to all who wait; a second call does nothing."""
         for block, index in self._end():
             block.settle(index, result)
 
     def fail(self, error: BaseException) -> None:
-        """End all blocks that wait with an error."""
+        """End all blocks that wait with `error`."""
         for block, _ in self._end():
             block.fail(error)
 

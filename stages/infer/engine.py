@@ -175,7 +175,7 @@ class Engine:
         return [name for name, account in self._accounts.items() if account in idle]
 
     def slow_down(self, slowdown: Slowdown) -> None:
-        """Take over what another engine learned."""
+        """Take over what another engine learned; of a model that this one does not know, nothing."""
         with self._state:
             if not self._closed and slowdown.model in self._accounts:
                 self._loop.call_soon_threadsafe(self._slow_down, slowdown)

@@ -41,12 +41,12 @@ class Result:
 
     @classmethod
     def stored(cls, reply: Reply, attempts: int) -> Result:
-        """The result of a job whose reply counts and is in the store."""
+        """The result of a job whose `reply` counts and is in the store, after `attempts`."""
         return cls("stored", reply.cause, "", attempts, reply.prompt_tokens, reply.completion_tokens)
 
     @classmethod
     def failed(cls, reply: Reply, attempts: int) -> Result:
-        """The result of a job without a reply that counts after its last attempt."""
+        """The result of a job whose `reply` to the last of its `attempts` does not count."""
         return cls("failed", reply.cause, reply.detail, attempts)
 
     @classmethod

@@ -137,7 +137,10 @@ class Bucket:
 
 
 class Throttle:
-    """All limits of one endpoint on one worker: connections, rates, overload, and pauses that the endpoint asks for."""
+    """All limits of one endpoint on one worker: connections, rates, overload, and pauses that the endpoint asks for.
+
+    `now` is in seconds on any clock, the same one in all methods.
+    """
 
     def __init__(self) -> None:
         self.window = Window(0)

@@ -24,12 +24,12 @@ _LONGEST_REFILL = 60.0
 
 
 def concerns_model(reply: Reply) -> bool:
-    """Whether a fatal reply is about the model that was asked for, so that others at the endpoint may go on."""
+    """Whether a fatal `reply` is about the model that was asked for, so that others at the endpoint may go on."""
     return reply.cause in _OF_ONE_MODEL
 
 
 def is_overload(reply: Reply) -> bool:
-    """Whether a reply says that the endpoint has too much to do."""
+    """Whether `reply` says that the endpoint has too much to do."""
     return reply.cause in _OVERLOAD and reply.retryable
 
 

@@ -39,7 +39,7 @@ class Events:
         self._first = True
 
     def feed(self, piece: bytes) -> Iterator[bytes]:
-        """Take the next piece; yields the data of each event that it completes.
+        """Take the next `piece` of the stream; yields the data of each event that it completes.
 
         Raises
         ------

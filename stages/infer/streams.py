@@ -62,7 +62,7 @@ class Assembly:
         self._left = limit
 
     def add(self, data: bytes) -> None:
-        """Take the data of one event.
+        """Take `data`, that of one event.
 
         Raises
         ------
@@ -122,7 +122,7 @@ class Fields:
         """Of what the others hold, by field."""
 
     def add(self, name: str, value: object, size: int) -> bool:
-        """Take a bit of a field, part of an event of `size` bytes; returns whether it was text or a list."""
+        """Take a bit of field `name` from an event of `size` bytes; returns whether `value` is text or a list."""
         if value is None:
             return False
         if isinstance(value, str):
@@ -142,7 +142,7 @@ class Fields:
         return isinstance(value, list) and bool(value)
 
     def set(self, name: str, value: object, size: int) -> None:
-        """Take a field whole: it comes once, or the last of it counts."""
+        """Take field `name` whole from an event of `size` bytes: `value` comes once, or the last one counts."""
         if value is not None:
             self._charge(name, size)
             self._others[name] = value
@@ -154,7 +154,7 @@ class Fields:
         self._costs[name] = cost
 
     def get(self, name: str) -> object:
-        """A field that came whole; None if it did not."""
+        """The field `name` if it came whole; None if it did not."""
         return self._others.get(name)
 
     def plain(self) -> dict[str, Any]:
@@ -376,7 +376,7 @@ class Stream:
 
 
 def error_status(event: Mapping[str, object]) -> int:
-    """The HTTP status that an error in a stream would have had before it; 500 if nothing says which.
+    """The HTTP status that the error in `event` would have had before the stream; 500 if nothing says which.
 
     Examples
     --------

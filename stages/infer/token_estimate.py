@@ -26,11 +26,11 @@ class TokenEstimate:
         self._completion: float | None = None
 
     def guess(self, body: bytes) -> float:
-        """Tokens of prompt and completion together that a request with this body will take."""
+        """Tokens of prompt and completion together that a request with the canonical JSON `body` will take."""
         return sum(self._parts(body))
 
     def taken(self, body: bytes, reply: Reply) -> tuple[float, float]:
-        """Tokens of prompt and of completion that a reply took: those that it reports, or else a guess."""
+        """Tokens of prompt and of completion that `reply` to `body` took: those that it reports, or else a guess."""
         if reply.prompt_tokens or reply.completion_tokens or reply.cause:
             return reply.prompt_tokens, reply.completion_tokens
         return self._parts(body)

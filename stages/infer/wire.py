@@ -67,7 +67,7 @@ class Sender:
         await self._session.close()
 
     async def send(self, job: Job) -> tuple[Reply, bytes | None]:
-        """Send once; an encoded record comes with a final reply only.
+        """Send `job` once; an encoded record comes with a final reply only.
 
         Whatever goes wrong on the way is a reply with a cause, never an exception.
         """

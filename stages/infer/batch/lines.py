@@ -41,6 +41,13 @@ def target(api: str) -> str:
 def request_line(job: Job, api: str) -> bytes:
     r"""One line of a batch's file; a request's own headers, which real endpoints never get, stand beside its body.
 
+    Parameters
+    ----------
+    job
+        The request.
+    api
+        One of `stages.infer.apis.APIS`.
+
     Examples
     --------
     >>> request_line(Job("ab", b"{}"), "chat")
@@ -101,7 +108,7 @@ class Batch:
 
 
 def read_batch(document: object) -> Batch | None:
-    """A batch, if the document describes one."""
+    """The batch that `document` describes; None if it describes none."""
     if not isinstance(document, dict):
         return None
     name, status = identifier(document.get("id")), document.get("status")
@@ -125,7 +132,7 @@ def read_batch(document: object) -> Batch | None:
 
 
 def identifier(value: object) -> str:
-    """An id that may stand in an address; empty if it is none."""
+    """The id `value` if it may stand in an address; empty if not."""
     return value if isinstance(value, str) and _ID.fullmatch(value) and ".." not in value else ""
 
 
@@ -215,7 +222,7 @@ class LineSplitter:
         self._size = 0
 
     def feed(self, part: bytes) -> Iterator[tuple[bytes, bool]]:
-        """The lines that end in a part of the stream; of those that are too long, the beginning and False."""
+        """The lines that end in `part` of the stream, with True; of one that is too long the beginning, with False."""
         start = 0
         while (end := part.find(b"\n", start)) >= 0:
             self._keep(part[start:end])

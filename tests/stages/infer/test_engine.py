@@ -65,7 +65,7 @@ def test_run__counts_in_stats(engine_for, jobs):
     assert stats["retries"] == stats["failures"] == {}
 
 
-def test_run__counts_usage_that_no_endpoint_tells(engine_for, remote, jobs):
+def test_run__counts_usage_that_no_endpoint_reports(engine_for, remote, jobs):
     remote.faults({"kind": "missing_usage"})
     engine = engine_for()
 

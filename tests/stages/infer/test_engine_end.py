@@ -95,7 +95,7 @@ def test_close__gives_up_what_is_in_flight_and_keeps_what_was_received(
     assert engine.stats.in_flight == 0
 
 
-def test_close__commits_what_was_put_and_tells_its_block(engine_for, store, jobs, wait_until):
+def test_close__commits_what_was_put_and_ends_its_block(engine_for, store, jobs, wait_until):
     engine = engine_for()
     store.gate.clear()
 
@@ -146,7 +146,7 @@ def test_run__raises_what_the_store_raises_and_can_go_on(engine_for, remote, sto
     assert remote.stats()["requests"] < 70
 
 
-def test_run__tells_of_an_unexpected_error_by_its_name_only(engine_for, jobs):
+def test_run__reports_an_unexpected_error_by_its_name_only(engine_for, jobs):
     engine = engine_for(headers={"x-team": "a\r\nb: c"})
 
     (result,) = engine.run("m", jobs(1))

@@ -208,7 +208,7 @@ def test_read_line__an_error_without_a_response_is_worth_another_attempt():
     assert read_line(json.dumps(row).encode(), 0.0, "chat") is None
 
 
-def test_long_line__is_told_to_whom_it_belongs():
+def test_long_line__names_the_request_that_it_belongs_to():
     head = b'{"id": "x", "custom_id": "' + DIGESTS[0].encode() + b'", "resp'
     assert long_line(head, 5).digest == DIGESTS[0]
     assert long_line(head, 5).reply.cause == "too large"
@@ -221,7 +221,7 @@ def test_read_batch__anything_is_a_batch_or_none(document):
     assert batch is None or (batch.id and isinstance(batch.over, bool))
 
 
-def test_read_batch__tells_what_was_wrong():
+def test_read_batch__says_what_was_wrong():
     errors = {"data": [{"code": "x", "message": "line 1\nis bad"}]}
     batch = read_batch({"id": "b", "status": "failed", "errors": errors, "metadata": {"evalcube": "t"}})
     assert (batch.over, batch.token) == (True, "t")
