@@ -50,7 +50,7 @@ class Traffic:
     """By label of the model: ``requests``, ``hits``, ``answers`` and their ``seconds``, of blocks that are over."""
     active: float = 0.0
     """Seconds since the worker's first request."""
-    hungry: Sequence[str] = ()
+    starved: Sequence[str] = ()
     """Labels of models of which the worker could ask more at this moment, if it had more blocks."""
     worker: str = ""
 

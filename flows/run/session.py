@@ -195,7 +195,7 @@ class Session:
 
     def _receive(self, event: tuple[float, Mapping[str, Any]]) -> None:
         report = from_message(event[1])
-        if isinstance(report, Slowed) or (isinstance(report, Traffic) and report.hungry):
+        if isinstance(report, Slowed) or (isinstance(report, Traffic) and report.starved):
             self._reports.put(report)
         if not isinstance(report, Slowed):
             self._emit(report)

@@ -202,9 +202,9 @@ class Workspace:
         if engine is None:
             return Traffic(models=models, worker=worker) if models else None
         active = time.monotonic() - self._began
-        hungry = engine.hungry() if self._size() < _ROOM_BYTES else ()
+        starved = engine.starved() if self._size() < _ROOM_BYTES else ()
         return Traffic(
-            **engine.stats.snapshot(), models=models, active=active, hungry=tuple(hungry), worker=worker
+            **engine.stats.snapshot(), models=models, active=active, starved=tuple(starved), worker=worker
         )
 
     def slowdowns(self) -> list[Slowdown]:

@@ -86,15 +86,15 @@ class Workers:
     def _adapt(self) -> None:
         """Give more blocks to models that are starved, and pass on what one worker learned of an overload."""
         slowed: list[Slowed] = []
-        hungry: set[str] = set()
+        starved: set[str] = set()
         while not self._reports.empty():
             report = self._reports.get()
             if isinstance(report, Slowed):
                 slowed.append(report)
             else:
-                hungry.update(report.hungry)
+                starved.update(report.starved)
         for item in self._shared:
-            if item.model in hungry:
+            if item.model in starved:
                 item.grow()
         if slowed and len(self._there) > 1:
             with suppress(OSError, TimeoutError):

@@ -1,7 +1,12 @@
-"""How requests end in, how many may be in flight at once, out. Pure: no clock, no socket.
+"""Bounds the requests in flight by additive increase and multiplicative decrease (AIMD), as TCP does.
 
-Additive increase, multiplicative decrease, as TCP does it (Chiu and Jain 1989): an endpoint that says that it is
-overloaded gets half of the requests, and then one more for each round of answers.
+An endpoint that says that it is overloaded gets half of the requests, and then one more for each round of answers.
+Pure: no clock, no socket.
+
+References
+----------
+D.-M. Chiu, R. Jain (1989). Analysis of the increase and decrease algorithms for congestion avoidance in computer
+networks. Computer Networks and ISDN Systems 17(1), 1-14. https://doi.org/10.1016/0169-7552(89)90019-6
 """
 
 from __future__ import annotations
@@ -29,7 +34,7 @@ class Window:
         """Number of decreases; a request takes it along when it starts."""
 
     def resize(self, ceiling: int) -> None:
-        """Take another ceiling; one that was not reached is no reason to send more."""
+        """Take another `ceiling`; if the former one was not reached, a higher one is no reason to send more."""
         reached = self.limit >= self.ceiling
         self.ceiling = ceiling
         self._set(float(ceiling) if reached else self._exact)
@@ -40,9 +45,9 @@ class Window:
             self._set(self._exact + 1.0 / max(self._exact, 1.0))
 
     def congested(self, epoch: int) -> bool:
-        """Note that the endpoint was overloaded for a request that started in `epoch`; tells whether that was news.
+        """Note an overload for a request that started in `epoch`; returns whether the window became smaller.
 
-        All requests that were in flight together tell of the same overload, so only the first of them counts.
+        All requests that were in flight together report the same overload, so only the first of them counts.
         """
         if epoch != self.epoch:
             return False

@@ -1,4 +1,4 @@
-"""An API's name in; its address, its headers and how messages and sampler become a request's fields, out.
+"""How each API is asked: its path, its headers, and how messages and sampler become a request's fields.
 
 One entry of `APIS` is one kind of endpoint. What its replies look like is in `stages.reply.forms`.
 """
@@ -16,7 +16,17 @@ Fields = dict[str, object]
 
 
 class ApiError(ValueError):
-    """Messages or a sampler that an API cannot carry: the broken rule, and what to do."""
+    """Messages or a sampler that an API cannot carry.
+
+    Parameters
+    ----------
+    rule
+        What rule is broken, and by which value.
+    remedy
+        What to do.
+    param
+        The sampler's parameter that is wrong, if it is one.
+    """
 
     def __init__(self, rule: str, remedy: str, param: str | None = None) -> None:
         super().__init__(f"{rule}. {remedy}.")
@@ -26,7 +36,7 @@ class ApiError(ValueError):
         """The sampler's parameter that is wrong, if it is one."""
 
 
-def _as_they_are(messages: Messages) -> Fields:
+def _as_messages(messages: Messages) -> Fields:
     return {"messages": messages}
 
 
@@ -63,11 +73,13 @@ class Api:
 
     name: str
     path: str
-    """After the base URL."""
-    write: Callable[[Messages], Fields] = _as_they_are
+    """What follows the base URL."""
+    write: Callable[[Messages], Fields] = _as_messages
     """Messages as fields of the request."""
     key_header: str = "authorization"
+    """Header that carries the key."""
     key_prefix: str = "Bearer "
+    """What stands before the key in it."""
     headers: Mapping[str, str] = field(default_factory=dict)
     """Sent with each request, unless the config has others of these names."""
     renamed: Mapping[str, str] = field(default_factory=dict)
@@ -75,6 +87,7 @@ class Api:
     listed: frozenset[str] = frozenset()
     """Parameters that must be a list there; a text becomes a list of one."""
     required: tuple[str, ...] = ()
+    """Parameters that no request may lack."""
     known: frozenset[str] | None = None
     """All parameters that there are; None if servers have further ones of their own."""
     unknown: frozenset[str] = frozenset()
@@ -84,6 +97,11 @@ class Api:
 
     def params(self, sampler: Mapping[str, object]) -> Fields:
         """The sampler's parameters under the names that they have here; null ones are left out.
+
+        Parameters
+        ----------
+        sampler
+            Request parameters under their chat names or the API's own.
 
         Raises
         ------
@@ -101,7 +119,7 @@ class Api:
         }
 
     def problems(self, sampler: Mapping[str, object]) -> Iterator[ApiError]:
-        """What of a sampler the API cannot carry."""
+        """What of `sampler` the API cannot carry, each parameter's problem by itself."""
         given: dict[str, str] = {}
         for name, value in sampler.items():
             own = self.renamed.get(name, name)
@@ -180,4 +198,4 @@ APIS: Mapping[str, Api] = MappingProxyType(
         ),
     }
 )
-"""By name."""
+"""All APIs by name."""

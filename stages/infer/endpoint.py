@@ -1,19 +1,21 @@
-"""An endpoint as the client needs it: address, name of the key's variable, limits. Never the key itself."""
+"""What the client must know of an endpoint: address, name of the key's variable, limits. Never the key itself."""
 
 from __future__ import annotations
 
 import ipaddress
 import os
-import ssl
-import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from evalcube import EvalcubeError
 from stages.infer.apis import APIS
 from stages.infer.rates import Quota
 from stages.reply.forms import CHAT
+
+if TYPE_CHECKING:
+    import ssl
 
 
 class InferenceError(EvalcubeError):
@@ -29,9 +31,9 @@ class Batching:
     megabytes: float = 100.0
     """Size of its file from which on it is sent."""
     poll: float = 30.0
-    """Seconds between two looks at how far it is."""
+    """Seconds between two polls of how far it is."""
     window: str = "24h"
-    """Time that the endpoint may take."""
+    """Time that the endpoint may take, in its own notation."""
     patience: float = 2.0
     """Seconds without a further request after which those that wait are sent."""
 
@@ -120,6 +122,8 @@ class Endpoint:
             If it is no HTTP proxy, or if the endpoint's own address is no URL. A proxy's address is not shown, as it
             may hold a password.
         """
+        import urllib.request  # only workers need it, and planning imports this module
+
         try:
             parts = urlsplit(self.base_url)
             host, port = parts.hostname or "", parts.port or ""
@@ -151,6 +155,8 @@ class Endpoint:
         """
         if not self.base_url.startswith("https:"):
             return True
+        import ssl
+
         context = ssl.create_default_context()
         if self.ca_file is not None:
             try:
@@ -171,7 +177,15 @@ def _is_loopback(host: str) -> bool:
 
 
 def missing_key_message(model: str, variable: str) -> str:
-    """The one message for a key that is not there."""
+    """The one message for a key that is not there.
+
+    Parameters
+    ----------
+    model
+        Label of the model.
+    variable
+        Name of the environment variable.
+    """
     return (
         f"models[{model}].key_env: the environment variable {variable} is not set on the worker. "
         f"Export it where the workers start (for a local run: in this shell), then run the same command again."

@@ -1,8 +1,8 @@
-"""Requests in, durable records out: the asynchronous client, on an event loop and a thread of its own.
+"""Sends blocks of requests and returns when their replies are durable: the client, with an event loop of its own.
 
-Policies are elsewhere: `reply` tells what an answer means, `retry` when to try again and when to give up, `limits` when
-the next request may start. A worker has one `Engine` for all its blocks, so that one block's slow tail never idles an
-endpoint; models at one address with one key are one `Lane`, and one whose requests go in batches is a `BatchLane`.
+A worker has one `Engine` for all its blocks, so that one block's slow tail never idles an endpoint. Any thread may call
+it; the loop runs on a thread of its own, not on Dask's, whose heartbeats thousands of requests would delay. Models at
+one address with one key are one `HttpQueue`; a model whose requests go in batches has a `BatchQueue`.
 """
 
 from __future__ import annotations
@@ -12,14 +12,13 @@ import math
 import sys
 import threading
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Protocol
 
 from stages.infer.batch.note import Batches
-from stages.infer.batch.queue import BatchLane
+from stages.infer.batch.queue import BatchQueue
+from stages.infer.coalescing import Block, SharedJob
 from stages.infer.endpoint import Endpoint, InferenceError
 from stages.infer.jobs import Job, Result, Slowdown, Stats
-from stages.infer.pending import Block, Pending
-from stages.infer.queue import Lane
+from stages.infer.queue import EndpointQueue, HttpQueue
 from stages.infer.rates import strictest
 from stages.infer.writer import Store, Writer
 
@@ -33,34 +32,6 @@ _FEW_IDLE = 0.05
 """Share of connections that wait for a request for a moment, as answers come in faster than tasks can ask."""
 
 
-class Outlet(Protocol):
-    """How the requests of some models leave: `Lane` sends each by itself, `BatchLane` many together."""
-
-    learned: tuple[int, float]
-
-    @property
-    def idle(self) -> float:
-        """Share of the connections for which no request waits."""
-
-    def add(self, name: str, endpoint: Endpoint) -> None:
-        """Serve a model too."""
-
-    def put(self, name: str, pending: Pending) -> None:
-        """Queue a job."""
-
-    def resize(self, workers: int, rank: int) -> None:
-        """Carry on as one of so many workers."""
-
-    def slow_down(self, told: Slowdown) -> None:
-        """Take over what another worker learned."""
-
-    def halt(self) -> None:
-        """Send nothing more."""
-
-    async def close(self) -> None:
-        """Give up what is under way."""
-
-
 class Engine:
     """Sends requests and stores the replies that count. Blocks of any thread may run in it at once.
 
@@ -72,7 +43,7 @@ class Engine:
         Where final replies are put before their request counts as done.
     workers, rank
         Number of engines that share the endpoints, and this one's place among them. With 0 workers nothing is sent
-        until `share_out` tells better.
+        until `share_out` is called: who starts alone must not take all the connections.
     batches
         What is kept of batches; needed where an endpoint has some.
     """
@@ -96,32 +67,49 @@ class Engine:
             account: strictest(self._endpoints[name].quota for name in accounts if accounts[name] == account)
             for account in set(accounts.values())
         }
-        self._lanes: dict[tuple[str, str | None], Outlet] = {}
-        self._told: dict[tuple[str, str | None], tuple[int, float]] = {}
-        self._in_flight: dict[str, Pending] = {}
+        self._queues: dict[tuple[str, str | None], EndpointQueue] = {}
+        self._reported: dict[tuple[str, str | None], tuple[int, float]] = {}
+        """What `slowdowns` returned last, by address and key."""
+        self._in_flight: dict[str, SharedJob] = {}
+        """Jobs that are queued or in flight, by digest."""
         self._callers: dict[Hashable, Block] = {}
         self._halted = False
         self._closed = False
+        # Held while a call is handed to the loop: `close` sets `_closed` under it, so that nothing is handed over to a
+        # loop that has stopped, where it would wait for ever.
         self._state = threading.Lock()
         self._loop = new_event_loop()
         self._writer = Writer(store, self._loop, self._fail)
+        # A daemon: a worker that is told to exit must not wait for an endpoint.
         self._thread = threading.Thread(target=self._serve, name="evalcube-infer", daemon=True)
         self._thread.start()
 
     def run(self, model: str, jobs: Sequence[Job], *, caller: Hashable = None) -> list[Result]:
         """Send `jobs` to a model's endpoint and wait; the results come in the order of the jobs.
 
+        Blocks the calling thread. Equal digests in flight, of whichever call, are sent once.
+
         Parameters
         ----------
+        model
+            Label of the model.
+        jobs
+            Requests to send.
         caller
             Name by which the call can be abandoned.
+
+        Returns
+        -------
+        list of Result
+            One for each job. All are skipped if the engine is closed.
 
         Raises
         ------
         InferenceError
-            If the endpoint's key is missing.
+            If the endpoint's key is missing, or if its address or proxy is none.
         Exception
-            Whatever the store raises when it cannot store a record; then the block's other jobs are not sent.
+            Whatever the store raises when it cannot store a record; then the block's other jobs are not sent. Also the
+            error that `abandon` was given.
         """
         block = Block(len(jobs))
         with self._state:
@@ -132,20 +120,36 @@ class Engine:
         try:
             return block.future.result()
         finally:
+            # Where the wait itself was interrupted: jobs that only this block wants are then dropped from the queues.
             block.waiting = False
             with self._state:
+                # A retried task may have begun another call under the same name.
                 if self._callers.get(caller) is block:
                     del self._callers[caller]
 
     def abandon(self, caller: Hashable, error: Exception) -> None:
-        """Have a call raise `error`, as nobody waits for it; what is in flight ends as usual, the rest is not sent."""
+        """Have a call raise an error, as nobody waits for it; what is in flight ends as usual, the rest is not sent.
+
+        Parameters
+        ----------
+        caller
+            Name that the call gave itself; an unknown one does nothing.
+        error
+            What the call raises.
+        """
         with self._state:
             block = self._callers.get(caller)
             if block is not None and not self._closed:
                 self._loop.call_soon_threadsafe(block.fail, error)
 
     def share_out(self, workers: int, rank: int) -> None:
-        """Take another share of the endpoints' limits; requests in flight above it end as usual."""
+        """Take another share of the endpoints' limits; requests in flight above it end as usual.
+
+        Parameters
+        ----------
+        workers, rank
+            Number of engines that share the endpoints, and this one's place among them, in [0, workers).
+        """
         with self._state:
             if not self._closed:
                 self._loop.call_soon_threadsafe(self._resize, workers, rank)
@@ -153,25 +157,28 @@ class Engine:
     def slowdowns(self) -> list[Slowdown]:
         """What this engine learned of overloaded endpoints since the last call, for others that share them."""
         news = []
-        for account, lane in tuple(self._lanes.items()):
-            learned, told = lane.learned, self._told.get(account, (0, -math.inf))
-            self._told[account] = learned
-            if learned != told:
+        # A copy, made in one step: the loop's thread may add a queue meanwhile.
+        for account, queue in tuple(self._queues.items()):
+            learned, reported = queue.learned, self._reported.get(account, (0, -math.inf))
+            self._reported[account] = learned
+            if learned != reported:
+                # By a label, not by the account, which holds the key: it would travel over the network.
                 model = next(name for name, other in self._accounts.items() if other == account)
-                pause = learned[1] - self._loop.time() if learned[1] > told[1] else 0.0
-                news.append(Slowdown(model, learned[0] > told[0], max(pause, 0.0)))
+                # Seconds from now, as the clocks of two machines have nothing in common.
+                pause = learned[1] - self._loop.time() if learned[1] > reported[1] else 0.0
+                news.append(Slowdown(model, learned[0] > reported[0], max(pause, 0.0)))
         return news
 
-    def hungry(self) -> list[str]:
+    def starved(self) -> list[str]:
         """Labels of the models to whose endpoints more could be sent at this moment, if there were requests."""
-        idle = {account for account, lane in tuple(self._lanes.items()) if lane.idle > _FEW_IDLE}
+        idle = {account for account, queue in tuple(self._queues.items()) if queue.idle > _FEW_IDLE}
         return [name for name, account in self._accounts.items() if account in idle]
 
-    def slow_down(self, told: Slowdown) -> None:
-        """Take over what another engine learned."""
+    def slow_down(self, slowdown: Slowdown) -> None:
+        """Take over what another engine learned; of a model that this one does not know, nothing."""
         with self._state:
-            if not self._closed and told.model in self._accounts:
-                self._loop.call_soon_threadsafe(self._slow_down, told)
+            if not self._closed and slowdown.model in self._accounts:
+                self._loop.call_soon_threadsafe(self._slow_down, slowdown)
 
     def drain(self) -> None:
         """Start no further request; those in flight end as usual, the others come back as skipped."""
@@ -180,7 +187,13 @@ class Engine:
                 self._loop.call_soon_threadsafe(self._halt)
 
     def close(self) -> None:
-        """Stop at once: requests in flight are given up, records already received are stored."""
+        """Stop at once: requests in flight are given up, records already received are stored.
+
+        Raises
+        ------
+        TimeoutError
+            If that takes longer than a minute.
+        """
         with self._state:
             if self._closed:
                 return
@@ -188,6 +201,7 @@ class Engine:
         try:
             asyncio.run_coroutine_threadsafe(self._close(), self._loop).result(2 * _CLOSING_SECONDS)
         finally:
+            # Also when a store hangs beyond that: a thread that stays behind must not keep the worker from its exit.
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join(_CLOSING_SECONDS)
 
@@ -200,65 +214,68 @@ class Engine:
 
     def _submit(self, model: str, jobs: Sequence[Job], block: Block) -> None:
         try:
-            lane = self._lane(model)
+            queue = self._queue(model)
         except Exception as error:  # noqa: BLE001 - raised again where the block is waited for
             block.fail(error)
             return
         for index, job in enumerate(jobs):
-            pending = self._in_flight.get(job.digest)
-            new = pending is None
-            if pending is None:
-                pending = Pending(job, self._in_flight)
-            pending.add(block, index)
+            shared = self._in_flight.get(job.digest)
+            new = shared is None
+            if shared is None:
+                shared = SharedJob(job, self._in_flight)
+            # The block first: a queue that sends nothing any more resolves the job at once, for those who wait by then.
+            shared.add(block, index)
             if new:
-                lane.put(model, pending)
+                queue.put(model, shared)
 
-    def _lane(self, model: str) -> Outlet:
+    def _queue(self, model: str) -> EndpointQueue:
         account, endpoint = self._accounts[model], self._endpoints[model]
-        lane = self._lanes.get(account)
-        if lane is None:
-            lane = self._lanes[account] = self._new_lane(endpoint)
-            lane.resize(*self._place)
+        queue = self._queues.get(account)
+        if queue is None:
+            queue = self._queues[account] = self._new_queue(endpoint)
+            queue.resize(*self._place)
             if self._halted:
-                lane.halt()
-        lane.add(model, endpoint)
-        return lane
+                queue.halt()
+        queue.add(model, endpoint)
+        return queue
 
-    def _new_lane(self, endpoint: Endpoint) -> Outlet:
+    def _new_queue(self, endpoint: Endpoint) -> EndpointQueue:
         if endpoint.batch is None:
-            return Lane(endpoint, self._quotas[endpoint.account], self.stats, self._writer)
+            return HttpQueue(endpoint, self._quotas[endpoint.account], self.stats, self._writer)
         if self._batches is None:
             raise InferenceError(
                 f"models[{endpoint.name}].batch: there is no place for the notes of batches."
             )
-        return BatchLane(endpoint, self.stats, self._writer, self._batches)
+        return BatchQueue(endpoint, self.stats, self._writer, self._batches)
 
     def _resize(self, workers: int, rank: int) -> None:
         self._place = (workers, rank)
-        for lane in self._lanes.values():
-            lane.resize(*self._place)
+        for queue in self._queues.values():
+            queue.resize(*self._place)
 
-    def _slow_down(self, told: Slowdown) -> None:
-        lane = self._lanes.get(self._accounts[told.model])
-        if lane is not None:
-            lane.slow_down(told)
+    def _slow_down(self, slowdown: Slowdown) -> None:
+        queue = self._queues.get(self._accounts[slowdown.model])
+        if queue is not None:
+            queue.slow_down(slowdown)
 
     def _halt(self) -> None:
         self._halted = True
-        for lane in self._lanes.values():
-            lane.halt()
+        for queue in self._queues.values():
+            queue.halt()
 
     def _fail(self, problem: Exception) -> None:
         """End all calls, as a reply to any of them might be lost like the one that could not be stored."""
-        for pending in tuple(self._in_flight.values()):
-            pending.fail(problem)
+        for shared in tuple(self._in_flight.values()):
+            shared.fail(problem)
 
     async def _close(self) -> None:
         self._halt()
-        await asyncio.gather(*(lane.close() for lane in self._lanes.values()))
+        await asyncio.gather(*(queue.close() for queue in self._queues.values()))
+        # After the queues: they put their last records while they end.
         await self._writer.close(_CLOSING_SECONDS)
-        for pending in tuple(self._in_flight.values()):
-            pending.resolve(Result.skipped())  # given up in flight, or not stored because the store hangs
+        # Given up in flight, or not stored because the store hangs: somebody waits for each of them.
+        for shared in tuple(self._in_flight.values()):
+            shared.resolve(Result.skipped())
 
 
 __all__ = ["Engine", "InferenceError", "Store"]

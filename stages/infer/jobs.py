@@ -1,4 +1,4 @@
-"""Values that go into and come out of the inference client."""
+"""Values that an engine takes and returns: jobs, their results, what it learned, and its running totals."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ class Job:
     digest: str
     """See `stages.infer.request.Request`."""
     body: bytes
+    """Sent as it stands, but for the ending that asks for a stream."""
     headers: Mapping[str, str] | None = None
     """Headers of this request alone; no part of the digest."""
 
@@ -28,24 +29,29 @@ class Result:
     kind: str
     """``stored``, ``failed`` or ``skipped`` (never sent, because the run stops)."""
     cause: str = ""
+    """See `stages.infer.reply.Reply.cause`."""
     detail: str = ""
+    """What the endpoint said of a failure, on one line, for people."""
     attempts: int = 0
+    """Exchanges with the endpoint; 0 where the request was never sent in this run."""
     prompt_tokens: int = 0
+    """As the endpoint counted them; 0 where it does not say."""
     completion_tokens: int = 0
+    """As the endpoint counted them; 0 where it does not say."""
 
     @classmethod
     def stored(cls, reply: Reply, attempts: int) -> Result:
-        """The reply counts and is in the store."""
+        """The result of a job whose `reply` counts and is in the store, after `attempts`."""
         return cls("stored", reply.cause, "", attempts, reply.prompt_tokens, reply.completion_tokens)
 
     @classmethod
     def failed(cls, reply: Reply, attempts: int) -> Result:
-        """No reply that counts after the last attempt."""
+        """The result of a job whose `reply` to the last of its `attempts` does not count."""
         return cls("failed", reply.cause, reply.detail, attempts)
 
     @classmethod
     def skipped(cls) -> Result:
-        """The run stops before the request was sent."""
+        """The result of a job that was not sent, or not waited for, because the run stops."""
         return cls("skipped")
 
 
@@ -70,17 +76,30 @@ class Stats:
     replies: int = 0
     """Replies that count."""
     in_flight: int = 0
+    """Requests at the endpoints now, those in batches too."""
     prompt_tokens: int = 0
+    """Of replies that count, as the endpoints counted them."""
     completion_tokens: int = 0
+    """Of replies that count, as the endpoints counted them."""
     usage: dict[str, tuple[float, float]] = field(default_factory=dict)
-    """By label of the model, tokens of prompts and completions of replies that count; guessed where none are told."""
+    """By label of the model, tokens of prompts and completions of replies that count; guessed if none are reported."""
     retries: Counter[str] = field(default_factory=Counter)
     """Retried attempts by cause."""
     failures: Counter[str] = field(default_factory=Counter)
     """Requests given up, by cause."""
 
     def count(self, model: str, reply: Reply, taken: tuple[float, float]) -> None:
-        """Add a reply that counts, and the tokens that it took, as far as is known."""
+        """Add a reply that counts.
+
+        Parameters
+        ----------
+        model
+            Label of the model.
+        reply
+            A final one.
+        taken
+            Tokens of prompt and completion, guessed where the reply does not report them.
+        """
         self.replies += 1
         self.prompt_tokens += reply.prompt_tokens
         self.completion_tokens += reply.completion_tokens
@@ -88,7 +107,7 @@ class Stats:
         self.usage[model] = prompts + taken[0], completions + taken[1]
 
     def snapshot(self) -> dict[str, Any]:
-        """The totals as plain values."""
+        """The totals as plain values that travel as a message."""
         return {
             "sent": self.sent,
             "replies": self.replies,

@@ -1,37 +1,145 @@
-"""The requests of all models at one address with one key in; their replies, handed to the writer or given up, out."""
+"""Queues of requests to one endpoint, and the coroutines that send them over HTTP, one per connection.
+
+`EndpointQueue` is what an engine knows of. It has two kinds: `HttpQueue` sends each request by itself, and
+`stages.infer.batch.queue.BatchQueue` many together. All methods belong to the event loop's thread; only `learned` and
+`idle` are read from others.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import math
+from abc import ABC, abstractmethod
 from collections import deque
+from collections.abc import Coroutine, Iterable
 from contextlib import suppress
 from functools import partial
 
+from stages.infer.admission import Admission
+from stages.infer.coalescing import SharedJob
 from stages.infer.endpoint import Endpoint
-from stages.infer.gate import Gate
 from stages.infer.jobs import Job, Result, Slowdown, Stats
-from stages.infer.pending import Pending
 from stages.infer.rates import Quota
 from stages.infer.reply import Reply
-from stages.infer.retry import Breaker, backoff, concerns_model, is_overload, longest_pause
+from stages.infer.retry import Breaker, backoff, concerns_model, is_overload, longest_pause, retry
 from stages.infer.token_estimate import TokenEstimate
 from stages.infer.wire import Sender, connector
 from stages.infer.writer import Writer
 
 _SAME_OVERLOAD_SECONDS = 2.0
-"""What others tell within this time is the overload that this worker saw itself."""
+"""What other workers report within this time is the overload that this worker saw itself."""
+
+
+class EndpointQueue(ABC):
+    """Requests to one endpoint, from `put` until each is resolved: stored, failed or skipped.
+
+    Parameters
+    ----------
+    endpoint
+        Any model's at that address.
+    stats
+        Where requests are counted.
+    writer
+        Where final replies go.
+    """
+
+    def __init__(self, endpoint: Endpoint, stats: Stats, writer: Writer) -> None:
+        self._stats = stats
+        self._writer = writer
+        self._connector = connector(endpoint)
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._down: Reply | None = None
+        """Why the endpoint was given up."""
+        self._halted = False
+        self.learned = (0, -math.inf)
+        """Number of overloads that this worker saw itself, and the end of the last pause that it was asked for (seconds
+        on the loop's clock). One tuple, replaced as a whole: another thread reads it without a lock."""
+
+    @property
+    @abstractmethod
+    def idle(self) -> float:
+        """Share of the connections for which no request waits, in [0, 1]."""
+
+    @abstractmethod
+    def add(self, name: str, endpoint: Endpoint) -> None:
+        """Serve a model too; does nothing if it is served already.
+
+        Parameters
+        ----------
+        name
+            Label of the model.
+        endpoint
+            The model's own settings; address and key are the queue's.
+
+        Raises
+        ------
+        InferenceError
+            If the endpoint's key is missing, or if its address or proxy is none.
+        """
+
+    @abstractmethod
+    def put(self, name: str, shared: SharedJob) -> None:
+        """Queue a job of the model `name`, or resolve it at once where nothing is sent any more."""
+
+    @abstractmethod
+    def resize(self, workers: int, rank: int) -> None:
+        """Go on as number `rank` of `workers` that share the endpoint; with 0 workers, send nothing for now."""
+
+    @abstractmethod
+    def slow_down(self, slowdown: Slowdown) -> None:
+        """Take over what another worker learned of the endpoint."""
+
+    @abstractmethod
+    def halt(self) -> None:
+        """Send nothing more; what is in flight may end as usual."""
+
+    async def close(self) -> None:
+        """Give up what is in flight, and close the connections."""
+        # A copy, as each task takes itself out. Gathered, since a cancelled exchange needs further turns of the loop to
+        # hand back its connection, which must not be closed meanwhile.
+        tasks = tuple(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for sender in self._senders():
+            await sender.close()
+        await self._connector.close()
+
+    @abstractmethod
+    def _senders(self) -> Iterable[Sender]:
+        """Whatever uses the connections."""
+
+    @abstractmethod
+    def _refuse_waiting(self, reply: Reply) -> None:
+        """Resolve what waits, after the endpoint was given up because of a reply."""
+
+    def _spawn(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
+        # The loop itself holds its tasks weakly: without the set, one that waits could be collected as garbage.
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    def _give_up(self, shared: SharedJob, reply: Reply, attempts: int) -> None:
+        self._stats.failures[reply.cause] += 1
+        shared.resolve(Result.failed(reply, attempts))
+
+    def _record_failure(self, reply: Reply, breaker: Breaker) -> None:
+        """Give up the endpoint where that was one failure too many."""
+        if breaker.failed(reply) and self._down is None:
+            self._down = reply
+            self._refuse_waiting(reply)
 
 
 class _Model:
-    """What belongs to one model of a lane."""
+    """What belongs to one model of an endpoint."""
 
     def __init__(self, endpoint: Endpoint, sender: Sender, patience: int) -> None:
         self.endpoint = endpoint
         self.sender = sender
-        self.waiting: deque[Pending] = deque()
+        self.waiting: deque[SharedJob] = deque()
         self.held = 0
-        """Requests that carriers have in hand, those that wait for another attempt too."""
+        """Requests that coroutines have in hand, those that wait for another attempt too."""
         self.breaker = Breaker(patience)
         self.down: Reply | None = None
         """Why the model was given up."""
@@ -40,80 +148,74 @@ class _Model:
         self.estimate = TokenEstimate()
 
 
-class Lane:
-    """An endpoint's queues and the coroutines that empty them, one per connection.
+class HttpQueue(EndpointQueue):
+    """Sends each request by itself: one coroutine per connection takes the next one, and stays with it to its end.
 
-    Models at one address with one key share everything that is the endpoint's: connections, rates, and the judgement
+    Models at one address with one key share everything that is the endpoint's: connections, rates, and the finding
     that it cannot be reached. A free connection goes to the model that has the fewest, so that one whose requests
     take long, or fail again and again, leaves room for the others.
+
+    Parameters
+    ----------
+    endpoint, stats, writer
+        See `EndpointQueue`.
+    quota
+        The endpoint's limits, for the whole cluster.
     """
 
     def __init__(self, endpoint: Endpoint, quota: Quota, stats: Stats, writer: Writer) -> None:
+        super().__init__(endpoint, stats, writer)
         self._quota = quota
-        self._stats = stats
-        self._writer = writer
         self._models: dict[str, _Model] = {}
-        self._connections = connector(endpoint)
         self._patience = max(2, min(quota.connections, 8))
         self._breaker = Breaker(self._patience)
-        self._down: Reply | None = None
-        """Why the endpoint was given up."""
-        self._halted = False
         self._overloaded_at = -math.inf
-        self.learned = (0, -math.inf)
-        """Overloads that this worker saw itself, and the end of the last pause that it was asked for."""
-        self._width = 0
-        self._gate = Gate()
-        self._carriers: set[asyncio.Task[None]] = set()
+        self._size = 0
+        """Connections that this worker may use."""
+        self._admission = Admission()
         self._idle: deque[asyncio.Future[None]] = deque()
 
-    def add(self, name: str, endpoint: Endpoint) -> None:
-        """Serve a model too.
+    @property
+    def idle(self) -> float:
+        """Share of the connections for which no request waits, in [0, 1]."""
+        return len(self._idle) / self._size if self._size else 0.0
 
-        Raises
-        ------
-        InferenceError
-            If the endpoint's key is missing, or its address or proxy is none.
-        """
+    def add(self, name: str, endpoint: Endpoint) -> None:
+        """Serve a model too; see `EndpointQueue.add`."""
         if name not in self._models:
-            model = _Model(endpoint, Sender(endpoint, self._connections), self._patience)
+            model = _Model(endpoint, Sender(endpoint, self._connector), self._patience)
             model.down = self._down
             if self._halted or model.down is not None:
                 model.over.set()
             self._models[name] = model
 
-    def put(self, name: str, pending: Pending) -> None:
-        """Queue a job, or answer it at once where nothing is sent any more."""
+    def put(self, name: str, shared: SharedJob) -> None:
+        """Queue a job, or resolve it at once where nothing is sent any more."""
         model = self._models[name]
         if model.over.is_set():
-            self._turn_away(model, pending)
+            self._turn_away(model, shared)
             return
-        model.waiting.append(pending)
+        model.waiting.append(shared)
         self._wake(1)
 
     def resize(self, workers: int, rank: int) -> None:
-        """Carry on as one of so many workers that share the endpoint."""
+        """Use this worker's share of the connections and rates from now on."""
         share = self._quota.share(workers, rank)
-        self._width = share.connections
-        for _ in range(self._width - len(self._carriers)):
-            carrier = asyncio.get_running_loop().create_task(self._carry())
-            self._carriers.add(carrier)
-        # Idle ones wake up and find that they are too many.
-        self._wake(len(self._carriers) - self._width)
-        self._gate.retune(share)
+        self._size = share.connections
+        for _ in range(self._size - len(self._tasks)):
+            self._spawn(self._work())
+        # Nobody is cancelled where they are too many: a request in flight is paid for. Busy coroutines leave after
+        # their request; idle ones have none, so they are woken up to leave.
+        self._wake(len(self._tasks) - self._size)
+        self._admission.retune(share)
 
-    def slow_down(self, told: Slowdown) -> None:
-        """Take over what another worker learned."""
-        if told.overload and self._now() - self._overloaded_at > _SAME_OVERLOAD_SECONDS:
+    def slow_down(self, slowdown: Slowdown) -> None:
+        """Take over what another worker learned; an overload that this one just saw itself counts once."""
+        if slowdown.overload and self._now() - self._overloaded_at > _SAME_OVERLOAD_SECONDS:
             self._overloaded_at = self._now()
-            self._gate.congested(self._gate.epoch)
-        if told.pause > 0.0:
-            self._gate.pause(told.pause)
-
-    @property
-    def idle(self) -> float:
-        """Share of the connections for which no request waits."""
-        return len(self._idle) / self._width if self._width else 0.0
+            self._admission.congested(self._admission.epoch)
+        if slowdown.pause > 0.0:
+            self._admission.pause(slowdown.pause)
 
     def halt(self) -> None:
         """Send nothing more but what is in flight."""
@@ -121,154 +223,152 @@ class Lane:
         for model in self._models.values():
             self._end(model)
 
-    async def close(self) -> None:
-        """Give up what is in flight, and close the connections."""
-        carriers = tuple(self._carriers)
-        for carrier in carriers:
-            carrier.cancel()
-        await asyncio.gather(*carriers, return_exceptions=True)
-        for model in self._models.values():
-            await model.sender.close()
-        await self._connections.close()
+    def _senders(self) -> Iterable[Sender]:
+        return [model.sender for model in self._models.values()]
 
     def _wake(self, count: int) -> None:
         while count > 0 and self._idle:
             idle = self._idle.popleft()
-            if not idle.done():
+            if not idle.done():  # cancelled by `close`: the next one has to do it
                 idle.set_result(None)
                 count -= 1
 
     def _end(self, model: _Model) -> None:
+        # Set first: it ends the pauses of those who wait for another attempt, and turns away whatever is put from now.
         model.over.set()
         waiting, model.waiting = model.waiting, deque()
-        for pending in waiting:
-            self._turn_away(model, pending)
-        self._gate.dismiss(model)
+        for shared in waiting:
+            self._turn_away(model, shared)
+        # Those at the limits may wait for minutes, and nothing is to be sent for them any more.
+        self._admission.dismiss(model)
 
-    def _turn_away(self, model: _Model, pending: Pending) -> None:
+    def _turn_away(self, model: _Model, shared: SharedJob) -> None:
+        # The halt counts first: a request that was never sent because the run stops is no failure.
         if self._halted or model.down is None:
-            pending.resolve(Result.skipped())
+            shared.resolve(Result.skipped())
         else:
-            self._give_up(pending, model.down, 0)
+            self._give_up(shared, model.down, 0)
 
-    async def _carry(self) -> None:
+    def _refuse_waiting(self, reply: Reply) -> None:
+        for model in self._models.values():
+            model.down = model.down or reply
+            self._end(model)
+
+    async def _work(self) -> None:
+        """Deliver one request after another, until the connections are fewer than the coroutines."""
         me = asyncio.current_task()
-        while len(self._carriers) <= self._width or me is None:
-            model = self._neediest()
+        while len(self._tasks) <= self._size or me is None:
+            model = self._next_model()
             if model is None:
+                # A bare future instead of a condition: putting a job wakes one coroutine, not all of them.
                 idle = asyncio.get_running_loop().create_future()
                 self._idle.append(idle)
                 await idle
+                # The job may be gone by now, taken by one that was not idle: look for the next model again.
                 continue
-            pending = model.waiting.popleft()
-            if not pending.wanted:
-                pending.resolve(Result.skipped())
+            shared = model.waiting.popleft()
+            if not shared.wanted:  # its block was abandoned, which leaves it in the queue
+                shared.resolve(Result.skipped())
                 continue
             model.held += 1
             try:
-                await self._deliver(model, pending)
+                await self._deliver(model, shared)
             except Exception as error:  # noqa: BLE001 - a bug must end the block, not the connection
-                pending.fail(error)
+                # A cancellation is none of these: it ends the coroutine, and the engine resolves the job.
+                shared.fail(error)
             finally:
                 model.held -= 1
-        self._carriers.discard(me)
+        # At once, not with the task's end, which the loop reports a turn later: others that find too many of them in
+        # this turn must not leave as well.
+        self._tasks.discard(me)
 
-    def _neediest(self) -> _Model | None:
-        """The model whose request is next; None if none waits."""
+    def _next_model(self) -> _Model | None:
+        """The model whose request is next: of those with one that waits, that with the fewest in hand."""
         best: _Model | None = None
         for model in self._models.values():
             if model.waiting and (best is None or model.held < best.held):
                 best = model
         return best
 
-    async def _deliver(self, model: _Model, pending: Pending) -> None:
-        job = pending.job
+    async def _deliver(self, model: _Model, shared: SharedJob) -> None:
+        job = shared.job
         first = await self._attempt(model, job)
         if first is None:
-            self._turn_away(model, pending)
+            self._turn_away(model, shared)
             return
         reply, record = first
         attempts = 1
         if reply.retryable:
-            reply, record, attempts = await self._insist(model, job, reply)
+            reply, record, attempts = await self._retry(model, job, first)
         if record is not None:
             self._breaker.succeeded()
             model.breaker.succeeded()
             self._stats.count(model.endpoint.name, reply, model.estimate.taken(job.body, reply))
-            self._writer.put(pending, record, Result.stored(reply, attempts))
+            # Put before this connection takes its next request: a kill loses at most one reply per connection.
+            self._writer.put(shared, record, Result.stored(reply, attempts))
         elif self._halted and reply.retryable:
-            pending.resolve(Result.skipped())
+            # Its retries were cut short by the halt. A failure would be the model's fault; this is the run's.
+            shared.resolve(Result.skipped())
         else:
-            self._judge(model, reply)
-            self._give_up(pending, reply, attempts)
+            self._record_failure_of(model, reply)
+            self._give_up(shared, reply, attempts)
 
-    async def _insist(self, model: _Model, job: Job, reply: Reply) -> tuple[Reply, bytes | None, int]:
-        """Try again after a first failure; returns the last reply, its record if it is final, and all attempts."""
-        endpoint, jitter = model.endpoint, int(job.digest[:8], 16) / 2**32
-        policy = backoff(endpoint.retries, base=endpoint.backoff_base, jitter=jitter)
-        next(policy)
-        record, attempts = None, 1
-        with suppress(StopIteration):
-            while not await _pause(policy.send(reply), model.over):
-                cause = reply.cause
-                again = await self._attempt(model, job)
-                if again is None:
-                    break
-                self._stats.retries[cause] += 1
-                reply, record = again
-                attempts += 1
-        return reply, record, attempts
-
-    def _judge(self, model: _Model, reply: Reply) -> None:
+    def _record_failure_of(self, model: _Model, reply: Reply) -> None:
         """Give up the model, or the whole endpoint, where that was one failure too many."""
-        if concerns_model(reply):
-            if model.breaker.failed(reply) and model.down is None:
-                model.down = reply
-                self._end(model)
-        elif self._breaker.failed(reply) and self._down is None:
-            self._down = reply
-            for each in self._models.values():
-                each.down = each.down or reply
-                self._end(each)
+        if not concerns_model(reply):
+            self._record_failure(reply, self._breaker)
+        elif model.breaker.failed(reply) and model.down is None:
+            model.down = reply
+            self._end(model)
 
-    def _give_up(self, pending: Pending, reply: Reply, attempts: int) -> None:
-        self._stats.failures[reply.cause] += 1
-        pending.resolve(Result.failed(reply, attempts))
+    async def _retry(
+        self, model: _Model, job: Job, first: tuple[Reply, bytes | None]
+    ) -> tuple[Reply, bytes | None, int]:
+        """The last reply after a first failure, its record if it is final, and the number of all attempts."""
+        endpoint = model.endpoint
+        # From the digest: spread evenly over requests, and no random state that a worker would have to seed.
+        jitter = int(job.digest[:8], 16) / 2**32
+        policy = backoff(endpoint.retries, base=endpoint.backoff_base, jitter=jitter)
+        attempt = partial(self._attempt, model, job)
+        return await retry(first, attempt, policy, partial(_pause, over=model.over), self._stats.retries)
 
     async def _attempt(self, model: _Model, job: Job) -> tuple[Reply, bytes | None] | None:
         """Send once when the limits allow it; None if the model is over before. The record is that of a final reply."""
-        gate, stats = self._gate, self._stats
-        tokens: float | None = model.estimate.guess(job.body) if gate.counts_tokens else 0.0
-        if not gate.try_enter(tokens or 0.0):
-            tokens = await gate.enter(partial(model.estimate.guess, job.body), model)
+        admission, stats = self._admission, self._stats
+        tokens: float | None = model.estimate.guess(job.body) if admission.counts_tokens else 0.0
+        # Most requests may start at once, and then need neither a future nor a turn of the loop.
+        if not admission.try_enter(tokens or 0.0):
+            tokens = await admission.enter(partial(model.estimate.guess, job.body), model)
             if tokens is None:
                 return None
-        epoch = gate.epoch
+        # Of the start: an overload that a reply reports later may be one that has been acted upon meanwhile.
+        epoch = admission.epoch
         stats.sent += 1
         stats.in_flight += 1
         try:
             reply, record = await model.sender.send(job)
-            self._heed(reply, epoch)
+            self._adapt_rate(reply, epoch)
             if tokens:
-                gate.correct(model.estimate.excess(tokens, job.body, reply))
+                admission.correct(model.estimate.excess(tokens, job.body, reply))
             return reply, record
         finally:
+            # Also after a cancellation: a place that is never left would be missing for the rest of the run.
             stats.in_flight -= 1
-            gate.leave()
+            admission.leave()
 
-    def _heed(self, reply: Reply, epoch: int) -> None:
+    def _adapt_rate(self, reply: Reply, epoch: int) -> None:
         """Go slower or faster, as an attempt suggests."""
         if reply.is_final:
-            self._gate.succeeded()
+            self._admission.succeeded()
             if reply.exhausted is None:
                 return
         overloads, paused_until = self.learned
-        if is_overload(reply) and self._gate.congested(epoch):
+        if is_overload(reply) and self._admission.congested(epoch):
             self._overloaded_at = self._now()
             overloads += 1
         pause = longest_pause(reply)
         if pause > 0.0:
-            self._gate.pause(pause)
+            self._admission.pause(pause)
             paused_until = max(paused_until, self._now() + pause)
         self.learned = overloads, paused_until
 
@@ -278,11 +378,10 @@ class Lane:
 
 
 async def _pause(seconds: float, over: asyncio.Event) -> bool:
-    """Wait, but not longer than until it is over; tells whether it is."""
+    """Wait, but not longer than until it is over; returns whether it is."""
     if seconds > 0:
         with suppress(TimeoutError):
-            async with asyncio.timeout(
-                seconds
-            ):  # `wait_for` may lose a cancellation that comes with the event
+            # `wait_for` may lose a cancellation that comes together with the event.
+            async with asyncio.timeout(seconds):
                 await over.wait()
     return over.is_set()

@@ -1,4 +1,7 @@
-"""Limits of an endpoint in; for one worker, when the next request may start, out. Pure: the caller brings the time."""
+"""Shares an endpoint's limits out to workers, and decides when a worker's next request may start.
+
+Pure: the caller brings the time, in seconds on any clock that does not go backwards.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ _TOLERANCE = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What one worker may do."""
+    """What one worker may use of an endpoint."""
 
     connections: int
     """Requests in flight; 0 while the worker has been given nothing."""
@@ -34,14 +37,24 @@ class Quota:
     """Limits of one endpoint, for the whole cluster. None is no limit."""
 
     connections: int
+    """Requests in flight at once."""
     requests_per_minute: float | None = None
+    """Attempts that may start."""
     tokens_per_minute: float | None = None
+    """Tokens of prompts and completions."""
 
     def share(self, workers: int, rank: int) -> Share:
         """The part of one worker out of `workers`: equal ones, at least one connection; nothing while `workers` is 0.
 
         Where there are fewer connections than workers, the driver bounds the blocks in flight to their number: no
         more workers than that are at work, and they share the rates.
+
+        Parameters
+        ----------
+        workers
+            Number of workers that share the endpoint.
+        rank
+            This one's place among them, in [0, workers); one that is not known yet is negative, and gets no remainder.
         """
         if workers == 0:
             return Share(0)
@@ -100,20 +113,20 @@ class Bucket:
         self._at = now
 
     def retune(self, rate: float, now: float) -> None:
-        """Go on at another rate; what was saved or owed stays, as far as there is room for it."""
+        """Go on at `rate` units per second; what was saved or owed stays, as far as there is room for it."""
         self._fill(now)
         self._rate = rate
         self._full = max(self._unit, rate * _BURST_SECONDS)
         self._level = min(self._level, self._full)
 
     def wait(self, cost: float, now: float) -> float:
-        """Seconds until something that costs so much may start."""
+        """Seconds until something that costs `cost` units may start."""
         self._fill(now)
         lack = min(cost, self._full) - self._level
         return lack / self._rate if lack > _TOLERANCE * self._full else 0.0
 
     def take(self, cost: float, now: float) -> None:
-        """Pay; a negative cost gives back what was paid too much."""
+        """Pay `cost` units; a negative cost gives back what was paid too much."""
         self._fill(now)
         self._level = min(self._level - cost, self._full)
 
@@ -124,7 +137,10 @@ class Bucket:
 
 
 class Throttle:
-    """All limits of one endpoint on one worker: connections, rates, overload, and pauses that the endpoint asks for."""
+    """All limits of one endpoint on one worker: connections, rates, overload, and pauses that the endpoint asks for.
+
+    `now` is in seconds on any clock, the same one in all methods.
+    """
 
     def __init__(self) -> None:
         self.window = Window(0)
@@ -141,7 +157,7 @@ class Throttle:
         if share.connections:
             self._requests = _retuned(self._requests, share.requests, 1.0, share.phase, now)
             self._tokens = _retuned(self._tokens, share.tokens, 0.0, share.phase, now)
-        self._look()
+        self._update_timed()
 
     @property
     def counts_tokens(self) -> bool:
@@ -149,18 +165,18 @@ class Throttle:
         return self._tokens is not None
 
     def pause(self, seconds: float, now: float) -> None:
-        """Let nothing start for so long."""
+        """Let nothing start for `seconds`; of several pauses the one that ends last counts."""
         self._paused_until = max(self._paused_until, now + seconds)
-        self._look()
+        self._update_timed()
 
     def wait(self, tokens: float, now: float) -> float:
-        """Seconds until a request of so many tokens may start; infinite until one in flight ends."""
+        """Seconds until a request of `tokens` tokens may start; infinite until one in flight ends."""
         if self.in_flight >= self.window.limit:
             return math.inf
         wait = self._paused_until - now
         if wait <= 0.0:
             wait, self._paused_until = 0.0, -math.inf
-            self._look()
+            self._update_timed()
         if self._requests is not None:
             wait = max(wait, self._requests.wait(1.0, now))
         if self._tokens is not None:
@@ -168,7 +184,7 @@ class Throttle:
         return wait
 
     def start(self, tokens: float, now: float) -> None:
-        """Note that a request starts."""
+        """Note that a request of `tokens` tokens starts."""
         self.in_flight += 1
         if self._requests is not None:
             self._requests.take(1.0, now)
@@ -176,11 +192,11 @@ class Throttle:
             self._tokens.take(tokens, now)
 
     def correct(self, tokens: float, now: float) -> None:
-        """Note that a request took so many tokens more than was thought, or less if negative."""
+        """Note that a request took `tokens` more than were guessed, or fewer if negative."""
         if self._tokens is not None:
             self._tokens.take(tokens, now)
 
-    def _look(self) -> None:
+    def _update_timed(self) -> None:
         self.timed = not (self._requests is self._tokens is None and self._paused_until == -math.inf)
 
 

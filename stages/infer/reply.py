@@ -1,6 +1,7 @@
-"""What an endpoint answered in; what to do about it, out. Pure: no socket, no clock.
+"""Decides what an endpoint's answer means for its request: it counts, it is tried again, or it has failed.
 
-The habits of real servers that are told apart here are described in the documentation of endpoints.
+Pure: no socket, no clock. The habits of real servers that make a difference here are described in the documentation of
+endpoints.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from stages.reply.body import ErrorBody, parse_body, read_error
 from stages.reply.forms import CHAT, FORMS, ReplyForm, counted
 
 
-class Verdict(Enum):
+class RetryClass(Enum):
     """What becomes of a request after one attempt."""
 
     FINAL = "final"
@@ -30,7 +31,8 @@ class Verdict(Enum):
 class Reply(NamedTuple):
     """One attempt's result."""
 
-    verdict: Verdict
+    retry_class: RetryClass
+    """What becomes of the request."""
     cause: str = ""
     """Short name of what went wrong, for tables: ``http 429``, ``timeout``, ``invalid json``."""
     detail: str = ""
@@ -40,17 +42,19 @@ class Reply(NamedTuple):
     exhausted: float | None = None
     """Seconds until the endpoint takes requests again, where its headers say that none are left."""
     prompt_tokens: int = 0
+    """As the endpoint counted them; 0 where it does not say."""
     completion_tokens: int = 0
+    """As the endpoint counted them; 0 where it does not say."""
 
     @property
     def is_final(self) -> bool:
         """Whether the reply counts."""
-        return self.verdict is Verdict.FINAL
+        return self.retry_class is RetryClass.FINAL
 
     @property
     def retryable(self) -> bool:
         """Whether another attempt makes sense."""
-        return self.verdict is Verdict.RETRY
+        return self.retry_class is RetryClass.RETRY
 
 
 _RETRY_STATUS = {408, 409, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529}
@@ -66,12 +70,16 @@ _DETAIL_LIMIT = 300
 
 
 def classify(status: int, headers: Mapping[str, str], body: bytes, now: float, api: str = CHAT) -> Reply:
-    """Tell what an HTTP reply means.
+    """What an HTTP reply means; never raises, whatever the reply holds.
 
     Parameters
     ----------
-    status, headers, body
-        The reply; `headers` is a case-insensitive mapping or has lower-case keys.
+    status
+        The HTTP status.
+    headers
+        A case-insensitive mapping, or one with lower-case keys.
+    body
+        The body, decompressed.
     now
         Unix time in seconds, for a ``Retry-After`` that is a date.
     api
@@ -89,17 +97,17 @@ def _classify_error(status: int, headers: Mapping[str, str], body: bytes, now: f
     error = read_error(document)
     if status in _REFUSING_STATUS:
         if error.is_filter:
-            return Reply(Verdict.FINAL, "filter")
+            return Reply(RetryClass.FINAL, "filter")
         if error.is_context:
-            return Reply(Verdict.FINAL, "context")
+            return Reply(RetryClass.FINAL, "context")
     cause, detail = f"http {status}", one_line(error.message) or _shown(body)
     if status in _FATAL_STATUS or _is_unpaid(error):
-        return Reply(Verdict.FATAL, cause, detail)
+        return Reply(RetryClass.FATAL, cause, detail)
     if status in _RETRY_STATUS:
-        return Reply(Verdict.RETRY, cause, detail, retry_after=retry_after(headers, now))
+        return Reply(RetryClass.RETRY, cause, detail, retry_after=retry_after(headers, now))
     if 300 <= status < 400:
-        return Reply(Verdict.FATAL, "redirect", f"HTTP {status}: give the final base URL in the config")
-    return Reply(Verdict.FAILED, cause, detail)
+        return Reply(RetryClass.FATAL, "redirect", f"HTTP {status}: give the final base URL in the config")
+    return Reply(RetryClass.FAILED, cause, detail)
 
 
 def _is_unpaid(error: ErrorBody) -> bool:
@@ -110,23 +118,25 @@ def _is_unpaid(error: ErrorBody) -> bool:
 def _classify_ok(body: bytes, form: ReplyForm) -> Reply:
     document = parse_body(body)
     if document is None:
-        return Reply(Verdict.RETRY, "invalid json", _shown(body))
+        return Reply(RetryClass.RETRY, "invalid json", _shown(body))
     if not isinstance(document, dict):
-        return Reply(Verdict.RETRY, "wrong shape", "the reply is no JSON object")
+        return Reply(RetryClass.RETRY, "wrong shape", "the reply is no JSON object")
     first: object = document
     if form.listed:
         choices = document.get("choices")
         if not isinstance(choices, list) or not choices:
-            return Reply(Verdict.RETRY, "no choices", one_line(read_error(document).message) or _shown(body))
+            return Reply(
+                RetryClass.RETRY, "no choices", one_line(read_error(document).message) or _shown(body)
+            )
         first = choices[0]
     if not isinstance(first, dict) or not _has_message(first, form):
-        told = one_line(read_error(document).message)
-        return Reply(Verdict.RETRY, "wrong shape", told or "the reply has no message in it")
+        message = one_line(read_error(document).message)
+        return Reply(RetryClass.RETRY, "wrong shape", message or "the reply has no message in it")
     reason = first.get(form.finish)
     if first.get("error") or (isinstance(reason, str) and reason.lower() in _BROKEN_OFF):
-        return Reply(Verdict.RETRY, "broken off", one_line(read_error(first).message))
+        return Reply(RetryClass.RETRY, "broken off", one_line(read_error(first).message))
     prompt, completion = counted(document.get("usage"), form)
-    return Reply(Verdict.FINAL, prompt_tokens=max(prompt, 0), completion_tokens=max(completion, 0))
+    return Reply(RetryClass.FINAL, prompt_tokens=max(prompt, 0), completion_tokens=max(completion, 0))
 
 
 def _has_message(answer: dict[str, object], form: ReplyForm) -> bool:
@@ -140,6 +150,6 @@ def _shown(body: bytes) -> str:
 
 
 def one_line(text: str) -> str:
-    """A text as it can be shown: on one line, and bounded."""
+    """A text as it can be shown: on one line, printable, and at most 300 characters long."""
     line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
     return line if len(line) <= _DETAIL_LIMIT else line[: _DETAIL_LIMIT - 1] + "…"

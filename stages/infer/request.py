@@ -1,4 +1,4 @@
-"""Model, messages and sampler in; the request's bytes and its digest, the cache key, out."""
+"""Builds the canonical bytes of a request, and their digest: the key of its reply in the cache."""
 
 from __future__ import annotations
 
@@ -76,7 +76,22 @@ def build_request(
 
 
 def repeat_seed(seed: int, repeat: int) -> int:
-    """A 31-bit seed of its own for each repeat; repeat 0 keeps the declared one."""
+    """A 31-bit seed of its own for each repeat; repeat 0 keeps the declared one.
+
+    Parameters
+    ----------
+    seed
+        Declared in the sampler.
+    repeat
+        Index of the repeat.
+
+    Examples
+    --------
+    >>> repeat_seed(7, 0)
+    7
+    >>> repeat_seed(7, 1) == repeat_seed(7, 1) != repeat_seed(7, 2)
+    True
+    """
     if repeat == 0:
         return seed
     return int.from_bytes(hashlib.sha256(f"{seed}/{repeat}".encode()).digest()[:4], "big") >> 1

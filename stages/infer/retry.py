@@ -1,10 +1,19 @@
-"""Replies in; when to try again, and when to give an endpoint up, out. Pure policies: no clock, no socket."""
+"""Decides when a request is tried again, and when an endpoint is given up.
+
+Pure policies: who uses them brings the clock and the socket.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections import Counter
+from collections.abc import Awaitable, Callable, Generator
+from typing import TypeVar
 
-from stages.infer.reply import Reply, Verdict
+from stages.infer.reply import Reply, RetryClass
+
+T = TypeVar("T")
+Policy = Generator[float, Reply, Reply]
+"""Takes the reply of each attempt, and yields the seconds to wait before the next; see `backoff`."""
 
 _MOST_DOUBLINGS = 30
 _UNREACHABLE = frozenset({"connect", "dns", "tls"})
@@ -15,19 +24,19 @@ _LONGEST_REFILL = 60.0
 
 
 def concerns_model(reply: Reply) -> bool:
-    """Whether a fatal reply is about the model that was asked for, so that others at the endpoint may go on."""
+    """Whether a fatal `reply` is about the model that was asked for, so that others at the endpoint may go on."""
     return reply.cause in _OF_ONE_MODEL
 
 
 def is_overload(reply: Reply) -> bool:
-    """Whether a reply says that the endpoint has too much to do."""
+    """Whether `reply` says that the endpoint has too much to do."""
     return reply.cause in _OVERLOAD and reply.retryable
 
 
 def longest_pause(reply: Reply) -> float:
-    """Seconds in which the endpoint wants no request at all, bounded: 0 as a rule.
+    """Seconds in which the endpoint wants no request at all: 0 as a rule, 600 at most.
 
-    A minute at most where the headers say that nothing is left until later, as some count what does not concern us.
+    60 at most where only the headers of rate limits say that nothing is left, as some count what does not concern us.
     """
     seconds = 0.0
     if reply.exhausted is not None:
@@ -39,7 +48,7 @@ def longest_pause(reply: Reply) -> float:
 
 def backoff(
     retries: int, *, base: float = 0.5, cap: float = 60.0, longest: float = _LONGEST_WAIT, jitter: float = 0.5
-) -> Generator[float, Reply, Reply]:
+) -> Policy:
     """Yield the seconds to wait before each attempt; return the first reply that is not worth a retry, or the last.
 
     Parameters
@@ -59,8 +68,8 @@ def backoff(
     >>> policy = backoff(1, jitter=0.5)
     >>> next(policy)
     0.0
-    >>> from stages.infer.reply import Reply, Verdict
-    >>> policy.send(Reply(Verdict.RETRY, "timeout"))
+    >>> from stages.infer.reply import Reply, RetryClass
+    >>> policy.send(Reply(RetryClass.RETRY, "timeout"))
     0.5
     """
     reply = yield 0.0
@@ -74,8 +83,45 @@ def backoff(
     return reply
 
 
+async def retry(
+    first: tuple[Reply, T],
+    attempt: Callable[[], Awaitable[tuple[Reply, T] | None]],
+    policy: Policy,
+    pause: Callable[[float], Awaitable[bool]],
+    retries: Counter[str],
+) -> tuple[Reply, T, int]:
+    """The last reply of a request after its first attempt, what came with it, and the number of all attempts.
+
+    Parameters
+    ----------
+    first
+        The first attempt's reply, and what came with it.
+    attempt
+        Makes another one; None if it could not even start, which ends it.
+    policy
+        A policy that has not begun yet.
+    pause
+        Waits for some seconds; true if no further attempt is wanted.
+    retries
+        Where further attempts are counted, by the cause of the one before.
+    """
+    (reply, value), attempts = first, 1
+    next(policy)
+    while True:
+        try:
+            wait = policy.send(reply)
+        except StopIteration:
+            return reply, value, attempts
+        again = None if await pause(wait) else await attempt()
+        if again is None:
+            return reply, value, attempts
+        retries[reply.cause] += 1
+        reply, value = again
+        attempts += 1
+
+
 class Breaker:
-    """Tells when an endpoint is to be given up, rather than fail a million requests one by one.
+    """Decides when an endpoint is to be given up, rather than fail a million requests one by one.
 
     A reply that no request can get around (wrong key, unknown model) ends it at once, as long as the endpoint never
     answered. One that did answer may still refuse a single request in this way, so then it takes several in a row, as
@@ -98,8 +144,8 @@ class Breaker:
         self._in_a_row = 0
 
     def failed(self, reply: Reply) -> bool:
-        """Note a request's last reply, which does not count; tells whether the endpoint is to be given up."""
-        fatal = reply.verdict is Verdict.FATAL
+        """Note a request's last reply, which does not count; returns whether the endpoint is to be given up."""
+        fatal = reply.retry_class is RetryClass.FATAL
         if fatal or reply.cause in _UNREACHABLE:
             self._in_a_row += 1
         return (fatal and not self._answered) or self._in_a_row >= self._patience

@@ -1,4 +1,4 @@
-"""Response headers in; how long the endpoint asks to wait, out. Pure: the caller brings the time.
+"""Reads from response headers how long the endpoint asks to wait. Pure: the caller brings the time.
 
 Understood are ``Retry-After`` (seconds or a date), ``retry-after-ms``, and pairs of "so many remain" and "full again
 at": ``x-ratelimit-*`` as OpenAI, its imitators and gateways send it, ``ratelimit-*`` (IETF draft), and
@@ -30,7 +30,15 @@ _EARLIEST_STAMP = 1e9
 
 
 def retry_after(headers: Mapping[str, str], now: float) -> float | None:
-    """Seconds until the endpoint wants to be asked again; None if it does not say."""
+    """Seconds until the endpoint wants to be asked again; None if it does not say.
+
+    Parameters
+    ----------
+    headers
+        Response headers: a case-insensitive mapping, or one with lower-case keys.
+    now
+        Unix time in seconds.
+    """
     exact = headers.get("retry-after-ms")
     if exact is not None:
         seconds = _number(exact)
@@ -41,7 +49,15 @@ def retry_after(headers: Mapping[str, str], now: float) -> float | None:
 
 
 def exhausted(headers: Mapping[str, str], now: float) -> float | None:
-    """Seconds until more requests are welcome, if the headers say that none (or no token) is left; else None."""
+    """Seconds until more requests are welcome, if the headers say that none (or no token) is left; else None.
+
+    Parameters
+    ----------
+    headers
+        Response headers: a case-insensitive mapping, or one with lower-case keys.
+    now
+        Unix time in seconds.
+    """
     longest: float | None = None
     for remaining, reset in _PAIRS:
         left = headers.get(remaining)
@@ -54,7 +70,15 @@ def exhausted(headers: Mapping[str, str], now: float) -> float | None:
 
 
 def seconds_until(value: str, now: float) -> float | None:
-    """Read a time: seconds, a Unix time, a duration, or a date of HTTP or ISO 8601. None for anything else.
+    """Seconds from now until a time that a header names; None for what is no time.
+
+    Parameters
+    ----------
+    value
+        Seconds, a Unix time in seconds or milliseconds, a duration, or a date of HTTP or ISO 8601. What is in the past
+        is 0.
+    now
+        Unix time in seconds.
 
     Examples
     --------

@@ -1,6 +1,7 @@
-"""Bytes of a stream of server-sent events in, in any pieces; the data of its events out. Pure.
+"""Parses a stream of server-sent events, in whatever pieces it arrives. Pure.
 
-The format is that of the HTML standard, section 9.2. The names and ids of events are left out: the data says it all.
+The format is that of the HTML standard, section 9.2 (https://html.spec.whatwg.org/multipage/server-sent-events.html).
+The names and ids of events are left out: the data says it all.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ class TooLargeError(Exception):
 
 
 class Events:
-    """Takes a stream apart. How it was cut into pieces on its way makes no difference.
+    """Splits a stream into events. How it was cut into pieces on its way makes no difference.
 
     Parameters
     ----------
@@ -38,7 +39,7 @@ class Events:
         self._first = True
 
     def feed(self, piece: bytes) -> Iterator[bytes]:
-        """Take the next piece; yields the data of each event that it completes.
+        """Take the next `piece` of the stream; yields the data of each event that it completes.
 
         Raises
         ------

@@ -1,7 +1,7 @@
-"""Events of a streamed reply in; the body that the endpoint would have sent whole out, or how the stream ended. Pure.
+"""Puts a streamed reply together to the body that the endpoint would have sent whole. Pure.
 
-A stream tells the same things as a whole reply, bit by bit. Texts of one field are joined; of anything else the last
-that was said counts. So what reads replies needs to know nothing of streams.
+A stream holds the same fields as a whole reply, bit by bit. Texts of one field are joined; of anything else the last
+that came counts. So what reads replies needs to know nothing of streams.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _STATUS = {
     "timeout_error": 504,
     "overloaded_error": 529,
 }
-"""Statuses that errors have where they come before the stream."""
+"""Statuses that errors have where they come before the stream, by their code or type."""
 
 
 class BadEventError(Exception):
@@ -62,7 +62,7 @@ class Assembly:
         self._left = limit
 
     def add(self, data: bytes) -> None:
-        """Take an event.
+        """Take `data`, that of one event.
 
         Raises
         ------
@@ -106,7 +106,13 @@ class Assembly:
 
 
 class Fields:
-    """Fields of one object that come bit by bit."""
+    """Fields of one object that come bit by bit.
+
+    Parameters
+    ----------
+    spend
+        Called with the bytes of whatever is kept; raises when they are too many.
+    """
 
     def __init__(self, spend: Callable[[int], None]) -> None:
         self._spend = spend
@@ -116,7 +122,7 @@ class Fields:
         """Of what the others hold, by field."""
 
     def add(self, name: str, value: object, size: int) -> bool:
-        """Take a bit of a field, part of an event of `size` bytes; tells whether it was text."""
+        """Take a bit of field `name` from an event of `size` bytes; returns whether `value` is text or a list."""
         if value is None:
             return False
         if isinstance(value, str):
@@ -136,7 +142,7 @@ class Fields:
         return isinstance(value, list) and bool(value)
 
     def set(self, name: str, value: object, size: int) -> None:
-        """Take a field whole: it comes once, or the last of it counts."""
+        """Take field `name` whole from an event of `size` bytes: `value` comes once, or the last one counts."""
         if value is not None:
             self._charge(name, size)
             self._others[name] = value
@@ -148,7 +154,7 @@ class Fields:
         self._costs[name] = cost
 
     def get(self, name: str) -> object:
-        """A field that came whole; None if it did not."""
+        """The field `name` if it came whole; None if it did not."""
         return self._others.get(name)
 
     def plain(self) -> dict[str, Any]:
@@ -164,7 +170,15 @@ _REASONING = ("reasoning_content", "reasoning", "thinking")
 
 
 class ChoiceAssembly(Assembly):
-    """Chunks of chat and text completions."""
+    """Chunks of chat and text completions.
+
+    Parameters
+    ----------
+    limit
+        See `Assembly`.
+    message
+        Field of the choice that holds the message; None if the choice is the message.
+    """
 
     def __init__(self, limit: int, message: str | None) -> None:
         super().__init__(limit)
@@ -282,7 +296,7 @@ ASSEMBLIES: Mapping[str, Callable[[int], Assembly]] = MappingProxyType(
         MESSAGES: MessageAssembly,
     }
 )
-"""By API."""
+"""Makes an assembly from a limit in bytes, by API."""
 
 
 class CutError(Exception):
@@ -311,7 +325,14 @@ class Stream:
         self._left = limit * _VERBOSITY
 
     def feed(self, piece: bytes, seconds: float) -> bool:
-        """Take a piece that came after so many seconds; tells whether the reply is over.
+        """Take a piece of the stream; returns whether the reply is over.
+
+        Parameters
+        ----------
+        piece
+            Bytes as they arrived, cut anywhere.
+        seconds
+            Time since the request was sent.
 
         Raises
         ------
@@ -355,7 +376,7 @@ class Stream:
 
 
 def error_status(event: Mapping[str, object]) -> int:
-    """The HTTP status that an error in a stream would have had before it; 500 if nothing tells.
+    """The HTTP status that the error in `event` would have had before the stream; 500 if nothing says which.
 
     Examples
     --------

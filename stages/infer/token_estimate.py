@@ -1,4 +1,4 @@
-"""Requests and the usage that was reported for them in; how many tokens the next request will take, out. Pure."""
+"""Guesses how many tokens a request will take, from its length and from what earlier ones took. Pure."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from stages.infer.reply import Reply
 
 _BYTES_PER_TOKEN = 4.0
-_UNTOLD_COMPLETION = 1024.0
+_UNBOUNDED_COMPLETION = 1024.0
 _WEIGHT = 0.05
 """Weight of the newest reply in the running means."""
 _UNSENT = frozenset({"connect", "dns", "tls", "address"})
@@ -26,11 +26,11 @@ class TokenEstimate:
         self._completion: float | None = None
 
     def guess(self, body: bytes) -> float:
-        """Tokens of prompt and completion."""
+        """Tokens of prompt and completion together that a request with the canonical JSON `body` will take."""
         return sum(self._parts(body))
 
     def taken(self, body: bytes, reply: Reply) -> tuple[float, float]:
-        """Tokens of prompt and completion that a reply took: those that it reports, or else a guess."""
+        """Tokens of prompt and of completion that `reply` to `body` took: those that it reports, or else a guess."""
         if reply.prompt_tokens or reply.completion_tokens or reply.cause:
             return reply.prompt_tokens, reply.completion_tokens
         return self._parts(body)
@@ -39,13 +39,22 @@ class TokenEstimate:
         completion = self._completion
         if completion is None:
             bound = _BOUND.search(body)
-            completion = float(bound[1]) if bound else _UNTOLD_COMPLETION
+            completion = float(bound[1]) if bound else _UNBOUNDED_COMPLETION
         return len(body) * self._per_byte, completion
 
     def excess(self, guessed: float, body: bytes, reply: Reply) -> float:
         """Tokens that a request took beyond what was guessed, negative if it took less; learns from it.
 
         A refused request took none. Where nothing is reported, as after a timeout, the guess stands.
+
+        Parameters
+        ----------
+        guessed
+            Tokens that `guess` returned before it was sent.
+        body
+            The request's body.
+        reply
+            Its reply.
         """
         self._learn(body, reply.prompt_tokens, reply.completion_tokens)
         used = reply.prompt_tokens + reply.completion_tokens

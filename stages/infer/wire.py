@@ -1,4 +1,4 @@
-"""One request in, one HTTP exchange, what came of it out. With `batchwire` the only module that imports aiohttp."""
+"""Sends one request over HTTP and returns what came of it; here and in `batch.wire` only is aiohttp imported."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from yarl import URL
 from stages.infer.apis import APIS
 from stages.infer.endpoint import Endpoint
 from stages.infer.jobs import Job
-from stages.infer.reply import Reply, Verdict, classify
+from stages.infer.reply import Reply, RetryClass, classify
 from stages.infer.sse import TooLargeError
 from stages.infer.streams import BadEventError, CutError, Stream
 from stages.reply.record import Record
@@ -38,6 +38,13 @@ def connector(endpoint: Endpoint) -> Connector:
 class Sender:
     """Sends one model's requests. The connections are the caller's, who closes them.
 
+    Parameters
+    ----------
+    endpoint
+        Where to; its key is read from the environment once, here.
+    connections
+        Made by `connector`; shared with other models at the address.
+
     Raises
     ------
     InferenceError
@@ -48,7 +55,7 @@ class Sender:
         key = endpoint.key()
         self._limit = endpoint.response_bytes
         self._proxy = endpoint.proxy()
-        self._secret = _anyhow(key) if key is not None and len(key) >= _SHORTEST_SECRET else None
+        self._secret = _escaped(key) if key is not None and len(key) >= _SHORTEST_SECRET else None
         self._session = _session(endpoint, key, connections)
         self._url = URL(endpoint.url)
         self._api = endpoint.api
@@ -60,7 +67,10 @@ class Sender:
         await self._session.close()
 
     async def send(self, job: Job) -> tuple[Reply, bytes | None]:
-        """Send once; the record is there only if the reply is final."""
+        """Send `job` once; an encoded record comes with a final reply only.
+
+        Whatever goes wrong on the way is a reply with a cause, never an exception.
+        """
         start = time.perf_counter()
         stream: Stream | None = None
         data = job.body if self._ending is None else job.body[:-1] + self._ending
@@ -79,20 +89,23 @@ class Sender:
         first, latency = math.nan, time.perf_counter() - start
         if stream is not None:
             first, latency = stream.first_token, stream.latency
-        if self._secret is not None:
-            body = self._secret.sub(b"[key]", body)  # some servers repeat the key that they refuse
+        body = self._clean(body)
         reply = classify(status, headers, body, time.time(), self._api)
-        if reply.verdict is not Verdict.FINAL:
+        if reply.retry_class is not RetryClass.FINAL:
             return reply, None
         return reply, Record(status, latency, body, first, self._api).encode()
 
+    def _clean(self, body: bytes) -> bytes:
+        """The body without the key, which some servers repeat when they refuse it."""
+        return body if self._secret is None else self._secret.sub(b"[key]", body)
+
     def _transport_reply(self, error: BaseException) -> Reply:
         if isinstance(error, TooLargeError):
-            return Reply(Verdict.FAILED, "too large", f"the response is larger than {self._limit} bytes")
+            return Reply(RetryClass.FAILED, "too large", f"the response is larger than {self._limit} bytes")
         return _transport_reply(error)
 
 
-def _anyhow(key: str) -> re.Pattern[bytes]:
+def _escaped(key: str) -> re.Pattern[bytes]:
     r"""The key as it may stand in a body, with characters escaped by JSON (``\/``, ``\u002b``) or a URL (``%2B``)."""
     parts = (c if c.isalnum() else rf"(?:\\?{re.escape(c)}|(?i:\\u{ord(c):04x}|%{ord(c):02x}))" for c in key)
     return re.compile("".join(parts).encode())
@@ -148,7 +161,14 @@ async def _drain(response: aiohttp.ClientResponse) -> None:
 
 
 async def read_body(response: aiohttp.ClientResponse, limit: int) -> bytes:
-    """The whole body.
+    """The whole body, decompressed.
+
+    Parameters
+    ----------
+    response
+        A response whose headers have come.
+    limit
+        Most bytes of the body.
 
     Raises
     ------
@@ -171,21 +191,21 @@ async def read_body(response: aiohttp.ClientResponse, limit: int) -> bytes:
 def _transport_reply(error: BaseException) -> Reply:
     """A name for what happened on the way. Never the error's own text: it may hold headers, and so the key."""
     if isinstance(error, aiohttp.ClientConnectorDNSError):
-        return Reply(Verdict.RETRY, "dns", "the endpoint's host name could not be resolved")
+        return Reply(RetryClass.RETRY, "dns", "the endpoint's host name could not be resolved")
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
-        return Reply(Verdict.FATAL, "tls", "the endpoint's TLS certificate was not accepted")
+        return Reply(RetryClass.FATAL, "tls", "the endpoint's TLS certificate was not accepted")
     if isinstance(error, aiohttp.ClientSSLError):
-        return Reply(Verdict.RETRY, "tls", "no TLS connection to the endpoint")
+        return Reply(RetryClass.RETRY, "tls", "no TLS connection to the endpoint")
     if isinstance(error, (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)):
-        return Reply(Verdict.RETRY, "connect", "no connection to the endpoint")
+        return Reply(RetryClass.RETRY, "connect", "no connection to the endpoint")
     if isinstance(error, TimeoutError):
-        return Reply(Verdict.RETRY, "timeout", "no whole reply within the timeout")
+        return Reply(RetryClass.RETRY, "timeout", "no whole reply within the timeout")
     if isinstance(error, BadEventError):
-        return Reply(Verdict.RETRY, "invalid json", "an event of the stream is no JSON object")
+        return Reply(RetryClass.RETRY, "invalid json", "an event of the stream is no JSON object")
     if isinstance(error, (aiohttp.ClientPayloadError, aiohttp.ClientResponseError, CutError)):
-        return Reply(Verdict.RETRY, "cut reply", "the reply ended early or was no valid HTTP")
+        return Reply(RetryClass.RETRY, "cut reply", "the reply ended early or was no valid HTTP")
     if isinstance(error, (aiohttp.InvalidURL, aiohttp.NonHttpUrlClientError)):
-        return Reply(Verdict.FATAL, "address", "the endpoint's address is no valid URL")
+        return Reply(RetryClass.FATAL, "address", "the endpoint's address is no valid URL")
     if isinstance(error, (aiohttp.ClientError, OSError)):
-        return Reply(Verdict.RETRY, "reset", "the connection broke before a whole reply")
-    return Reply(Verdict.FAILED, "client", f"unexpected {type(error).__name__}")
+        return Reply(RetryClass.RETRY, "reset", "the connection broke before a whole reply")
+    return Reply(RetryClass.FAILED, "client", f"unexpected {type(error).__name__}")

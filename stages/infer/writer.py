@@ -1,4 +1,7 @@
-"""Records in, into the store: visible at once, durable in batches off the event loop; only then do they count."""
+"""Puts records into the store, commits them in batches on a thread, and only then lets their requests count.
+
+A record is visible to other processes once it is put, and survives a power cut once it is committed.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import NamedTuple, Protocol
 
+from stages.infer.coalescing import SharedJob
 from stages.infer.jobs import Result
-from stages.infer.pending import Pending
 
 _PAUSE_SECONDS = 0.03
 """Between two commits. A reply counts that much later, which nobody waits for but its block."""
@@ -19,16 +22,29 @@ class Store(Protocol):
     """Where records go."""
 
     def put(self, key: str, value: bytes) -> bool:
-        """Store a record under its digest, where it outlives this process; the first of equal digests wins."""
+        """Store a record under its digest, where it outlives this process; the first of equal digests wins.
+
+        Parameters
+        ----------
+        key
+            Digest of the request, 64 hex digits.
+        value
+            An encoded `stages.reply.record.Record`.
+
+        Returns
+        -------
+        bool
+            Whether it is new.
+        """
 
     def commit(self) -> None:
         """Make everything that was put outlive a power cut as well."""
 
 
-class Entry(NamedTuple):
-    """A record that was put, and what to tell those who wait for it once it is durable."""
+class Uncommitted(NamedTuple):
+    """A record that was put, and the result for those who wait for it once it is durable."""
 
-    pending: Pending
+    shared: SharedJob
     result: Result
 
 
@@ -37,10 +53,14 @@ class Writer:
 
     A record is put before its connection is free for the next request: a killed process loses no more than one
     request per connection. Committing costs a disk's time, so whatever arrives meanwhile is the next batch. All
-    methods belong to the event loop's thread.
+    public methods belong to the event loop's thread.
 
     Parameters
     ----------
+    store
+        Where records go; `Store.put` is called on the loop's thread, `Store.commit` on the writer's.
+    loop
+        The event loop.
     broken
         Called when something could not be stored: a further reply would be paid for and lost.
     """
@@ -54,20 +74,34 @@ class Writer:
         self._store = store
         self._loop = loop
         self._broken = broken
+        # One thread: commits never overlap, so that results come in the order in which their records were put.
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="evalcube-store")
-        self._waiting: list[Entry] = []
+        self._waiting: list[Uncommitted] = []
         self._idle = asyncio.Event()
+        """Set while nothing waits and no commit is under way."""
         self._idle.set()
 
-    def put(self, pending: Pending, record: bytes, result: Result) -> None:
-        """Store a record; its block hears of it when it is durable."""
+    def put(self, shared: SharedJob, record: bytes, result: Result) -> None:
+        """Store a record, and resolve its job when it is durable.
+
+        Parameters
+        ----------
+        shared
+            The job, and who waits for it.
+        record
+            An encoded `stages.reply.record.Record`.
+        result
+            What the job is resolved with.
+        """
         try:
-            self._store.put(pending.job.digest, record)
+            # On the loop's thread, as it costs less than handing it to another: it is written, not synced.
+            self._store.put(shared.job.digest, record)
         except Exception as error:  # noqa: BLE001 - raised again where the block is waited for
-            pending.fail(error)
+            # Here, not by `broken` alone, which ends the engine's jobs: a batch's answer that nobody asked for is none.
+            shared.fail(error)
             self._broken(error)
             return
-        self._waiting.append(Entry(pending, result))
+        self._waiting.append(Uncommitted(shared, result))
         if self._idle.is_set():
             self._idle.clear()
             # Not at once: what arrives in the same turn of the loop goes along.
@@ -77,34 +111,38 @@ class Writer:
         """Wait until all is stored, `patience` seconds at most."""
         with suppress(TimeoutError):
             await asyncio.wait_for(self._idle.wait(), patience)
+        # Without waiting: a store that hangs, as a network file system may, must not hang the worker's exit.
         self._pool.shutdown(wait=False)
 
     def _next(self) -> None:
+        # Idle is decided here alone, on the loop: a record that is put now either goes along or starts the next round.
         if not self._waiting:
             self._idle.set()
             return
         batch, self._waiting = self._waiting, []
         self._pool.submit(self._write, batch)
 
-    def _write(self, batch: Sequence[Entry]) -> None:
-        """Runs on the writer's thread."""
+    def _write(self, batch: Sequence[Uncommitted]) -> None:
+        """Commit on the writer's thread, and report on the loop's."""
         problem: Exception | None = None
         try:
             self._store.commit()
         except Exception as error:  # noqa: BLE001 - raised again where the block is waited for
             problem = error
         try:
+            # Jobs and blocks belong to the loop's thread: nothing is resolved here.
             self._loop.call_soon_threadsafe(self._settle, batch, problem)
         except RuntimeError:
             return  # the loop is closed: the store took too long, nobody waits any more
 
-    def _settle(self, batch: Sequence[Entry], problem: Exception | None) -> None:
+    def _settle(self, batch: Sequence[Uncommitted], problem: Exception | None) -> None:
         if problem is not None:
             self._broken(problem)
-        for entry in batch:
+        for shared, result in batch:
+            # After a failed commit all of them fail, though some may be durable: nobody knows which.
             if problem is None:
-                entry.pending.resolve(entry.result)
+                shared.resolve(result)
             else:
-                entry.pending.fail(problem)
+                shared.fail(problem)
         # Each commit wakes another thread and waits for the disk: what arrives meanwhile shares the next one.
         self._loop.call_later(_PAUSE_SECONDS, self._next)

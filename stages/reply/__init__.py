@@ -1,1 +1,11 @@
-"""The contract between `infer` and `process`: what a stored reply looks like, and how trials end."""
+"""The contract between `infer` and `process`: what a stored reply looks like, and how trials end.
+
+======== ===============================================================
+record   what is stored of a reply: HTTP status, times, body
+forms    where text, finish reason and token counts stand, by API
+body     a body as a JSON document, its errors, its token counts
+status   the outcome of a trial as a small integer, names of counters
+======== ===============================================================
+
+Both stages read the same thing out of the same bytes because both read it here.
+"""

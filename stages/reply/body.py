@@ -1,7 +1,7 @@
-"""The body of an HTTP reply in; its JSON document, token counts and what an error says, out. Never raises.
+"""Reads bodies of HTTP replies: their JSON document, their token counts, and what an error says.
 
-Shared by `infer`, which must know whether a reply counts, and `process`, which reads it later: both have to read the
-same thing out of the same bytes.
+Shared by `infer`, which must know whether a reply counts, and `process`, which grades it later: both have to read the
+same thing out of the same bytes. Nothing here raises, whatever an endpoint sends.
 """
 
 from __future__ import annotations
@@ -30,12 +30,14 @@ _PROMPT_NUMBER = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class ErrorBody:
-    """What an endpoint says of a request that it refuses."""
+    """What an endpoint says of a request that it refuses; a field is empty where it says nothing."""
 
     code: str = ""
-    """In lower case, as is `kind`."""
+    """Machine-readable name or number, in lower case."""
     kind: str = ""
+    """Class of errors that it belongs to (the field ``type``), in lower case."""
     message: str = ""
+    """Text for people, at most 4096 characters."""
 
     @property
     def is_filter(self) -> bool:
@@ -64,6 +66,11 @@ def parse_body(body: bytes) -> object:
     A byte that is no UTF-8 becomes a replacement character: it is what the model said, and asking again would not
     change it.
 
+    Parameters
+    ----------
+    body
+        The body, decompressed. Nesting beyond Python's recursion limit counts as no JSON.
+
     Examples
     --------
     >>> parse_body(b'{"a": 1}')
@@ -91,6 +98,12 @@ def _loads(body: bytes | str) -> object:
 def read_error(document: object) -> ErrorBody:
     """What an error document says, whichever of the usual forms it has.
 
+    Parameters
+    ----------
+    document
+        What `parse_body` returned. An object with the key ``error`` (an object or a text), one with ``message`` or
+        ``detail`` of its own, or a list whose first item is one of these; anything else says nothing.
+
     Examples
     --------
     >>> read_error({"error": {"message": "no", "code": 400, "type": "Bad"}})
@@ -115,7 +128,18 @@ def _scalar(value: object) -> str:
 
 
 def token_count(value: object) -> int | None:
-    """A token count as an endpoint gave it; None for anything that is no count (NaN, text, negative, huge)."""
+    """A token count as an endpoint gave it; None for anything that is no count (NaN, text, negative, huge).
+
+    Parameters
+    ----------
+    value
+        Any value of a JSON document. Counts are integers in [0, 2**31), as the cube stores int32; a float is cut.
+
+    Examples
+    --------
+    >>> token_count(7), token_count(7.0), token_count(-1), token_count("7"), token_count(True)
+    (7, 7, None, None, None)
+    """
     if type(value) is int:
         return value if 0 <= value < 2**31 else None
     if not isinstance(value, float):

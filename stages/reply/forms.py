@@ -1,7 +1,7 @@
-"""An API's name in; where the parts of its replies stand, out. As plain data, shared by `infer` and `process`.
+"""Where the parts of a reply stand, by API, as plain data that `infer` and `process` share.
 
 All replies are JSON objects that name the same few things differently. A streamed reply is put together in the same
-form, so that nobody else has to know of streams.
+form, so that nothing but `stages.infer.streams` has to know of streams.
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ from types import MappingProxyType
 from stages.reply.body import token_count
 
 CHAT, COMPLETIONS, MESSAGES = "chat", "completions", "messages"
+"""Names of the APIs: chat completions, text completions, and Anthropic's messages."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReplyForm:
-    """Names in the replies of one API."""
+    """Names of the fields in the replies of one API."""
 
     listed: bool
     """Whether the answer is the first of ``choices``, or the document itself."""
@@ -50,11 +51,18 @@ FORMS: Mapping[str, ReplyForm] = MappingProxyType(
         ),
     }
 )
-"""By API."""
+"""The form of replies, by name of the API."""
 
 
 def counted(usage: object, form: ReplyForm) -> tuple[int, int]:
     """Tokens of prompt and completion as the endpoint counted them; -1 where it does not say.
+
+    Parameters
+    ----------
+    usage
+        The field ``usage`` of a reply, whatever it holds.
+    form
+        Names of the API's fields. Tokens of the prompt that it counts apart, as cached ones, are added.
 
     Examples
     --------

@@ -2,8 +2,8 @@
 
 A record is one JSON header line (format, HTTP status, seconds) followed by the body exactly as the endpoint sent
 it, so that nothing an endpoint said is lost to a later, better reader. The body of a streamed reply is put together
-as the endpoint would have sent it whole. What is not said in the header has its default, so that most records are
-as they always were.
+as the endpoint would have sent it whole. The header leaves out what has its default: a record that needs no newer
+field is the same bytes as before the field existed.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Record:
     """Which of `stages.reply.forms.FORMS` the body has."""
 
     def encode(self) -> bytes:
-        """Write the record as bytes.
+        """The record as bytes: the header line, then the body.
 
         Examples
         --------
@@ -55,7 +55,12 @@ class Record:
 
     @classmethod
     def decode(cls, data: bytes) -> Record:
-        """Read what `encode` wrote.
+        """The record that `encode` wrote.
+
+        Parameters
+        ----------
+        data
+            An entry of the cache, already verified by its checksum.
 
         Raises
         ------

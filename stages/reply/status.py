@@ -1,4 +1,4 @@
-"""The outcome of one trial as a small integer, and the counters of a cell: names that several stages share."""
+"""Names that several stages share: the outcome of a trial as a small integer, and the counters of a cell."""
 
 from __future__ import annotations
 

@@ -1,1 +1,10 @@
-"""Requests that travel through batch APIs."""
+"""Requests that travel through batch APIs, many in one file, answered within hours at a lower price.
+
+====== ========================================================================
+queue  gathers a model's requests and puts them into batches
+job    one batch, from its upload until its answers are in the store
+note   what is kept of a batch so that another process finds it again
+lines  the lines of its files and what the endpoint says of it, as values
+wire   upload, create, poll, find, download over HTTP
+====== ========================================================================
+"""

@@ -1,46 +1,49 @@
-"""One batch on its way: requests or a note in; its answers, line by line, and how it ended out."""
+"""One batch from its upload, or from a note of an earlier run, until its answers are in the store.
+
+Whatever dies in between, no request may be paid for twice and no answer may be lost. So the note is written before the
+batch is created, and removed after its answers are durable.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import NamedTuple, TypeVar
 
 from stages.infer.batch.lines import Batch, Line, request_line
 from stages.infer.batch.note import Batches, Note
 from stages.infer.batch.wire import BatchSender
+from stages.infer.coalescing import Block, SharedJob
 from stages.infer.endpoint import Batching, Endpoint
 from stages.infer.jobs import Result, Stats
-from stages.infer.pending import Block, Pending
-from stages.infer.reply import Reply, Verdict
-from stages.infer.retry import backoff
+from stages.infer.reply import Reply, RetryClass
+from stages.infer.retry import Policy, backoff, retry
 
 T = TypeVar("T")
-Policy = Generator[float, Reply, Reply]
-"""Of further attempts; see `stages.infer.retry.backoff`."""
 _UNKNOWN = "http 404"
-_LOOKS = 20
-"""Failed looks at a batch in a row after which it is left to the next run, at least."""
+_FEWEST_POLLS = 20
+"""Failed polls of a batch in a row after which it is left to the next run, at least."""
 
 
-class Entry:
+class PendingRequest:
     """A request that waits for its answer, through as many batches as it takes."""
 
-    __slots__ = ("attempts", "pending", "policy")
+    __slots__ = ("attempts", "policy", "shared")
 
-    def __init__(self, pending: Pending) -> None:
-        self.pending = pending
+    def __init__(self, shared: SharedJob) -> None:
+        self.shared = shared
         self.attempts = 0
+        """Batches that it was put into."""
         self.policy: Policy | None = None
         """Made with the first failure."""
 
 
-Settle = Callable[[Line, Entry | None, Block, int], None]
-"""Takes an answer, who waits for it, and who is told, by number, when it needs no note any more."""
+Settle = Callable[[Line, PendingRequest | None, Block, int], None]
+"""Takes an answer, the request if one waits for it, and the block and number to settle once its note may go."""
 
 
-class Means(NamedTuple):
+class BatchContext(NamedTuple):
     """What all batches of a model share."""
 
     sender: BatchSender
@@ -52,80 +55,93 @@ class Means(NamedTuple):
     until then, it might be the wrong endpoint."""
 
 
-class Flight:
-    """A batch from its upload, or from a note of it, until its answers are in the store.
+class BatchJob:
+    """A batch under way.
 
     Parameters
     ----------
     note
         Which requests it has. With a file, it is another's: an earlier run's, or a worker's that died.
-    entries
-        Those of its requests that are waited for; each is taken out with its answer.
+    requests
+        Those of its requests that are waited for, by digest; each is taken out with its answer.
+    context
+        What it shares with the model's other batches.
     settle
         Called with each answer.
     """
 
-    def __init__(self, note: Note, entries: dict[str, Entry], means: Means, settle: Settle) -> None:
+    def __init__(
+        self, note: Note, requests: dict[str, PendingRequest], context: BatchContext, settle: Settle
+    ) -> None:
         self.note = note
-        self.entries = entries
-        self.late: list[Entry] = []
-        """Asked for while the answers came in; to be looked for again."""
+        self.requests = requests
+        self.late: list[PendingRequest] = []
+        """Asked for while the answers came in; to be looked up again."""
         self.attached = bool(note.file)
+        """Whether it was begun by somebody else."""
         self.creating = False
         """Whether it may be at the endpoint before its note says so: not to be broken off for less than the end."""
         self.collecting = False
         """Whether the answers come in."""
         self.stopping = False
         """Whether nobody waits for it any more."""
-        self._sender, self._batches, self._endpoint, self._stats, self._unknown = means
+        self._sender, self._batches, self._endpoint, self._stats, self._unknown = context
         self._terms = self._endpoint.batch or Batching()
         self._settle = settle
 
     async def run(self) -> Reply | None:
-        """Fly; afterwards `entries` are those without an answer.
+        """See the batch through; afterwards `requests` are those without an answer.
 
         Returns
         -------
         Reply or None
             Why they have none; None if they are to be sent anew, since an earlier run's batch has none for them.
+
+        Raises
+        ------
+        Exception
+            Whatever keeping notes or storing answers raises; then the note stays.
         """
         reply, batch = await (self._find() if self.attached else self._launch())
         if batch is None or self.stopping:
-            return self._lost(reply)
-        count = len(self.entries)
+            return self._without_batch(reply)
+        count = len(self.requests)
         self._stats.in_flight += count
         try:
             while not batch.over:
                 await asyncio.sleep(self._terms.poll)
-                reply, seen = await self._look(batch.id, self._patient())
+                reply, seen = await self._poll(batch.id, self._polling_policy())
                 if seen is None:
-                    return self._lost(reply)
+                    return self._without_batch(reply)
                 batch = seen
             return await self._collect(batch)
         finally:
+            # The same number: answers took requests out, and others joined.
             self._stats.in_flight -= count
 
-    def join(self, entries: dict[str, Entry]) -> None:
-        """Wait for requests of the batch, too."""
+    def join(self, requests: dict[str, PendingRequest]) -> None:
+        """Wait for these requests of the batch, too."""
         if self.collecting:
-            self.late.extend(entries.values())
+            # Their lines may have gone by already: they are in the store then, or in no file.
+            self.late.extend(requests.values())
         else:
-            self.entries.update(entries)
+            self.requests.update(requests)
 
-    def _lost(self, reply: Reply) -> Reply | None:
+    def _without_batch(self, reply: Reply) -> Reply | None:
         if reply.cause != _UNKNOWN or not (self.attached or self.note.batch):
             return reply
         self._unknown.add(self.note.token)
-        return None if self.attached else reply._replace(verdict=Verdict.FAILED)
+        return None if self.attached else reply._replace(retry_class=RetryClass.FAILED)
 
     async def _launch(self) -> tuple[Reply, Batch | None]:
         """Upload, note, create: in this order, so that no batch is ever without a note."""
         sender, token = self._sender, self.note.token
-        jobs = [entry.pending.job for entry in self.entries.values()]
+        jobs = [request.shared.job for request in self.requests.values()]
+        # A hundred megabytes of lines take their time: other endpoints' replies must not wait for that.
         lines = await asyncio.to_thread(lambda: [request_line(job, self._endpoint.api) for job in jobs])
-        reply, file = await self._insist(lambda: sender.upload(token, lines))
+        reply, file = await self._retry(lambda: sender.upload(token, lines))
         if not reply.is_final:
-            return reply, None
+            return reply, None  # a file without a batch costs nothing, and needs no note
         lines.clear()
         self.note = replace(self.note, file=file)
         await self._write()
@@ -135,15 +151,17 @@ class Flight:
             self.note = replace(self.note, batch=batch.id)
             await self._write()
             self._stats.sent += len(jobs)
-            await self._forget(*self._unknown)
+            # The endpoint takes batches, so it is the right one, and those that it does not know are gone.
+            await self._remove_notes(*self._unknown)
             self._unknown.clear()
         elif reply.cause.startswith("http ") and not reply.retryable:
-            await self._forget(token)
+            # Refused for certain. After anything else there may be a batch, and the note must stay.
+            await self._remove_notes(token)
         self.creating = False
         return reply, batch
 
     async def _create(self) -> tuple[Reply, Batch | None]:
-        """Create the batch once: after an attempt of which nobody knows what came of it, look first."""
+        """Create the batch once: after an attempt of which nobody knows what came of it, search for it first."""
         tried = False
 
         async def attempt() -> tuple[Reply, Batch | None]:
@@ -155,30 +173,31 @@ class Flight:
             tried = True
             return await self._sender.create(self.note.file, self.note.token)
 
-        return await self._insist(attempt)
+        return await self._retry(attempt)
 
     async def _find(self) -> tuple[Reply, Batch | None]:
         """The batch that a note is about; the cause is `_UNKNOWN` if there is none."""
         if self.note.batch:
-            reply, batch = await self._look(self.note.batch)
+            reply, batch = await self._poll(self.note.batch)
             if batch is not None and batch.token not in ("", self.note.token):
-                return Reply(Verdict.FAILED, _UNKNOWN), None  # another endpoint's batch of the same name
+                return Reply(RetryClass.FAILED, _UNKNOWN), None  # another endpoint's batch of the same name
             return reply, batch
-        reply, batch = await self._insist(lambda: self._sender.find(self.note.token, self.note.file))
+        # Whoever wrote the note died before it knew the id; the batch itself carries the note's token.
+        reply, batch = await self._retry(lambda: self._sender.find(self.note.token, self.note.file))
         if batch is not None:
             self.note = replace(self.note, batch=batch.id)
             await self._write()
         elif reply.is_final:
-            reply = Reply(Verdict.FAILED, _UNKNOWN)
+            reply = Reply(RetryClass.FAILED, _UNKNOWN)
         return reply, batch
 
-    async def _look(self, name: str, policy: Policy | None = None) -> tuple[Reply, Batch | None]:
-        return await self._insist(lambda: self._sender.look(name), policy)
+    async def _poll(self, name: str, policy: Policy | None = None) -> tuple[Reply, Batch | None]:
+        return await self._retry(lambda: self._sender.poll(name), policy)
 
-    def _patient(self) -> Policy:
-        """Look again and again, at the pace of looks: an endpoint that is away for a while has the batch still."""
+    def _polling_policy(self) -> Policy:
+        """Poll again and again, at the same pace: an endpoint that is away for a while has the batch still."""
         poll = self._terms.poll
-        return backoff(max(self._endpoint.retries, _LOOKS), base=poll, cap=poll)
+        return backoff(max(self._endpoint.retries, _FEWEST_POLLS), base=poll, cap=poll)
 
     async def _collect(self, batch: Batch) -> Reply | None:
         self.collecting = True
@@ -186,44 +205,45 @@ class Flight:
         durable = Block(len(left))
 
         def take(line: Line) -> None:
+            # Popped, so that a download that broke off and begins anew settles nothing twice.
             number = left.pop(line.digest, None)
             if number is not None:  # neither another's nor a second time
-                self._settle(line, self.entries.pop(line.digest, None), durable, number)
+                self._settle(line, self.requests.pop(line.digest, None), durable, number)
 
         missing = batch.missing
         for file in filter(None, (batch.output, batch.errors)):
-            reply, _ = await self._insist(lambda file=file: self._download(file, take))  # type: ignore[misc]
+            reply, _ = await self._retry(lambda file=file: self._download(file, take))  # type: ignore[misc]
             if reply.cause == _UNKNOWN:
-                missing = reply._replace(verdict=Verdict.FAILED)
+                missing = reply._replace(retry_class=RetryClass.FAILED)
             elif not reply.is_final:
                 return reply  # the note stays, and the next run collects the rest
         for number in left.values():
             durable.settle(number, Result.skipped())
+        # Answers that are put but not committed may be lost with the machine: until then the note must stay. Shielded,
+        # as a cancelled wait would cancel the block's future, and the writer could not settle it any more.
         await asyncio.shield(asyncio.wrap_future(durable.future))
-        await self._forget(self.note.token)
+        await self._remove_notes(self.note.token)
         return None if self.attached else missing
 
     async def _download(self, file: str, take: Callable[[Line], None]) -> tuple[Reply, None]:
         return await self._sender.download(file, take), None
 
-    async def _insist(
+    async def _retry(
         self, attempt: Callable[[], Awaitable[tuple[Reply, T]]], policy: Policy | None = None
     ) -> tuple[Reply, T]:
-        """Try, and try again what is worth it."""
+        """The last reply of an exchange that is tried again where that is worth it, and what came with it."""
         policy = policy or backoff(self._endpoint.retries, base=self._endpoint.backoff_base)
-        next(policy)
-        while True:
-            reply, value = await attempt()
-            try:
-                wait = policy.send(reply)
-            except StopIteration:
-                return reply, value
-            self._stats.retries[reply.cause] += 1
-            await asyncio.sleep(wait)
+        reply, value, _ = await retry(await attempt(), attempt, policy, _sleep, self._stats.retries)
+        return reply, value
 
     async def _write(self) -> None:
         await asyncio.to_thread(lambda: self._batches.write(self.note.token, self.note.encode()))
 
-    async def _forget(self, *tokens: str) -> None:
+    async def _remove_notes(self, *tokens: str) -> None:
         for token in tokens:
             await asyncio.to_thread(self._batches.remove, token)
+
+
+async def _sleep(seconds: float) -> bool:
+    await asyncio.sleep(seconds)
+    return False

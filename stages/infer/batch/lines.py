@@ -1,4 +1,4 @@
-"""Jobs in, the lines of a batch's file out; what a batch's files and the endpoint say of it in, values out. Pure.
+"""Writes the lines of a batch's file, and reads what the endpoint says of a batch and of its requests. Pure.
 
 Whatever an endpoint sends, nothing here raises: what cannot be read is None or empty.
 """
@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from stages.infer.apis import APIS
 from stages.infer.jobs import Job
-from stages.infer.reply import Reply, Verdict, classify, one_line
+from stages.infer.reply import Reply, RetryClass, classify, one_line
 from stages.reply.body import parse_body, read_error
 
 WRAPPING_BYTES = 8192
@@ -34,12 +34,19 @@ _NO_ANSWER = "no answer in batch"
 
 
 def target(api: str) -> str:
-    """The path that a batch's requests go to."""
+    """The path that requests of a batch go to, by name of the API."""
     return f"/v1{APIS[api].path}"
 
 
 def request_line(job: Job, api: str) -> bytes:
     r"""One line of a batch's file; a request's own headers, which real endpoints never get, stand beside its body.
+
+    Parameters
+    ----------
+    job
+        The request.
+    api
+        One of `stages.infer.apis.APIS`.
 
     Examples
     --------
@@ -52,7 +59,19 @@ def request_line(job: Job, api: str) -> bytes:
 
 
 def order(file: str, api: str, window: str, token: str) -> dict[str, object]:
-    """The request that creates a batch."""
+    """The request that creates a batch.
+
+    Parameters
+    ----------
+    file
+        Id of the uploaded file.
+    api
+        One of `stages.infer.apis.APIS`.
+    window
+        Time that the endpoint may take, as ``24h``.
+    token
+        See `stages.infer.batch.note.Note.token`.
+    """
     return {
         "input_file_id": file,
         "endpoint": target(api),
@@ -63,15 +82,17 @@ def order(file: str, api: str, window: str, token: str) -> dict[str, object]:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """A batch as the endpoint tells it."""
+    """A batch as the endpoint describes it."""
 
     id: str
     status: str
+    """The endpoint's word: ``in_progress``, ``completed``, ``failed``..."""
     input: str = ""
     """Ids of files; empty where there is none."""
     output: str = ""
     errors: str = ""
     token: str = ""
+    """See `stages.infer.batch.note.Note.token`; empty where the batch is not ours."""
     detail: str = ""
     """What was wrong with the whole of it."""
 
@@ -83,11 +104,11 @@ class Batch:
     @property
     def missing(self) -> Reply:
         """What became of requests of which its files say nothing."""
-        return Reply(Verdict.FAILED, _ENDED.get(self.status) or _NO_ANSWER, self.detail)
+        return Reply(RetryClass.FAILED, _ENDED.get(self.status) or _NO_ANSWER, self.detail)
 
 
 def read_batch(document: object) -> Batch | None:
-    """A batch, if the document describes one."""
+    """The batch that `document` describes; None if it describes none."""
     if not isinstance(document, dict):
         return None
     name, status = identifier(document.get("id")), document.get("status")
@@ -95,10 +116,10 @@ def read_batch(document: object) -> Batch | None:
         return None
     metadata, errors = document.get("metadata"), document.get("errors")
     token = metadata.get(_KEY) if isinstance(metadata, dict) else None
-    told = errors.get("data") if isinstance(errors, dict) else None
+    problems = errors.get("data") if isinstance(errors, dict) else None
     detail = ""
-    if isinstance(told, list) and told:
-        detail = read_error({"error": told[0]}).message
+    if isinstance(problems, list) and problems:
+        detail = read_error({"error": problems[0]}).message
     return Batch(
         id=name,
         status=status,
@@ -111,7 +132,7 @@ def read_batch(document: object) -> Batch | None:
 
 
 def identifier(value: object) -> str:
-    """An id that may stand in an address; empty if it is none."""
+    """The id `value` if it may stand in an address; empty if not."""
     return value if isinstance(value, str) and _ID.fullmatch(value) and ".." not in value else ""
 
 
@@ -121,7 +142,9 @@ class Line(NamedTuple):
     digest: str
     reply: Reply
     status: int = 0
+    """HTTP status of the request's response; 0 where there is none."""
     body: bytes = b""
+    """The response's body as JSON."""
 
 
 def read_line(data: bytes, now: float, api: str) -> Line | None:
@@ -129,6 +152,8 @@ def read_line(data: bytes, now: float, api: str) -> Line | None:
 
     Parameters
     ----------
+    data
+        The line, without its end.
     now
         Unix time in seconds.
     api
@@ -147,15 +172,23 @@ def read_line(data: bytes, now: float, api: str) -> Line | None:
     error = read_error(document)
     if error.code in _NOT_REACHED:
         return None
-    return Line(digest, Reply(Verdict.RETRY, "batch error", one_line(error.message or error.code)))
+    return Line(digest, Reply(RetryClass.RETRY, "batch error", one_line(error.message or error.code)))
 
 
 def long_line(head: bytes, limit: int) -> Line | None:
-    """What the beginning of a line says that is too long to be kept."""
+    """The failure of a request whose line is too long to be kept; None if its beginning does not name one.
+
+    Parameters
+    ----------
+    head
+        Beginning of the line.
+    limit
+        Most bytes of a response, for the message.
+    """
     found = _CUSTOM_ID.search(head)
     if found is None:
         return None
-    reply = Reply(Verdict.FAILED, "too large", f"the response is larger than {limit} bytes")
+    reply = Reply(RetryClass.FAILED, "too large", f"the response is larger than {limit} bytes")
     return Line(found[1].decode(), reply)
 
 
@@ -189,7 +222,7 @@ class LineSplitter:
         self._size = 0
 
     def feed(self, part: bytes) -> Iterator[tuple[bytes, bool]]:
-        """The lines that end in a part of the stream; of those that are too long, the beginning and False."""
+        """The lines that end in `part` of the stream, with True; of one that is too long the beginning, with False."""
         start = 0
         while (end := part.find(b"\n", start)) >= 0:
             self._keep(part[start:end])
@@ -198,7 +231,7 @@ class LineSplitter:
         self._keep(part[start:])
 
     def rest(self) -> Iterator[tuple[bytes, bool]]:
-        """What came after the last line's end."""
+        """The line that has no end, as the last of a file may have none; nothing if it is blank."""
         line, whole = b"".join(self._parts), self._size <= self._limit
         self._parts, self._size = [], 0
         if line.strip():

@@ -1,4 +1,4 @@
-"""What must be known of a batch to find it again, as a value; and as the bytes of its note. Pure.
+"""The note by which a batch is found again, also by another process after the one that made it has died. Pure.
 
 A note is stored before its batch is created: whatever dies, whoever is asked for one of its digests later finds the
 batch by its id or, where that was not written down any more, by its token. It holds no address and no key.
@@ -20,12 +20,12 @@ _TOKEN = re.compile(r"[0-9a-f]{8,64}")
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """One batch of one model."""
+    """What is known of one batch of one model."""
 
     token: str
     """Made up for it; stands in the batch's metadata."""
     model: str
-    """Label of the model. Another model's batches are never looked for, as its endpoint would not know them."""
+    """Label of the model. Another model's batches are never searched for, as its endpoint would not know them."""
     digests: frozenset[str]
     """Of its requests."""
     file: str = ""
@@ -34,13 +34,20 @@ class Note:
     """Id of the batch; empty while it is not known whether there is one."""
 
     def encode(self) -> bytes:
-        """Write the note."""
+        """The note as bytes; its token is the name under which they are stored."""
         fields = {"format": _FORMAT, "model": self.model, "file": self.file, "batch": self.batch}
         return json.dumps({**fields, "digests": sorted(self.digests)}, separators=(",", ":")).encode()
 
     @classmethod
     def decode(cls, token: str, data: bytes) -> Note | None:
-        """Read what `encode` wrote; None if it is anything else.
+        """The note that `encode` wrote; None if `data` is anything else.
+
+        Parameters
+        ----------
+        token
+            Name under which it was stored.
+        data
+            Bytes of any origin: a note may be damaged, or of a newer version.
 
         Examples
         --------
@@ -63,10 +70,10 @@ class Note:
 
 
 class Batches(Protocol):
-    """What a sweep keeps of its batches; used from threads."""
+    """What a sweep keeps of its batches; called from several threads."""
 
     def tokens(self) -> Sequence[str]:
-        """Of all notes that there are."""
+        """The tokens of all notes that there are."""
 
     def read(self, token: str) -> bytes | None:
         """A note; None if it is gone."""
@@ -78,11 +85,23 @@ class Batches(Protocol):
         """Forget a note, if it is there."""
 
     def records(self, digests: Sequence[str]) -> Sequence[bytes | None]:
-        """What the store holds under each digest by now, whoever put it there."""
+        """What the store holds under each digest by now, whoever put it there; None where it holds nothing."""
 
 
 def find_notes(batches: Batches, model: str, digests: frozenset[str], known: frozenset[str]) -> list[Note]:
-    """The notes of a model with any of the digests, oldest name first; those whose token is `known` are not read."""
+    """The notes of a model that have any of the digests, in the order of their tokens.
+
+    Parameters
+    ----------
+    batches
+        What the sweep keeps of its batches.
+    model
+        Label of the model.
+    digests
+        Of the requests to be answered.
+    known
+        Tokens of notes that need not be read.
+    """
     found = []
     for token in sorted(batches.tokens()):
         data = None if token in known else batches.read(token)

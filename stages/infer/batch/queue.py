@@ -1,4 +1,4 @@
-"""The requests of one model in, sent in batches; their replies, handed to the writer or given up, out."""
+"""The queue of a model whose requests travel in batches: gathers them, and sends many together."""
 
 from __future__ import annotations
 
@@ -9,31 +9,37 @@ import uuid
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
-from stages.infer.batch.job import Entry, Flight, Means
+from stages.infer.batch.job import BatchContext, BatchJob, PendingRequest
 from stages.infer.batch.lines import Line
 from stages.infer.batch.note import Batches, Note, find_notes
 from stages.infer.batch.wire import BatchSender
+from stages.infer.coalescing import Block, SharedJob
 from stages.infer.endpoint import Batching, Endpoint
 from stages.infer.jobs import Job, Result, Slowdown, Stats
-from stages.infer.pending import Block, Pending
+from stages.infer.queue import EndpointQueue
 from stages.infer.reply import Reply, classify
 from stages.infer.retry import Breaker, backoff
 from stages.infer.token_estimate import TokenEstimate
-from stages.infer.wire import connector
+from stages.infer.wire import Sender
 from stages.infer.writer import Writer
 from stages.reply.record import Record
 
 _MEGABYTE = 1_000_000
-_LOOKED_UP = 256
-"""Answers that are looked for in the store at once: they may be megabytes each."""
-_BREAKS_AFTER = 8
+_RECORDS_AT_ONCE = 256
+"""Records that are looked up in the store together: they may be megabytes each."""
+_PATIENCE = 8
 """Answers in a row that no request can get around after which the model is given up."""
 
 
-class BatchLane:
-    """Gathers a model's requests, and has each answered by the batch in which it is already, or by a new one.
+class BatchQueue(EndpointQueue):
+    """Gathers one model's requests, and has each answered by the batch in which it is already, or by a new one.
 
-    All methods belong to the event loop's thread.
+    Parameters
+    ----------
+    endpoint, stats, writer
+        See `stages.infer.queue.EndpointQueue`.
+    batches
+        What the sweep keeps of its batches.
 
     Raises
     ------
@@ -42,255 +48,255 @@ class BatchLane:
     """
 
     def __init__(self, endpoint: Endpoint, stats: Stats, writer: Writer, batches: Batches) -> None:
-        self.learned = (0, -math.inf)
-        """See `lane.Lane`: batches overload nothing that others would have to know of."""
+        super().__init__(endpoint, stats, writer)
         self._endpoint = endpoint
         self._terms = endpoint.batch or Batching()
-        self._stats = stats
-        self._writer = writer
         self._batches = batches
-        self._connections = connector(endpoint)
-        self._means = Means(BatchSender(endpoint, self._connections), batches, endpoint, stats, set())
-        self._of_answers, self._of_batches = Breaker(_BREAKS_AFTER), Breaker(1)
+        self._context = BatchContext(BatchSender(endpoint, self._connector), batches, endpoint, stats, set())
+        self._answer_breaker, self._batch_breaker = Breaker(_PATIENCE), Breaker(1)
         self._estimate = TokenEstimate()
-        self._entries: dict[str, Entry] = {}
-        """All that are not settled yet, by digest."""
-        self._waiting: list[Entry] = []
+        self._requests: dict[str, PendingRequest] = {}
+        """All that are not resolved yet, by digest."""
+        self._waiting: list[PendingRequest] = []
         """Those of them that are not in a batch yet."""
         self._bytes = 0
-        self._news = asyncio.Event()
-        self._flights: dict[str, Flight] = {}
+        """Of the bodies of those that wait."""
+        self._arrived = asyncio.Event()
+        self._batch_jobs: dict[str, tuple[BatchJob, asyncio.Task[None]]] = {}
+        """Batches under way and who follows them, by token."""
         self._gatherer: asyncio.Task[None] | None = None
-        self._tasks: dict[asyncio.Task[None], Flight] = {}
-        self._down: Reply | None = None
-        """Why the model was given up."""
-        self._halted = False
-
-    def add(self, name: str, endpoint: Endpoint) -> None:
-        """Serve the one model that it was made for."""
-
-    def put(self, name: str, pending: Pending) -> None:  # noqa: ARG002 - the interface of lanes
-        """Queue a job, or answer it at once where nothing is sent any more."""
-        entry = self._entries[pending.job.digest] = Entry(pending)
-        self._queue(entry)
-
-    def resize(self, workers: int, rank: int) -> None:  # noqa: ARG002 - the interface of lanes
-        """Begin to send once there are workers; how many there are makes no difference."""
-        if workers and self._gatherer is None and not self._halted:
-            self._gatherer = asyncio.get_running_loop().create_task(self._gather())
-
-    def slow_down(self, told: Slowdown) -> None:
-        """Other workers' overloads do not concern batches."""
 
     @property
     def idle(self) -> float:
         """None ever: no connection waits for a request."""
         return 0.0
 
+    def add(self, name: str, endpoint: Endpoint) -> None:
+        """Serve the one model that it was made for."""
+
+    def put(self, name: str, shared: SharedJob) -> None:  # noqa: ARG002 - the interface of queues
+        """Queue a job, or resolve it at once where nothing is sent any more."""
+        request = self._requests[shared.job.digest] = PendingRequest(shared)
+        self._queue(request)
+
+    def resize(self, workers: int, rank: int) -> None:  # noqa: ARG002 - the interface of queues
+        """Begin to send once there are workers; how many there are makes no difference."""
+        if workers and self._gatherer is None and not self._halted:
+            self._gatherer = self._spawn(self._gather())
+
+    def slow_down(self, slowdown: Slowdown) -> None:
+        """Other workers' overloads do not concern batches."""
+
     def halt(self) -> None:
         """Send nothing more, and wait for no batch; answers that are coming in are still taken."""
         self._halted = True
         if self._gatherer is not None:
             self._gatherer.cancel()
-        for task, flight in self._tasks.items():
-            flight.stopping = True
-            if flight.collecting:
-                continue
-            flight.entries.clear()
-            if not flight.creating:
+        for batch_job, task in self._batch_jobs.values():
+            batch_job.stopping = True
+            if batch_job.collecting:
+                continue  # its answers are paid for, and on their way
+            batch_job.requests.clear()
+            # Between creating a batch and noting its id, a cancellation would cost the next run a search for it.
+            if not batch_job.creating:
                 task.cancel()
-        kept = {digest for flight in self._flights.values() for digest in flight.entries}
-        for digest, entry in tuple(self._entries.items()):
+        kept = {digest for batch_job, _ in self._batch_jobs.values() for digest in batch_job.requests}
+        for digest, request in tuple(self._requests.items()):
             if digest not in kept:
-                self._end(entry, Result.skipped())
+                self._end(request, Result.skipped())
         self._waiting, self._bytes = [], 0
 
-    async def close(self) -> None:
-        """Give up all that is under way; notes tell the next run of it."""
-        tasks = [*self._tasks, *filter(None, (self._gatherer,))]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        await self._means.sender.close()
-        await self._connections.close()
+    def _senders(self) -> Iterable[Sender]:
+        return [self._context.sender]
 
-    def _queue(self, entry: Entry) -> None:
+    def _refuse_waiting(self, reply: Reply) -> None:
+        # Batches under way are still waited for: they are paid for, whatever happened to another one.
+        waiting, self._waiting, self._bytes = self._waiting, [], 0
+        for request in waiting:
+            self._fail(request, reply)
+
+    def _queue(self, request: PendingRequest) -> None:
         if self._halted:
-            self._end(entry, Result.skipped())
+            self._end(request, Result.skipped())
         elif self._down is not None:
-            self._give_up(entry, self._down)
+            self._fail(request, self._down)
         else:
-            self._waiting.append(entry)
-            self._bytes += len(entry.pending.job.body)
-            self._news.set()
+            self._waiting.append(request)
+            self._bytes += len(request.shared.job.body)
+            self._arrived.set()
 
-    def _end(self, entry: Entry, result: Result) -> None:
-        if self._entries.pop(entry.pending.job.digest, None) is not None:
-            entry.pending.resolve(result)
+    def _end(self, request: PendingRequest, result: Result) -> None:
+        if self._requests.pop(request.shared.job.digest, None) is not None:
+            request.shared.resolve(result)
 
-    def _give_up(self, entry: Entry, reply: Reply) -> None:
-        self._stats.failures[reply.cause] += 1
-        self._end(entry, Result.failed(reply, entry.attempts))
+    def _fail(self, request: PendingRequest, reply: Reply) -> None:
+        if self._requests.pop(request.shared.job.digest, None) is not None:
+            self._give_up(request.shared, reply, request.attempts)
+
+    def _raise(self, requests: Iterable[PendingRequest], error: Exception) -> None:
+        """Have the blocks of requests raise an error where they are waited for."""
+        for request in tuple(requests):
+            if self._requests.pop(request.shared.job.digest, None) is not None:
+                request.shared.fail(error)
 
     async def _gather(self) -> None:
+        """Make batches of what waits: full ones at once, others when nothing came for a while."""
         while True:
-            await self._news.wait()
+            await self._arrived.wait()
             while not self._full:
-                self._news.clear()
+                self._arrived.clear()
                 try:
                     async with asyncio.timeout(self._terms.patience):
-                        await self._news.wait()
+                        await self._arrived.wait()
                 except TimeoutError:
                     break
-            entries = self._take()
+            requests = self._take()
             try:
-                await self._dispatch(entries)
+                await self._dispatch(requests)
             except Exception as error:  # noqa: BLE001 - raised again where the blocks are waited for
-                self._fail(entries, error)
+                # The gatherer lives on: an error of one batch, such as a full disk, must not hang all later blocks.
+                self._raise(requests, error)
 
     @property
     def _full(self) -> bool:
         return len(self._waiting) >= self._terms.requests or self._bytes >= self._terms.megabytes * _MEGABYTE
 
-    def _take(self) -> list[Entry]:
+    def _take(self) -> list[PendingRequest]:
         """What goes into one batch; what nobody wants any more is left out."""
-        taken: list[Entry] = []
+        taken: list[PendingRequest] = []
         size, most = 0, self._terms.megabytes * _MEGABYTE
-        for count, entry in enumerate(self._waiting):
+        for count, request in enumerate(self._waiting):
             if count and (count >= self._terms.requests or size >= most):
                 break
-            size += len(entry.pending.job.body)
-            taken.append(entry)
+            size += len(request.shared.job.body)
+            taken.append(request)
         self._waiting = self._waiting[len(taken) :]
         self._bytes -= size
+        # Set anew for what stays: it came before, and nothing else would wake the gatherer for it.
         if self._waiting:
-            self._news.set()
+            self._arrived.set()
         else:
-            self._news.clear()
-        for entry in taken:
-            if not entry.pending.wanted:
-                self._end(entry, Result.skipped())
+            self._arrived.clear()
+        for request in taken:
+            if not request.shared.wanted:
+                self._end(request, Result.skipped())
         return taken
 
-    async def _dispatch(self, entries: Sequence[Entry]) -> None:
+    async def _dispatch(self, requests: Sequence[PendingRequest]) -> None:
         """Have requests answered by the batches that they are in already, by the store, or by a new batch."""
-        digests = frozenset(entry.pending.job.digest for entry in entries)
-        known = frozenset(self._flights) | self._means.unknown
+        digests = frozenset(request.shared.job.digest for request in requests)
+        known = frozenset(self._batch_jobs) | self._context.unknown
+        # On a thread, as all that reads or writes files: the loop serves other endpoints meanwhile.
         notes = await asyncio.to_thread(find_notes, self._batches, self._endpoint.name, digests, known)
-        left = {digest: self._entries[digest] for digest in digests if digest in self._entries}
-        for flight in self._flights.values():
-            flight.join({digest: left.pop(digest) for digest in flight.note.digests & left.keys()})
+        # Looked up only now: while the notes were read, a halt may have ended some.
+        left = {digest: self._requests[digest] for digest in digests if digest in self._requests}
+        for batch_job, _ in self._batch_jobs.values():
+            batch_job.join({digest: left.pop(digest) for digest in batch_job.note.digests & left.keys()})
         for note in notes:
             # Also where none is left, as two batches have it: with its answers stored, the note can go.
-            self._fly(note, {digest: left.pop(digest) for digest in note.digests & left.keys()})
+            self._start(note, {digest: left.pop(digest) for digest in note.digests & left.keys()})
         await self._look_up(left)
         if left and self._down is None:
-            for entry in left.values():
-                entry.attempts += 1
-            self._fly(Note(uuid.uuid4().hex, self._endpoint.name, frozenset(left)), left)
+            for request in left.values():
+                request.attempts += 1
+            self._start(Note(uuid.uuid4().hex, self._endpoint.name, frozenset(left)), left)
         else:
-            for entry in left.values():
-                self._queue(entry)
+            for request in left.values():
+                self._queue(request)
 
-    async def _look_up(self, left: dict[str, Entry]) -> None:
-        """Take out what the store has by now: whoever removed a note in this moment had stored its answers before."""
+    async def _look_up(self, left: dict[str, PendingRequest]) -> None:
+        """Take out what the store has by now.
+
+        Notes come first, the store second: another worker that removed a note between the two had stored its answers
+        before, so that a request is in one of both places, and is not paid for twice.
+        """
         names = list(left)
-        for begin in range(0, len(names), _LOOKED_UP):
-            part = names[begin : begin + _LOOKED_UP]
+        for begin in range(0, len(names), _RECORDS_AT_ONCE):
+            part = names[begin : begin + _RECORDS_AT_ONCE]
             records = await asyncio.to_thread(self._batches.records, part)
             for digest, record in zip(part, records, strict=True):
-                if digest not in self._entries or (record is not None and self._find(left[digest], record)):
+                if digest not in self._requests or (
+                    record is not None and self._end_stored(left[digest], record)
+                ):
                     del left[digest]
 
-    def _find(self, entry: Entry, data: bytes) -> bool:
-        """End a request whose answer is in the store by now; tells whether it is one."""
+    def _end_stored(self, request: PendingRequest, data: bytes) -> bool:
+        """End a request whose record is in the store; returns whether it is one."""
         try:
             record = Record.decode(data)
         except ValueError:
             return False
         reply = classify(record.status, {}, record.body, time.time(), record.api)
-        self._count(entry, reply)
-        self._end(entry, Result.stored(reply, 0))
+        self._count(request, reply)
+        self._end(request, Result.stored(reply, 0))
         return True
 
-    def _fly(self, note: Note, entries: dict[str, Entry]) -> None:
-        flight = Flight(note, entries, self._means, self._settle)
-        self._flights[note.token] = flight
-        task = asyncio.get_running_loop().create_task(self._follow(flight))
-        self._tasks[task] = flight
-        task.add_done_callback(self._tasks.pop)
+    def _start(self, note: Note, requests: dict[str, PendingRequest]) -> None:
+        batch_job = BatchJob(note, requests, self._context, self._settle)
+        self._batch_jobs[note.token] = batch_job, self._spawn(self._follow(batch_job))
 
-    async def _follow(self, flight: Flight) -> None:
+    async def _follow(self, batch_job: BatchJob) -> None:
+        """Run a batch, and see to those of its requests that it leaves without an answer."""
         try:
-            reply = await flight.run()
+            reply = await batch_job.run()
             if reply is not None:
-                self._judge(reply, self._of_batches)
+                self._record_failure(reply, self._batch_breaker)
         except Exception as error:  # noqa: BLE001 - raised again where the blocks are waited for
-            self._fail(flight.entries.values(), error)
+            self._raise(batch_job.requests.values(), error)
         else:
-            for entry in tuple(flight.entries.values()):
+            for request in tuple(batch_job.requests.values()):
                 if reply is None:
-                    self._queue(entry)
+                    self._queue(request)
                 else:
-                    self._give_up(entry, reply)
+                    self._fail(request, reply)
         finally:
-            self._flights.pop(flight.note.token, None)
-        for entry in flight.late:
-            self._queue(entry)
+            self._batch_jobs.pop(batch_job.note.token, None)
+        for request in batch_job.late:
+            self._queue(request)
 
-    def _fail(self, entries: Iterable[Entry], error: Exception) -> None:
-        for entry in tuple(entries):
-            if self._entries.pop(entry.pending.job.digest, None) is not None:
-                entry.pending.fail(error)
-
-    def _settle(self, line: Line, entry: Entry | None, durable: Block, number: int) -> None:
+    def _settle(self, line: Line, request: PendingRequest | None, durable: Block, number: int) -> None:
         if line.reply.is_final:
-            self._store(line, entry, durable, number)
+            self._store(line, request, durable, number)
             return
         durable.settle(number, Result.skipped())
-        if entry is not None:
-            self._retry(entry, line.reply)
+        if request is not None:
+            self._retry(request, line.reply)
 
-    def _store(self, line: Line, entry: Entry | None, durable: Block, number: int) -> None:
+    def _store(self, line: Line, request: PendingRequest | None, durable: Block, number: int) -> None:
         """Store an answer, also one that nobody waits for here: it is paid for, and the note will be removed."""
-        attempts, pending = 0, Pending(Job(line.digest, b""), {})
-        if entry is not None:
-            attempts, pending = max(entry.attempts, 1), entry.pending
-            self._of_answers.succeeded()
-            self._count(entry, line.reply)
-            self._entries.pop(line.digest, None)
-        pending.add(durable, number)
+        attempts, shared = 0, SharedJob(Job(line.digest, b""), {})
+        if request is not None:
+            attempts, shared = max(request.attempts, 1), request.shared
+            self._answer_breaker.succeeded()
+            self._count(request, line.reply)
+            # Out before the writer resolves it: a halt in between would call it skipped.
+            self._requests.pop(line.digest, None)
+        shared.add(durable, number)
         record = Record(line.status, math.nan, line.body, api=self._endpoint.api).encode()
-        self._writer.put(pending, record, Result.stored(line.reply, attempts))
+        self._writer.put(shared, record, Result.stored(line.reply, attempts))
 
-    def _count(self, entry: Entry, reply: Reply) -> None:
-        taken = self._estimate.taken(entry.pending.job.body, reply)
+    def _count(self, request: PendingRequest, reply: Reply) -> None:
+        taken = self._estimate.taken(request.shared.job.body, reply)
         self._stats.count(self._endpoint.name, reply, taken)
 
-    def _retry(self, entry: Entry, reply: Reply) -> None:
+    def _retry(self, request: PendingRequest, reply: Reply) -> None:
         """Have a request go along with a later batch, if that is worth it."""
-        if entry.policy is None:
-            entry.policy = backoff(self._endpoint.retries, base=self._endpoint.backoff_base)
-            next(entry.policy)
+        # Not `retry.retry`, which waits in a coroutine: thousands of lines may fail at once, and each waits by itself.
+        if request.policy is None:
+            request.policy = backoff(self._endpoint.retries, base=self._endpoint.backoff_base)
+            next(request.policy)
         with suppress(StopIteration):
-            wait = entry.policy.send(reply)
+            wait = request.policy.send(reply)
             if self._halted:
-                self._end(entry, Result.skipped())
+                self._end(request, Result.skipped())
                 return
             self._stats.retries[reply.cause] += 1
-            asyncio.get_running_loop().call_later(wait, self._queue_again, entry)
+            asyncio.get_running_loop().call_later(wait, self._queue_again, request)
             return
-        self._judge(reply, self._of_answers)
-        self._give_up(entry, reply)
+        self._record_failure(reply, self._answer_breaker)
+        self._fail(request, reply)
 
-    def _queue_again(self, entry: Entry) -> None:
-        if entry.pending.job.digest in self._entries:
-            self._queue(entry)
-
-    def _judge(self, reply: Reply, breaker: Breaker) -> None:
-        """Give up the model where that was one failure too many; batches that are under way are still waited for."""
-        if breaker.failed(reply) and self._down is None:
-            self._down = reply
-            waiting, self._waiting, self._bytes = self._waiting, [], 0
-            for entry in waiting:
-                self._give_up(entry, reply)
+    def _queue_again(self, request: PendingRequest) -> None:
+        # A halt may have ended it while it waited.
+        if request.shared.job.digest in self._requests:
+            self._queue(request)

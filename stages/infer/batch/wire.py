@@ -1,4 +1,4 @@
-"""One exchange with an endpoint's files and batches in, what came of it out; see `wire`, whose sessions it shares."""
+"""Exchanges with an endpoint's files and batches: upload, create, poll, find, download."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from stages.infer.batch.lines import (
     read_line,
 )
 from stages.infer.endpoint import Endpoint
-from stages.infer.reply import Reply, Verdict, classify
+from stages.infer.reply import Reply, RetryClass, classify
 from stages.infer.wire import Connector, Sender, read_body
 from stages.reply.body import parse_body
 
@@ -31,13 +31,13 @@ _SLOWEST_UPLOAD = 50_000.0
 _LONGEST_DOWNLOAD = 7200.0
 _PAGE, _MOST_PAGES = 100, 100
 _PIECE = 1 << 20
-_DONE = Reply(Verdict.FINAL)
-_UNREADABLE = Reply(Verdict.RETRY, "wrong shape", "the reply about a file or a batch cannot be read")
+_DONE = Reply(RetryClass.FINAL)
+_UNREADABLE = Reply(RetryClass.RETRY, "wrong shape", "the reply about a file or a batch cannot be read")
 _NO_LISTING = frozenset({"http 404", "http 405", "http 501"})
 
 
 class BatchSender(Sender):
-    """Talks about one model's batches."""
+    """Sends one model's requests in batches, and fetches their answers; see `stages.infer.wire.Sender`."""
 
     def __init__(self, endpoint: Endpoint, connections: Connector) -> None:
         super().__init__(endpoint, connections)
@@ -46,40 +46,66 @@ class BatchSender(Sender):
         self._window = "" if endpoint.batch is None else endpoint.batch.window
 
     async def upload(self, token: str, lines: Sequence[bytes]) -> tuple[Reply, str]:
-        """Send a file of requests; its id comes with a final reply."""
-        mark = f"evalcube-{token}"
+        """Send a file of requests; its id comes with a final reply.
+
+        Parameters
+        ----------
+        token
+            Names the file.
+        lines
+            Made by `stages.infer.batch.lines.request_line`.
+        """
+        boundary = f"evalcube-{token}"
         head = (
-            f'--{mark}\r\ncontent-disposition: form-data; name="purpose"\r\n\r\nbatch\r\n'
-            f'--{mark}\r\ncontent-disposition: form-data; name="file"; filename="{token}.jsonl"\r\n'
+            f'--{boundary}\r\ncontent-disposition: form-data; name="purpose"\r\n\r\nbatch\r\n'
+            f'--{boundary}\r\ncontent-disposition: form-data; name="file"; filename="{token}.jsonl"\r\n'
             "content-type: application/jsonl\r\n\r\n"
         ).encode()
-        tail = f"\r\n--{mark}--\r\n".encode()
+        tail = f"\r\n--{boundary}--\r\n".encode()
         size = len(head) + sum(map(len, lines)) + len(tail)
         reply, document = await self._exchange(
             "POST",
             "files",
             data=_pieces(head, lines, tail),
             # A known length, as not every server takes a body in chunks.
-            headers={"content-type": f"multipart/form-data; boundary={mark}", "content-length": str(size)},
+            headers={
+                "content-type": f"multipart/form-data; boundary={boundary}",
+                "content-length": str(size),
+            },
             timeout=aiohttp.ClientTimeout(total=self._timeout + size / _SLOWEST_UPLOAD),
         )
         file = identifier(document.get("id"))
         return (_UNREADABLE, "") if reply.is_final and not file else (reply, file)
 
     async def create(self, file: str, token: str) -> tuple[Reply, Batch | None]:
-        """Have the requests of an uploaded file answered; the batch comes with a final reply."""
+        """Have the requests of an uploaded file answered; the batch comes with a final reply.
+
+        Parameters
+        ----------
+        file
+            Id of the uploaded file.
+        token
+            Stands in the batch's metadata, so that `find` finds it.
+        """
         return self._batch(
             *await self._exchange("POST", "batches", json=order(file, self._api, self._window, token))
         )
 
-    async def look(self, batch: str) -> tuple[Reply, Batch | None]:
-        """How far a batch is."""
+    async def poll(self, batch: str) -> tuple[Reply, Batch | None]:
+        """How far the batch with the id `batch` is."""
         return self._batch(*await self._exchange("GET", f"batches/{quote(batch)}"))
 
     async def find(self, token: str, file: str) -> tuple[Reply, Batch | None]:
-        """The batch of a token or a file; a final reply without one says that there is none.
+        """The batch with a token or of a file; a final reply without one says that there is none.
 
         An endpoint that cannot list its batches is taken to have none.
+
+        Parameters
+        ----------
+        token
+            What `create` was called with.
+        file
+            Id of its uploaded file; empty if it is not known.
         """
         after = ""
         for _ in range(_MOST_PAGES):
@@ -99,7 +125,15 @@ class BatchSender(Sender):
         return _DONE, None
 
     async def download(self, file: str, take: Callable[[Line], None]) -> Reply:
-        """Have each line of a file taken that can be read; the reply is final if it came whole."""
+        """Have each line of a file taken that can be read; the reply is final if it came whole.
+
+        Parameters
+        ----------
+        file
+            Id of a batch's output or errors.
+        take
+            Called with each line as it arrives, before it is known whether the rest comes.
+        """
         splitter = LineSplitter(self._limit + WRAPPING_BYTES)
         timeout = aiohttp.ClientTimeout(total=_LONGEST_DOWNLOAD, sock_read=self._timeout)
         try:
@@ -145,9 +179,6 @@ class BatchSender(Sender):
         document = parse_body(body)
         return (_DONE, document) if isinstance(document, dict) else (_UNREADABLE, {})
 
-    def _clean(self, body: bytes) -> bytes:
-        return body if self._secret is None else self._secret.sub(b"[key]", body)
-
     @staticmethod
     def _batch(reply: Reply, document: dict[str, object]) -> tuple[Reply, Batch | None]:
         if not reply.is_final:
@@ -158,7 +189,7 @@ class BatchSender(Sender):
 
 def _refusal(reply: Reply) -> Reply:
     """A refusal for what counts with a single request only: a filter or the context has no say here."""
-    return reply._replace(verdict=Verdict.FAILED) if reply.is_final else reply
+    return reply._replace(retry_class=RetryClass.FAILED) if reply.is_final else reply
 
 
 async def _pieces(head: bytes, lines: Sequence[bytes], tail: bytes) -> AsyncIterator[bytes]:

@@ -56,17 +56,17 @@ def test_grow__changes_nothing_where_more_blocks_would_not_help(change):
 
 def test_workers__give_more_blocks_to_the_models_that_are_hungry():
     reports = queue.SimpleQueue()
-    hungry, sated = (
-        InFlightLimit(8, 16, model="hungry", in_flight=6),
+    starved, sated = (
+        InFlightLimit(8, 16, model="starved", in_flight=6),
         InFlightLimit(8, 16, model="sated", in_flight=6),
     )
-    workers = Workers(None, "run", (hungry, sated), lambda _: None, reports)
-    reports.put(from_message(as_message(Traffic(hungry=("hungry",), worker="a"))))
+    workers = Workers(None, "run", (starved, sated), lambda _: None, reports)
+    reports.put(from_message(as_message(Traffic(starved=("starved",), worker="a"))))
     reports.put(Slowed("a", "sated", True, 1.0))  # with nobody else to tell
 
     workers._adapt()
 
-    assert hungry.spare > 0
+    assert starved.spare > 0
     assert sated.spare == 0
 
 
@@ -75,12 +75,12 @@ def test_engine__is_hungry_when_connections_wait_for_requests():
     endpoint = Endpoint("m", "http://127.0.0.1:9/v1", connections=2, retries=9, backoff_base=30.0)
     engine = Engine({"m": endpoint}, Forgetful())
     try:
-        assert engine.hungry() == []
+        assert engine.starved() == []
 
         for number, expected in ((1, ["m"]), (2, [])):
             engine._loop.call_soon_threadsafe(engine._submit, "m", [Job(f"{number:064x}", b"{}")], Waiting())
             assert until(lambda: engine.stats.sent == number)  # noqa: B023 - called at once
-            assert until(lambda: engine.hungry() == expected)  # noqa: B023
+            assert until(lambda: engine.starved() == expected)  # noqa: B023
     finally:
         engine.close()
 

@@ -4,7 +4,6 @@ import json
 import socket
 import ssl
 import threading
-import time
 from collections.abc import Callable
 
 GOOD = json.dumps(
@@ -84,7 +83,7 @@ class Echo:
             peer.settimeout(0.05)
             while (request := self._receive(peer)) is not None:
                 self.requests.append(request)
-                time.sleep(self._delay)
+                self._over.wait(self._delay)
                 answer = self._answer(request)
                 if answer is None:
                     return

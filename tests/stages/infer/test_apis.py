@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from stages.infer.apis import APIS, ApiError
 from stages.infer.jobs import Job
-from stages.infer.reply import Verdict, classify
+from stages.infer.reply import RetryClass, classify
 from stages.infer.request import build_request
 from stages.process.reading import read_reply
 from stages.reply.forms import FORMS
@@ -291,33 +291,45 @@ def test_read_reply__of_completions():
 def test_classify__of_another_apis_reply(api, body, cause):
     reply = classify(200, {}, json.dumps(body).encode(), 0.0, api)
 
-    assert (reply.verdict, reply.cause) == (Verdict.RETRY, cause)
+    assert (reply.retry_class, reply.cause) == (RetryClass.RETRY, cause)
     read_reply(Record(200, 1.0, json.dumps(body).encode(), api=api))
 
 
 @pytest.mark.parametrize(
-    ("status", "kind", "text", "cause", "verdict"),
+    ("status", "kind", "text", "cause", "retry_class"),
     [
-        (529, "overloaded_error", "Overloaded", "http 529", Verdict.RETRY),
-        (429, "rate_limit_error", "slow down", "http 429", Verdict.RETRY),
-        (500, "api_error", "oh no", "http 500", Verdict.RETRY),
-        (401, "authentication_error", "invalid x-api-key", "http 401", Verdict.FATAL),
-        (404, "not_found_error", "model: x", "http 404", Verdict.FATAL),
-        (413, "request_too_large", "too many bytes", "http 413", Verdict.FAILED),
-        (400, "invalid_request_error", "prompt is too long: 9 tokens > 8 maximum", "context", Verdict.FINAL),
+        (529, "overloaded_error", "Overloaded", "http 529", RetryClass.RETRY),
+        (429, "rate_limit_error", "slow down", "http 429", RetryClass.RETRY),
+        (500, "api_error", "oh no", "http 500", RetryClass.RETRY),
+        (401, "authentication_error", "invalid x-api-key", "http 401", RetryClass.FATAL),
+        (404, "not_found_error", "model: x", "http 404", RetryClass.FATAL),
+        (413, "request_too_large", "too many bytes", "http 413", RetryClass.FAILED),
+        (
+            400,
+            "invalid_request_error",
+            "prompt is too long: 9 tokens > 8 maximum",
+            "context",
+            RetryClass.FINAL,
+        ),
         (
             400,
             "invalid_request_error",
             "max_tokens: 9 > 8, which is the maximum allowed",
             "http 400",
-            Verdict.FAILED,
+            RetryClass.FAILED,
         ),
-        (400, "invalid_request_error", "Your credit balance is too low to go on.", "http 400", Verdict.FATAL),
+        (
+            400,
+            "invalid_request_error",
+            "Your credit balance is too low to go on.",
+            "http 400",
+            RetryClass.FATAL,
+        ),
     ],
 )
-def test_classify__of_errors_as_messages_has_them(status, kind, text, cause, verdict):
+def test_classify__of_errors_as_messages_has_them(status, kind, text, cause, retry_class):
     body = json.dumps({"type": "error", "error": {"type": kind, "message": text}}).encode()
 
     reply = classify(status, {}, body, 0.0, "messages")
 
-    assert (reply.cause, reply.verdict) == (cause, verdict)
+    assert (reply.cause, reply.retry_class) == (cause, retry_class)

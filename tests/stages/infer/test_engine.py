@@ -65,7 +65,7 @@ def test_run__counts_in_stats(engine_for, jobs):
     assert stats["retries"] == stats["failures"] == {}
 
 
-def test_run__counts_usage_that_no_endpoint_tells(engine_for, remote, jobs):
+def test_run__counts_usage_that_no_endpoint_reports(engine_for, remote, jobs):
     remote.faults({"kind": "missing_usage"})
     engine = engine_for()
 
@@ -228,7 +228,7 @@ def test_run__an_address_that_is_none_is_given_up(engine_for, jobs, url):
     assert {result.cause for result in results} == {"address"}
 
 
-def test_run__another_models_lane_goes_on(remote, store, jobs):
+def test_run__another_endpoints_queue_goes_on(remote, store, jobs):
     endpoints = {
         "bad": Endpoint("bad", "http://127.0.0.1:9/v1", retries=0),
         "m": Endpoint("m", remote.base_url),
@@ -283,7 +283,7 @@ def test_run__a_server_that_restarts_costs_retries_only(store, jobs, wait_until)
             block = pool.submit(engine.run, "m", jobs(60))
             wait_until(lambda: len(store.records) > 8)
             first.stop()
-            time.sleep(0.3)
+            wait_until(lambda: engine.stats.retries)
             with Echo(port=port):
                 results = block.result(30)
         engine.close()

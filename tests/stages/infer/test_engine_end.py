@@ -29,7 +29,9 @@ def test_drain__ends_what_is_in_flight_and_skips_the_rest(engine_for, remote, st
     assert remote.stats()["requests"] == 3
 
 
-def test_drain__skips_what_is_queued_without_waiting_for_what_is_in_flight(engine_for, remote, jobs):
+def test_drain__skips_what_is_queued_without_waiting_for_what_is_in_flight(
+    engine_for, remote, jobs, wait_until
+):
     engine = engine_for(connections=1, timeout=60.0)
     remote.faults({"kind": "hang", "times": 1})
 
@@ -37,7 +39,7 @@ def test_drain__skips_what_is_queued_without_waiting_for_what_is_in_flight(engin
         stuck = pool.submit(engine.run, "m", jobs(1))
         remote.wait_for(in_flight=1)
         queued = pool.submit(engine.run, "m", jobs(5, label="queued"))
-        time.sleep(0.1)
+        wait_until(lambda: len(engine._in_flight) == 6)
         engine.drain()
         assert kinds(queued.result(5)) == ["skipped"] * 5
         assert not stuck.done()
@@ -93,7 +95,7 @@ def test_close__gives_up_what_is_in_flight_and_keeps_what_was_received(
     assert engine.stats.in_flight == 0
 
 
-def test_close__commits_what_was_put_and_tells_its_block(engine_for, store, jobs, wait_until):
+def test_close__commits_what_was_put_and_ends_its_block(engine_for, store, jobs, wait_until):
     engine = engine_for()
     store.gate.clear()
 
@@ -104,7 +106,7 @@ def test_close__commits_what_was_put_and_tells_its_block(engine_for, store, jobs
         assert not store.committed
         assert not block.done()
         closing = pool.submit(engine.close)
-        time.sleep(0.1)
+        wait_until(lambda: engine._closed)
         store.gate.set()
         closing.result(10)
         assert kinds(block.result(5)) == ["stored"] * 20
@@ -144,7 +146,7 @@ def test_run__raises_what_the_store_raises_and_can_go_on(engine_for, remote, sto
     assert remote.stats()["requests"] < 70
 
 
-def test_run__tells_of_an_unexpected_error_by_its_name_only(engine_for, jobs):
+def test_run__reports_an_unexpected_error_by_its_name_only(engine_for, jobs):
     engine = engine_for(headers={"x-team": "a\r\nb: c"})
 
     (result,) = engine.run("m", jobs(1))
@@ -199,13 +201,12 @@ class Discard:
         pass
 
 
-def test_close__ends_what_waits_for_another_attempt_at_once(engine_for, jobs):
+def test_close__ends_what_waits_for_another_attempt_at_once(engine_for, jobs, wait_until):
     engine = engine_for(base_url="http://127.0.0.1:9/v1", retries=9, backoff_base=30.0)
     with ThreadPoolExecutor(1) as pool:
         results = pool.submit(engine.run, "m", jobs(2))
-        while engine.stats.sent < 2:
-            time.sleep(0.01)
-        time.sleep(0.3)  # until both are refused
+        wait_until(lambda: engine.stats.sent == 2)
+        wait_until(lambda: engine.stats.in_flight == 0)
         begun = time.monotonic()
 
         engine.close()

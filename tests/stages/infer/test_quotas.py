@@ -71,7 +71,7 @@ def test_tokens_per_minute__are_kept_and_used(engine_for, remote, jobs):
     assert measured(attempt) >= USED
 
 
-def test_requests_per_minute__are_shared_by_workers_that_come_late(store, remote, jobs):
+def test_requests_per_minute__are_shared_by_workers_that_come_late(store, remote, jobs, wait_until):
     per_second = 200
 
     def attempt():
@@ -86,7 +86,7 @@ def test_requests_per_minute__are_shared_by_workers_that_come_late(store, remote
                 [first, second],
                 [jobs(620, label + "a", latency=0.01), jobs(380, label + "b", latency=0.01)],
             )
-            time.sleep(1.2)
+            wait_until(lambda: first.stats.replies >= 1.2 * per_second)
             first.share_out(2, 0)
             second.share_out(2, 1)
             results, seconds = running.result()
@@ -121,7 +121,7 @@ def test_headers__of_a_limit_that_was_not_declared_are_heeded(engine_for, remote
     assert stats["limits"]["over"]["rpm"] <= 30
 
 
-def test_retry_after__holds_back_all_requests(engine_for, remote, jobs):
+def test_retry_after__holds_back_all_requests(engine_for, remote, jobs, wait_until):
     remote.faults({"kind": "status", "status": 429, "retry_after": "0.6", "times": 1})
     engine = engine_for(connections=4)
     start = time.monotonic()
@@ -129,7 +129,7 @@ def test_retry_after__holds_back_all_requests(engine_for, remote, jobs):
     with ThreadPoolExecutor(2) as pool:
         refused = pool.submit(engine.run, "m", jobs(1, label="refused"))
         remote.wait_for(requests=1)
-        time.sleep(0.1)
+        wait_until(lambda: engine.stats.in_flight == 0)
         others = engine.run("m", jobs(4, label="others"))
 
     assert time.monotonic() - start >= 0.6
@@ -137,7 +137,7 @@ def test_retry_after__holds_back_all_requests(engine_for, remote, jobs):
     assert refused.result()[0].attempts == 2
 
 
-def test_slow_down__holds_back_what_another_engine_was_told(engine_for, remote, jobs):
+def test_slow_down__holds_back_what_another_engine_learned(engine_for, remote, jobs, wait_until):
     first, second = engine_for(connections=8), engine_for(connections=8, backoff_base=0.05)
     second.run("m", jobs(1, label="warm"))
     remote.faults({"kind": "status", "status": 503, "retry_after": "0.8", "times": 1})
@@ -147,15 +147,15 @@ def test_slow_down__holds_back_what_another_engine_was_told(engine_for, remote, 
     with ThreadPoolExecutor(1) as pool:
         refused = pool.submit(first.run, "m", jobs(1, label="told again"))
         remote.wait_for(requests=4)
-        time.sleep(0.1)
-        (told,) = first.slowdowns()
+        wait_until(lambda: first.stats.in_flight == 0)
+        (slowdown,) = first.slowdowns()
         start = time.monotonic()
-        second.slow_down(told)
+        second.slow_down(slowdown)
         results = second.run("m", jobs(8, label="others"))
 
-    assert (told.model, told.overload, first.slowdowns()) == ("m", True, [])
-    assert 0.4 < told.pause <= 0.8
-    assert time.monotonic() - start >= 0.9 * told.pause
+    assert (slowdown.model, slowdown.overload, first.slowdowns()) == ("m", True, [])
+    assert 0.4 < slowdown.pause <= 0.8
+    assert time.monotonic() - start >= 0.9 * slowdown.pause
     assert kinds([*results, *refused.result()]) == ["stored"] * 9
 
 
@@ -176,13 +176,12 @@ def test_slow_down__makes_requests_fewer_but_not_again_for_the_same_overload(eng
 
 
 @pytest.mark.parametrize("settings", [{"requests_per_minute": 6.0}, {"tokens_per_minute": 60.0}])
-def test_drain__does_not_wait_for_a_limit(engine_for, remote, jobs, settings):
+def test_drain__does_not_wait_for_a_limit(engine_for, jobs, remote, wait_until, settings):
     engine = engine_for(connections=4, **settings)
 
     with ThreadPoolExecutor(1) as pool:
         block = pool.submit(engine.run, "m", jobs(10))
-        remote.wait_for(finished=1)
-        time.sleep(0.1)
+        wait_until(lambda: engine.stats.replies == 1)
         engine.drain()
         results = block.result(5)
 

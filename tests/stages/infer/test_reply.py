@@ -1,6 +1,7 @@
 """What replies mean: status by body, with the habits of real servers."""
 
 import json
+import math
 import time
 from email.utils import formatdate
 
@@ -8,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.infer.reply import Reply, Verdict, classify
+from stages.infer.reply import Reply, RetryClass, classify
 
 NOW = 1_700_000_000.0
-FINAL, RETRY, FAILED, FATAL = Verdict.FINAL, Verdict.RETRY, Verdict.FAILED, Verdict.FATAL
+FINAL, RETRY, FAILED, FATAL = RetryClass.FINAL, RetryClass.RETRY, RetryClass.FAILED, RetryClass.FATAL
 
 
 def reply_to(status, document, **headers):
@@ -66,7 +67,7 @@ def test_classify__usage_that_is_none_counts_as_nothing(usage):
 def test_classify__text_that_is_no_utf8_counts():
     body = json.dumps(completion()).encode().replace(b'"4"', b'"4\xff"')
 
-    assert reply_to(200, body).verdict is FINAL
+    assert reply_to(200, body).retry_class is FINAL
 
 
 NOT_COUNTING = {
@@ -102,7 +103,7 @@ def test_classify__replies_that_are_asked_for_again(case):
 
     reply = reply_to(200, body)
 
-    assert (reply.verdict, reply.cause) == (RETRY, cause)
+    assert (reply.retry_class, reply.cause) == (RETRY, cause)
     if detail is not None:
         assert reply.detail == detail
 
@@ -184,14 +185,14 @@ ERRORS = [
 ]
 
 
-@pytest.mark.parametrize(("status", "document", "verdict", "cause", "detail"), ERRORS)
-def test_classify__errors(status, document, verdict, cause, detail):
-    assert reply_to(status, document) == Reply(verdict, cause, detail)
+@pytest.mark.parametrize(("status", "document", "retry_class", "cause", "detail"), ERRORS)
+def test_classify__errors(status, document, retry_class, cause, detail):
+    assert reply_to(status, document) == Reply(retry_class, cause, detail)
 
 
 @pytest.mark.parametrize("status", [401, 404, 429, 500, 503])
 def test_classify__an_error_is_no_answer_though_its_body_looks_like_one(status):
-    assert reply_to(status, completion()).verdict is not FINAL
+    assert reply_to(status, completion()).retry_class is not FINAL
 
 
 def test_classify__detail_is_one_bounded_printable_line():
@@ -236,16 +237,20 @@ def test_classify__retry_after_counts_for_errors_worth_a_retry_only():
     assert reply_to(400, b"", retry_after="5").retry_after is None
 
 
-@given(st.integers(0, 999), st.binary(), st.text())
-def test_classify__never_raises(status, body, retry_after):
-    reply = classify(status, {"retry-after": retry_after}, body, NOW)
+times = st.text() | st.floats().map(str) | st.integers(-100, 10**6).map(str)
 
-    assert reply.verdict in Verdict
+
+@given(st.integers(0, 999), st.binary(), times)
+def test_classify__anything_has_a_cause_unless_it_counts(status, body, wait):
+    reply = classify(status, {"retry-after": wait}, body, NOW)
+
     assert len(reply.detail) <= 300
     assert reply.detail.isprintable()
-    assert reply.retry_after is None or reply.retry_after >= 0
-    if reply.verdict is not FINAL:
-        assert reply.cause
+    assert reply.is_final or reply.cause
+    if reply.retry_after is not None:
+        assert 0.0 <= reply.retry_after < math.inf
+        assert reply.retryable
+        assert status >= 400
 
 
 json_values = st.recursive(
@@ -263,10 +268,32 @@ json_values = st.recursive(
 )
 
 
-@given(st.sampled_from([200, 400, 401, 413, 422, 429, 500]), json_values)
-def test_classify__never_raises_on_documents(status, document):
+CLASSES = {
+    200: {FINAL, RETRY},
+    400: {FINAL, FAILED},
+    401: {FATAL},
+    413: {FINAL, FAILED},
+    422: {FINAL, FAILED},
+    429: {RETRY},
+    500: {RETRY},
+}
+"""By status, whatever the document says (but for an account without money)."""
+
+
+@given(st.sampled_from(sorted(CLASSES)), json_values)
+def test_classify__a_status_bounds_what_a_document_can_mean(status, document):
     reply = reply_to(status, document)
 
-    assert reply.verdict in Verdict
-    assert reply.prompt_tokens >= 0
-    assert reply.completion_tokens >= 0
+    assert reply.retry_class in CLASSES[status]
+    assert reply.is_final is (reply.cause in {"", "filter", "context"})
+
+
+@given(json_values, json_values)
+def test_classify__token_counts_are_what_a_cube_can_hold(prompt, completed):
+    reply = reply_to(200, completion(usage={"prompt_tokens": prompt, "completion_tokens": completed}))
+
+    for given_count, count in ((prompt, reply.prompt_tokens), (completed, reply.completion_tokens)):
+        assert type(count) is int
+        assert 0 <= count < 2**31
+        if type(given_count) is int and 0 <= given_count < 2**31:
+            assert count == given_count

@@ -1,21 +1,24 @@
 """The retry policy from tables of replies, with no clock."""
 
+import asyncio
+from collections import Counter
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.infer.reply import Reply, Verdict
-from stages.infer.retry import Breaker, backoff
+from stages.infer.reply import Reply, RetryClass
+from stages.infer.retry import Breaker, backoff, retry
 
-OK = Reply(Verdict.FINAL)
-AGAIN = Reply(Verdict.RETRY, "http 500")
-FAILED = Reply(Verdict.FAILED, "http 418")
-FATAL = Reply(Verdict.FATAL, "http 401")
-UNREACHED = Reply(Verdict.RETRY, "connect")
+OK = Reply(RetryClass.FINAL)
+AGAIN = Reply(RetryClass.RETRY, "http 500")
+FAILED = Reply(RetryClass.FAILED, "http 418")
+FATAL = Reply(RetryClass.FATAL, "http 401")
+UNREACHED = Reply(RetryClass.RETRY, "connect")
 
 
 def after(seconds):
-    return Reply(Verdict.RETRY, "http 429", retry_after=seconds)
+    return Reply(RetryClass.RETRY, "http 429", retry_after=seconds)
 
 
 def drive(replies, retries, **options):
@@ -56,6 +59,38 @@ def test_backoff(case):
     replies, retries, options, waits = TABLE[case]
 
     assert drive(replies, retries, **options) == (waits, replies[-1])
+
+
+ENDS = {
+    "first is final": ([OK], None, 1, {}, []),
+    "third is final": ([AGAIN, after(2.0), OK], None, 3, {"http 500": 1, "http 429": 1}, [0.5, 2.25]),
+    "no attempts are left": ([AGAIN] * 3, None, 3, {"http 500": 2}, [0.5, 1.0]),
+    "the pause ends it": ([AGAIN, AGAIN, OK], 1.0, 2, {"http 500": 1}, [0.5, 1.0]),
+    "an attempt cannot start": ([AGAIN, None], None, 1, {}, [0.5]),
+}
+
+
+@pytest.mark.parametrize("case", ENDS)
+def test_retry__counts_what_it_tries_again(case):
+    """Replies, the pause after which nothing is wanted any more, and what comes of it."""
+    replies, over, attempts, counted, waits = ENDS[case]
+    rest, paused, retries = iter(enumerate(replies)), [], Counter()
+
+    async def attempt():
+        number, reply = next(rest)
+        return None if reply is None else (reply, number)
+
+    async def pause(seconds):
+        paused.append(seconds)
+        return seconds == over
+
+    async def run():
+        return await retry(await attempt(), attempt, backoff(2, base=0.5), pause, retries)
+
+    result = asyncio.run(run())
+
+    assert result == (replies[attempts - 1], attempts - 1, attempts)
+    assert (dict(retries), paused) == (counted, waits)
 
 
 def test_backoff__any_number_of_retries_keeps_to_the_cap():
@@ -99,10 +134,10 @@ def verdicts(patience, events):
         ([None, FATAL, FATAL, None, FATAL, FATAL], [False] * 4),
         ([UNREACHED, UNREACHED, UNREACHED], [False, False, True]),
         ([UNREACHED, UNREACHED, None, UNREACHED], [False] * 3),
-        ([Reply(Verdict.RETRY, "dns"), Reply(Verdict.RETRY, "tls"), UNREACHED], [False, False, True]),
+        ([Reply(RetryClass.RETRY, "dns"), Reply(RetryClass.RETRY, "tls"), UNREACHED], [False, False, True]),
         ([AGAIN] * 9, [False] * 9),
         ([FAILED] * 9, [False] * 9),
-        ([Reply(Verdict.RETRY, "timeout")] * 9, [False] * 9),
+        ([Reply(RetryClass.RETRY, "timeout")] * 9, [False] * 9),
         ([None, UNREACHED, FATAL, UNREACHED], [False, False, True]),
     ],
 )

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.infer.reply import Reply, Verdict, classify
+from stages.infer.reply import Reply, RetryClass, classify
 from stages.infer.retry import concerns_model, is_overload, longest_pause
 from stages.infer.retry_after import exhausted, retry_after, seconds_until
 
@@ -99,14 +99,14 @@ def test_exhausted(case):
 @pytest.mark.parametrize(
     ("reply", "seconds"),
     [
-        (Reply(Verdict.FINAL), 0.0),
-        (Reply(Verdict.FINAL, exhausted=3.0), 3.0),
-        (Reply(Verdict.FINAL, exhausted=1e6), 60.0),
-        (Reply(Verdict.RETRY, "http 429", retry_after=5.0), 5.0),
-        (Reply(Verdict.RETRY, "http 503", retry_after=1e9), 600.0),
-        (Reply(Verdict.RETRY, "http 500", retry_after=5.0), 0.0),
-        (Reply(Verdict.RETRY, "http 429", retry_after=5.0, exhausted=9.0), 9.0),
-        (Reply(Verdict.RETRY, "http 429"), 0.0),
+        (Reply(RetryClass.FINAL), 0.0),
+        (Reply(RetryClass.FINAL, exhausted=3.0), 3.0),
+        (Reply(RetryClass.FINAL, exhausted=1e6), 60.0),
+        (Reply(RetryClass.RETRY, "http 429", retry_after=5.0), 5.0),
+        (Reply(RetryClass.RETRY, "http 503", retry_after=1e9), 600.0),
+        (Reply(RetryClass.RETRY, "http 500", retry_after=5.0), 0.0),
+        (Reply(RetryClass.RETRY, "http 429", retry_after=5.0, exhausted=9.0), 9.0),
+        (Reply(RetryClass.RETRY, "http 429"), 0.0),
     ],
 )
 def test_longest_pause(reply, seconds):
@@ -114,18 +114,20 @@ def test_longest_pause(reply, seconds):
 
 
 def test_is_overload__is_what_less_load_would_help_against():
-    assert is_overload(Reply(Verdict.RETRY, "timeout"))
-    assert is_overload(Reply(Verdict.RETRY, "http 429"))
-    assert not is_overload(Reply(Verdict.FATAL, "http 429"))
-    assert not is_overload(Reply(Verdict.RETRY, "http 500"))
+    assert is_overload(Reply(RetryClass.RETRY, "timeout"))
+    assert is_overload(Reply(RetryClass.RETRY, "http 429"))
+    assert not is_overload(Reply(RetryClass.FATAL, "http 429"))
+    assert not is_overload(Reply(RetryClass.RETRY, "http 500"))
 
 
 def test_concerns_model__leaves_other_models_alone():
-    assert concerns_model(Reply(Verdict.FATAL, "http 404"))
-    assert not concerns_model(Reply(Verdict.FATAL, "http 401"))
+    assert concerns_model(Reply(RetryClass.FATAL, "http 404"))
+    assert not concerns_model(Reply(RetryClass.FATAL, "http 401"))
 
 
 def test_classify__an_account_without_money_is_no_overload():
     body = b'{"error": {"code": "insufficient_quota", "message": "You exceeded your current quota"}}'
 
-    assert classify(429, {}, body, NOW) == Reply(Verdict.FATAL, "http 429", "You exceeded your current quota")
+    assert classify(429, {}, body, NOW) == Reply(
+        RetryClass.FATAL, "http 429", "You exceeded your current quota"
+    )

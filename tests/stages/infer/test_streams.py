@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from deploy.simulator.forms import PATHS, deliver
 from deploy.simulator.wire import json_response
-from stages.infer.reply import Verdict, classify
+from stages.infer.reply import RetryClass, classify
 from stages.infer.sse import TooLargeError
 from stages.infer.streams import ASSEMBLIES, BadEventError, CutError, Stream, error_status
 from stages.process.reading import read_reply
@@ -113,7 +113,7 @@ def test_result__of_any_events_can_be_classified_and_read(api, events):
     status, body = streamed(api, [sse(*events), DONE]).result()
 
     reply = classify(status, {}, body, 0.0, api)
-    if reply.verdict is Verdict.FINAL:
+    if reply.retry_class is RetryClass.FINAL:
         read(api, body, status)
 
 
@@ -187,31 +187,31 @@ def test_result__of_no_choice_at_all_is_none():
 
 @pytest.mark.parametrize("api", FORMS)
 @pytest.mark.parametrize(
-    ("error", "cause", "verdict"),
+    ("error", "cause", "retry_class"),
     [
-        ({"type": "overloaded_error", "message": "Overloaded"}, "http 529", Verdict.RETRY),
-        ({"type": "rate_limit_error", "message": "slow"}, "http 429", Verdict.RETRY),
-        ({"type": "api_error", "message": "oh"}, "http 500", Verdict.RETRY),
-        ({"message": "busy", "code": 503}, "http 503", Verdict.RETRY),
-        ({"message": "pay", "code": "insufficient_quota"}, "http 429", Verdict.FATAL),
-        ({"type": "authentication_error", "message": "key"}, "http 401", Verdict.FATAL),
+        ({"type": "overloaded_error", "message": "Overloaded"}, "http 529", RetryClass.RETRY),
+        ({"type": "rate_limit_error", "message": "slow"}, "http 429", RetryClass.RETRY),
+        ({"type": "api_error", "message": "oh"}, "http 500", RetryClass.RETRY),
+        ({"message": "busy", "code": 503}, "http 503", RetryClass.RETRY),
+        ({"message": "pay", "code": "insufficient_quota"}, "http 429", RetryClass.FATAL),
+        ({"type": "authentication_error", "message": "key"}, "http 401", RetryClass.FATAL),
         (
             {"type": "invalid_request_error", "message": "prompt is too long: 9 tokens > 8 maximum"},
             "context",
-            Verdict.FINAL,
+            RetryClass.FINAL,
         ),
-        ({"message": "no", "code": "content_filter"}, "filter", Verdict.FINAL),
-        ("text", "http 500", Verdict.RETRY),
+        ({"message": "no", "code": "content_filter"}, "filter", RetryClass.FINAL),
+        ("text", "http 500", RetryClass.RETRY),
     ],
 )
-def test_result__of_an_error_in_the_midst(api, error, cause, verdict):
+def test_result__of_an_error_in_the_midst(api, error, cause, retry_class):
     stream = Stream(api, 10**6)
 
     assert stream.feed(sse({"type": "error", "error": error}, chunk(content="4", finish="stop")) + DONE, 1.0)
     status, body = stream.result()
 
     reply = classify(status, {}, body, 0.0, api)
-    assert (reply.cause, reply.verdict) == (cause, verdict)
+    assert (reply.cause, reply.retry_class) == (cause, retry_class)
 
 
 @pytest.mark.parametrize("api", FORMS)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.infer.reply import Reply, Verdict
+from stages.infer.reply import Reply, RetryClass
 from stages.infer.request import build_request
 from stages.infer.token_estimate import TokenEstimate
 
@@ -28,9 +28,9 @@ def test_guess__is_not_misled_by_a_prompt():
 def test_taken__is_what_is_reported_or_else_a_guess():
     estimate, request = TokenEstimate(), body("hello", max_tokens=50)
 
-    assert estimate.taken(request, Reply(Verdict.FINAL, prompt_tokens=7, completion_tokens=3)) == (7, 3)
-    assert estimate.taken(request, Reply(Verdict.FINAL)) == (len(request) / 4, 50)
-    assert estimate.taken(request, Reply(Verdict.FINAL, "context")) == (0, 0)
+    assert estimate.taken(request, Reply(RetryClass.FINAL, prompt_tokens=7, completion_tokens=3)) == (7, 3)
+    assert estimate.taken(request, Reply(RetryClass.FINAL)) == (len(request) / 4, 50)
+    assert estimate.taken(request, Reply(RetryClass.FINAL, "context")) == (0, 0)
 
 
 @given(st.integers(1, 100_000), st.integers(1, 100_000))
@@ -40,7 +40,7 @@ def test_excess__comes_to_nothing_when_replies_are_alike(prompt, completion):
         excess = estimate.excess(
             estimate.guess(request),
             request,
-            Reply(Verdict.FINAL, prompt_tokens=prompt, completion_tokens=completion),
+            Reply(RetryClass.FINAL, prompt_tokens=prompt, completion_tokens=completion),
         )
 
     assert abs(excess) <= 1e-3 * (prompt + completion) + 1e-3
@@ -49,13 +49,13 @@ def test_excess__comes_to_nothing_when_replies_are_alike(prompt, completion):
 @pytest.mark.parametrize(
     ("reply", "excess"),
     [
-        (Reply(Verdict.FINAL, prompt_tokens=30, completion_tokens=20), -50),
-        (Reply(Verdict.FINAL), 0),
-        (Reply(Verdict.FINAL, "filter"), -100),
-        (Reply(Verdict.RETRY, "http 429"), -100),
-        (Reply(Verdict.RETRY, "connect"), -100),
-        (Reply(Verdict.RETRY, "timeout"), 0),
-        (Reply(Verdict.RETRY, "cut reply"), 0),
+        (Reply(RetryClass.FINAL, prompt_tokens=30, completion_tokens=20), -50),
+        (Reply(RetryClass.FINAL), 0),
+        (Reply(RetryClass.FINAL, "filter"), -100),
+        (Reply(RetryClass.RETRY, "http 429"), -100),
+        (Reply(RetryClass.RETRY, "connect"), -100),
+        (Reply(RetryClass.RETRY, "timeout"), 0),
+        (Reply(RetryClass.RETRY, "cut reply"), 0),
     ],
 )
 def test_excess__of_a_guess_of_100(reply, excess):

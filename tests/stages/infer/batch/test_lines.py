@@ -20,12 +20,12 @@ from stages.infer.batch.lines import (
     request_line,
 )
 from stages.infer.batch.note import Note
-from stages.infer.batch.queue import BatchLane
+from stages.infer.batch.queue import BatchQueue
 from stages.infer.batch.wire import BatchSender
+from stages.infer.coalescing import Block, SharedJob
 from stages.infer.endpoint import Batching, Endpoint
 from stages.infer.jobs import Job, Stats
-from stages.infer.pending import Block, Pending
-from stages.infer.reply import Reply, Verdict
+from stages.infer.reply import Reply, RetryClass
 from stages.infer.writer import Writer
 from stages.reply.record import Record
 from tests.stages.infer.batch.batching import Book
@@ -73,17 +73,17 @@ class Fed:
         self._limit, self._secret, self._api = 100_000, None, "chat"
 
     async def upload(self, token, lines):  # noqa: ARG002 - as `BatchSender`
-        return Reply(Verdict.FINAL), "file"
+        return Reply(RetryClass.FINAL), "file"
 
     async def create(self, file, token):  # noqa: ARG002 - as `BatchSender`
-        return Reply(Verdict.FINAL), Batch("batch", "completed", output="out")
+        return Reply(RetryClass.FINAL), Batch("batch", "completed", output="out")
 
     async def download(self, file, take):  # noqa: ARG002 - as `BatchSender`
         splitter = LineSplitter(self._limit)
         for start in range(0, len(self.output), self.cut):
             self._take(splitter.feed(self.output[start : start + self.cut]), take)
         self._take(splitter.rest(), take)
-        return Reply(Verdict.FINAL)
+        return Reply(RetryClass.FINAL)
 
     async def close(self):
         pass
@@ -103,25 +103,25 @@ class Counting(Block):
         super().settle(index, result)
 
 
-async def through_a_lane(output, cut):
+async def through_a_queue(output, cut):
     store = Memory()
     writer = Writer(store, asyncio.get_running_loop())
     terms = Batching(poll=0.0, patience=0.0)
     endpoint = Endpoint("m", "http://localhost/v1", batch=terms, retries=1, backoff_base=0.0)
-    lane = BatchLane(endpoint, Stats(), writer, Book(store))
-    await lane._means.sender.close()
-    lane._means = lane._means._replace(sender=Fed(output, cut))
+    batch_queue = BatchQueue(endpoint, Stats(), writer, Book(store))
+    await batch_queue._context.sender.close()
+    batch_queue._context = batch_queue._context._replace(sender=Fed(output, cut))
     block, register = Counting(len(DIGESTS)), {}
     for index, digest in enumerate(DIGESTS):
-        pending = Pending(Job(digest, b"{}"), register)
-        pending.add(block, index)
-        lane.put("m", pending)
-    lane.resize(1, 0)
+        shared = SharedJob(Job(digest, b"{}"), register)
+        shared.add(block, index)
+        batch_queue.put("m", shared)
+    batch_queue.resize(1, 0)
     try:
         results = await asyncio.wait_for(asyncio.wrap_future(block.future), 10)
         await asyncio.sleep(0)
     finally:
-        await lane.close()
+        await batch_queue.close()
         await writer.close(1)
     return results, block.ends, register, store.records
 
@@ -129,8 +129,8 @@ async def through_a_lane(output, cut):
 @settings(max_examples=60, deadline=None)
 @given(st.lists(lines, max_size=8), st.integers(1, 200))
 @example([b'{"custom_id":"' + b"a" * 64 + b'","response":{"status_code":200,"body":' + b"[" * 9000], 50)
-def test_lane__whatever_comes_back_every_request_ends_once(rows, cut):
-    results, ends, register, records = asyncio.run(through_a_lane(b"\n".join(rows), cut))
+def test_batch_queue__whatever_comes_back_every_request_ends_once(rows, cut):
+    results, ends, register, records = asyncio.run(through_a_queue(b"\n".join(rows), cut))
 
     assert ends == [1] * len(DIGESTS)
     assert not register
@@ -202,13 +202,13 @@ def test_read_line__keeps_the_body_as_it_was(body):
 def test_read_line__an_error_without_a_response_is_worth_another_attempt():
     row = {"custom_id": "a", "response": None, "error": {"code": "oops", "message": "no\nluck"}}
     reply = read_line(json.dumps(row).encode(), 0.0, "chat").reply
-    assert (reply.verdict, reply.cause, reply.detail) == (Verdict.RETRY, "batch error", "no luck")
+    assert (reply.retry_class, reply.cause, reply.detail) == (RetryClass.RETRY, "batch error", "no luck")
 
     row["error"]["code"] = "batch_expired"
     assert read_line(json.dumps(row).encode(), 0.0, "chat") is None
 
 
-def test_long_line__is_told_to_whom_it_belongs():
+def test_long_line__names_the_request_that_it_belongs_to():
     head = b'{"id": "x", "custom_id": "' + DIGESTS[0].encode() + b'", "resp'
     assert long_line(head, 5).digest == DIGESTS[0]
     assert long_line(head, 5).reply.cause == "too large"
@@ -221,11 +221,11 @@ def test_read_batch__anything_is_a_batch_or_none(document):
     assert batch is None or (batch.id and isinstance(batch.over, bool))
 
 
-def test_read_batch__tells_what_was_wrong():
+def test_read_batch__says_what_was_wrong():
     errors = {"data": [{"code": "x", "message": "line 1\nis bad"}]}
     batch = read_batch({"id": "b", "status": "failed", "errors": errors, "metadata": {"evalcube": "t"}})
     assert (batch.over, batch.token) == (True, "t")
-    assert batch.missing == Reply(Verdict.FAILED, "batch failed", "line 1 is bad")
+    assert batch.missing == Reply(RetryClass.FAILED, "batch failed", "line 1 is bad")
 
 
 @pytest.mark.parametrize("name", ["batch_1", "batches/x-1", "file-A:b.c"])

@@ -1,4 +1,8 @@
-"""Requests that want to start in; they wait here for their turn, first come first served. Used on one event loop."""
+"""Admits requests to an endpoint in the order in which they came, as fast as its limits allow.
+
+The limits themselves are pure (`stages.infer.rates.Throttle`); here are their clock, and those who wait. Everything
+runs on one event loop, so that between two awaits nothing changes.
+"""
 
 from __future__ import annotations
 
@@ -14,18 +18,20 @@ _SHORTEST_SLEEP = 0.001
 
 
 Guess = Callable[[], float]
-"""Tells how many tokens a request will take, as far as is known when it is asked."""
+"""Returns how many tokens a request will take, as far as is known when it is called."""
 
 
 @dataclass(eq=False, slots=True)
 class _Waiter:
     owner: object
+    """Model that it belongs to; see `Admission.dismiss`."""
     guess: Guess
     turn: asyncio.Future[float | None]
+    """Done with the tokens that were guessed when it was admitted, or with None when its owner was dismissed."""
 
 
-class Gate:
-    """Lets requests start as the limits of an endpoint allow; each that was let in is to `leave`."""
+class Admission:
+    """Lets requests start as the limits of an endpoint allow; each that was admitted is to `leave`, however it ends."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -46,14 +52,23 @@ class Gate:
     def retune(self, share: Share) -> None:
         """Take another share of the endpoint."""
         self._throttle.retune(share, self._loop.time())
+        # A larger share may admit those who wait, and nothing else would wake them while no request is in flight.
         self._admit()
 
     def try_enter(self, tokens: float) -> bool:
-        """Start at once, if nobody waits and nothing stands against it."""
+        """Start at once, if nobody waits and no limit is reached; returns whether it started.
+
+        Parameters
+        ----------
+        tokens
+            Those that the request is guessed to take; 0 where `counts_tokens` is false.
+        """
         limits = self._throttle
+        # Behind those who wait, even if this one were small enough: a large request would wait for ever otherwise.
         if self._waiting or limits.in_flight >= limits.window.limit:
             return False
         now = 0.0
+        # Most endpoints have neither rates nor pauses: then no clock is read, here or in `start`.
         if limits.timed:
             now = self._loop.time()
             if limits.wait(tokens, now) > 0.0:
@@ -62,9 +77,18 @@ class Gate:
         return True
 
     async def enter(self, guess: Guess, owner: object) -> float | None:
-        """Wait until it is this request's turn; the tokens that were guessed, or None if its owner was dismissed."""
+        """Wait until it is this request's turn; the tokens that were guessed, or None if its owner was dismissed.
+
+        Parameters
+        ----------
+        guess
+            Guesses the request's tokens. Called when it may start, since the guess may be better by then.
+        owner
+            What `dismiss` knows it by.
+        """
         waiter = _Waiter(owner, guess, self._loop.create_future())
         self._waiting.append(waiter)
+        # It may be admitted in this call, or set the timer that admits it; either is seen by the await.
         self._admit()
         return await waiter.turn
 
@@ -75,7 +99,7 @@ class Gate:
             self._admit()
 
     def correct(self, tokens: float) -> None:
-        """Note that a request took so many tokens more than was thought, or less if negative."""
+        """Note that a request took `tokens` more than were guessed, or fewer if negative."""
         self._throttle.correct(tokens, self._loop.time())
 
     def succeeded(self) -> None:
@@ -83,45 +107,58 @@ class Gate:
         self._throttle.window.succeeded()
 
     def congested(self, epoch: int) -> bool:
-        """Note that the endpoint was overloaded for a request that started in `epoch`; tells whether that was news."""
+        """Note an overload for a request that started in `epoch`; returns whether requests became fewer by it."""
         return self._throttle.window.congested(epoch)
 
     def pause(self, seconds: float) -> None:
-        """Let nothing start for so long."""
+        """Let nothing start for `seconds`; those who wait are admitted afterwards."""
         self._throttle.pause(seconds, self._loop.time())
 
     def dismiss(self, owner: object | None = None) -> None:
-        """Send away who waits for `owner`, or all."""
+        """Send away those who wait for `owner`, or all; requests that were admitted go on.
+
+        Parameters
+        ----------
+        owner
+            What `enter` was called with; None for all.
+        """
+        # Rebuilt instead of removed one by one: there may be as many as connections, and this happens once a model.
         kept: deque[_Waiter] = deque()
         for waiter in self._waiting:
             if owner is None or waiter.owner is owner:
-                _tell(waiter, None)
+                _end_wait(waiter, None)
             else:
                 kept.append(waiter)
         self._waiting = kept
+        # The first one may have been a large request that held back smaller ones of other models.
         self._admit()
 
     def _admit(self) -> None:
+        """Start all who may start now, and come back when the next one may."""
+        # One timer for all, set anew each time: what it was set for may have changed with a share, a pause or a guess.
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         now = self._loop.time()
         while self._waiting:
             first = self._waiting[0]
-            if first.turn.done():  # its carrier was cancelled
+            # Its task was cancelled: a place given to it would never be left.
+            if first.turn.done():
                 self._waiting.popleft()
                 continue
             tokens = first.guess() if self.counts_tokens else 0.0
             wait = self._throttle.wait(tokens, now)
             if wait > 0.0:
+                # Infinite: until a request in flight ends, whose `leave` calls this.
                 if math.isfinite(wait):
                     self._timer = self._loop.call_later(max(wait, _SHORTEST_SLEEP), self._admit)
                 return
             self._waiting.popleft()
+            # Counted here, not when its task goes on: the loop runs others before, who would find the place free.
             self._throttle.start(tokens, now)
-            _tell(first, tokens)
+            _end_wait(first, tokens)
 
 
-def _tell(waiter: _Waiter, tokens: float | None) -> None:
+def _end_wait(waiter: _Waiter, tokens: float | None) -> None:
     if not waiter.turn.done():
         waiter.turn.set_result(tokens)
