@@ -54,7 +54,7 @@ def test_grow__changes_nothing_where_more_blocks_would_not_help(change):
     assert limit.depth == before
 
 
-def test_workers__give_more_blocks_to_the_models_that_are_hungry():
+def test_workers__give_more_blocks_to_the_models_that_are_starved():
     reports = queue.SimpleQueue()
     starved, sated = (
         InFlightLimit(8, 16, model="starved", in_flight=6),
@@ -70,7 +70,7 @@ def test_workers__give_more_blocks_to_the_models_that_are_hungry():
     assert sated.spare == 0
 
 
-def test_engine__is_hungry_when_connections_wait_for_requests():
+def test_engine__is_starved_when_connections_wait_for_requests():
     # Nobody listens there: requests wait for their next attempt, and keep their connections.
     endpoint = Endpoint("m", "http://127.0.0.1:9/v1", connections=2, retries=9, backoff_base=30.0)
     engine = Engine({"m": endpoint}, Forgetful())
