@@ -21,7 +21,7 @@ from flows.plan.store import LEASE, LEDGER, LIVE, NOTES, SPENT
 from flows.plan.targets import Goal
 from flows.run.spending import read_spent
 from flows.run.subscribers.live_file import read_live
-from flows.run.tasks import judge_reading
+from flows.run.tasks import grade_reading
 from flows.run.worker import trial_messages, trial_request
 from stages.generate import Cell
 from stages.generate.stream import canonical_json, canonical_params
@@ -157,7 +157,7 @@ class Reader:
             record = Record.decode(data)
             reading, first_token = read_reply(record), record.first_token
             response, reasoning = reading.answer, reading.reasoning
-            parsed = judge_reading(reading, cell, truth).parsed
+            parsed = grade_reading(reading, cell, truth).parsed
             rubric = CriteriaBook(self.plan.tasks).of(task, truth).rubric
             if rubric:
                 said = list(opinions(self.plan.judges, rubric, truth.prompt, reading.answer, store))

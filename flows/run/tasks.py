@@ -35,7 +35,7 @@ from flows.run.worker import Prepared, Workspace, workspace
 from stages.generate import Cell, Trial
 from stages.generate.novelty import repeated
 from stages.infer.jobs import Job
-from stages.process.grading import Outcome, judge_trial
+from stages.process.grading import Outcome, grade_trial
 from stages.process.reading import Reading, read_reply
 from stages.reply.record import Record
 from stages.reply.status import COMPLETED, Status
@@ -147,7 +147,7 @@ def judge(run: str, block: Block, delivery: Delivery) -> Delivery:
         answer = read(data) if work.judged(item) else None
         if answer is None:
             continue
-        outcome = judge_reading(answer, item.cell, item.trial)
+        outcome = grade_reading(answer, item.cell, item.trial)
         for place, job in judge_jobs(work, item, answer, outcome, _prices(work, block)):
             jobs.setdefault(place, []).append((i, job))
     if not jobs:
@@ -215,7 +215,7 @@ def grade(work: Workspace, item: Prepared, data: bytes | None, prices: tuple[flo
     reading = read(data)
     if reading is None:
         return None
-    outcome = judge_reading(reading, item.cell, item.trial)
+    outcome = grade_reading(reading, item.cell, item.trial)
     return with_layers(work, item, reading, outcome, prices) if work.plan.layers else outcome
 
 
@@ -233,9 +233,9 @@ def _prices(work: Workspace, block: Block) -> tuple[float, float]:
     return work.context.prices[block.window.region.model]
 
 
-def judge_reading(reading: Reading, cell: Cell, trial: Trial) -> Outcome:
+def grade_reading(reading: Reading, cell: Cell, trial: Trial) -> Outcome:
     """The outcome of one of a cell's trials."""
-    return judge_trial(
+    return grade_trial(
         reading,
         trial.guess_chance,
         lambda text: cell.parse(text, trial),

@@ -66,7 +66,7 @@ class Trial:
     options: tuple[str, ...] = ()
     """The finite set of possible answers; empty for write-in answers."""
     extras: Mapping[str, object] = field(default_factory=dict, hash=False)
-    """What a task adds for reading and judging replies, as plain JSON values; treat as read-only."""
+    """What a task adds for reading and grading replies, as plain JSON values; treat as read-only."""
 
 
 class Task(ABC):

@@ -38,7 +38,7 @@ class Outcome:
     """By judge and repeat; NaN where a reply had no score."""
 
 
-def judge_trial(
+def grade_trial(
     reading: Reading,
     guess_chance: float,
     parse: Callable[[str], str | None],
