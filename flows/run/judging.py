@@ -88,8 +88,7 @@ def with_layers(
             readings.append(tuple(score_in(reply) for reply in found))
         except ValueError:  # whole, but no record
             return None
-    judge = combine_judges(readings).score if readings else None
-    scores = layered_scores(_graded(work, item, reading, prices), judge)
+    scores = layered_scores(_graded(work, item, reading, prices), combine_judges(readings))
     return replace(
         outcome,
         fact=_or_nan(scores.fact),

@@ -1,4 +1,4 @@
-"""A record of a reply in; its text, reasoning trace, finish reason and sizes out. Never raises on hostile replies."""
+"""Read what a reply says: answer, reasoning trace, finish reason and sizes; no reply makes it raise."""
 
 from __future__ import annotations
 

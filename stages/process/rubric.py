@@ -1,4 +1,4 @@
-"""A rubric, a prompt and an output in; the messages that ask a judge for a score out. Pure."""
+"""Write the messages that ask a judge to rate an output by a rubric."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def judge_messages(
     prompt, output
         What was asked and what the model said, without its reasoning trace; not trusted.
     length_debias
-        Tell the judge that length is no quality; without, to measure what that changes.
+        Say to the judge that length is no quality; without, to measure what that changes.
     """
     mark = hashlib.sha256("\0".join((rubric, prompt, output)).encode("utf-8", "surrogatepass")).hexdigest()[
         :16
