@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from stages.generate.answers.explicit import ChoiceReader, normalised
+from stages.generate.answers.choices import ChoiceReader
+from stages.generate.answers.explicit import normalised
 from stages.generate.dataset.kinds import lines_after_marks
 
 _LABEL = re.compile(

@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
-from stages.generate.answers.explicit import explicit_answers, normalised
-from stages.generate.answers.lists import tails
+from stages.generate.answers.explicit import explicit_answers, normalised, tails
 from stages.generate.dataset.params import DatasetParams
 
 _CANDIDATES = 20

@@ -6,7 +6,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from stages.generate.answers.explicit import truth_value
+from stages.generate.answers.choices import truth_value
 from stages.generate.base import Task, TaskParams, Trial
 from stages.generate.material.expressions import SPACE_AT_BRACKET, Shape, draw_shape, drop_spaces
 from stages.generate.stream import Stream

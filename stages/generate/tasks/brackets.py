@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from stages.generate.answers.lists import closing_brackets
+from stages.generate.answers.brackets import closing_brackets
 from stages.generate.base import Task, TaskParams, Trial
 from stages.generate.stream import Stream
 

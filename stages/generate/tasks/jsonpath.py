@@ -9,8 +9,7 @@ from typing import ClassVar, Literal, NamedTuple
 
 from pydantic import Field, ValidationInfo, field_validator
 
-from stages.generate.answers.explicit import normalised
-from stages.generate.answers.lists import tails
+from stages.generate.answers.explicit import normalised, tails
 from stages.generate.base import Task, TaskParams, Trial
 from stages.generate.material.words import ITEMS
 from stages.generate.stream import Stream

@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field, ValidationInfo, field_validator
 
-from stages.generate.answers.explicit import last_integer
+from stages.generate.answers.numbers import last_integer
 from stages.generate.base import Task, TaskParams, Trial
 from stages.generate.material.words import WORDS
 from stages.generate.stream import Stream

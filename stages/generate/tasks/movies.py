@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from stages.generate.answers.explicit import ChoiceReader
+from stages.generate.answers.choices import ChoiceReader
 from stages.generate.base import Task, TaskParams, Trial
 from stages.generate.material.films import GENRES, THEMES, TITLES
 from stages.generate.stream import Stream

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from stages.generate.answers.explicit import last_integer
+from stages.generate.answers.numbers import last_integer
 from stages.generate.base import Task, TaskParams, Trial
 from stages.generate.material.things import ADJECTIVES, GROUPS, NUMBERS
 from stages.generate.material.words import with_article

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from stages.generate.answers.explicit import ChoiceReader
+from stages.generate.answers.choices import ChoiceReader
 from stages.generate.base import Task, TaskParams, Trial
 from stages.generate.stream import Stream
 

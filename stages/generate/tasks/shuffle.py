@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from stages.generate.answers.explicit import ChoiceReader
+from stages.generate.answers.choices import ChoiceReader
 from stages.generate.base import Task, TaskParams, Trial
 from stages.generate.material.words import ITEMS, NAMES, with_article
 from stages.generate.stream import Stream
