@@ -17,7 +17,7 @@ _NOTE_LIMIT = 4_000
 """Characters kept of what a judge writes."""
 _NO_SCORE = "no JSON object with a score"
 _CANDIDATES = 50
-"""Opening braces at which an object is looked for."""
+"""Opening braces that are tried; each may cost a scan of the text, and a reply can be nothing but braces."""
 _JSON = json.JSONDecoder(strict=False)
 _START = re.compile(r'\{\s{0,100}"')
 _SCORE = re.compile(r'"score"\s{0,20}:\s{0,20}"?(-?\d{1,9}(?:\.\d{1,9})?)(?![\d.])')
@@ -91,7 +91,7 @@ def _mean(scores: Sequence[float | None]) -> float | None:
 def _objects(text: str) -> tuple[list[dict[str, object]], bool]:
     """The JSON objects in a text that are not inside one another, and whether one of them is damaged.
 
-    What stands inside a damaged object is not looked at: it may be a quote.
+    What stands inside a damaged object is left unread: it may be a quote.
     """
     found: list[dict[str, object]] = []
     at = 0

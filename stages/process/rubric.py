@@ -57,6 +57,8 @@ def judge_messages(
     length_debias
         Say to the judge that length is no quality; without, to measure what that changes.
     """
+    # Not random: equal questions must be equal requests, or no judge's reply would ever come from the cache. And an
+    # output cannot hold the digest of itself.
     mark = hashlib.sha256("\0".join((rubric, prompt, output)).encode("utf-8", "surrogatepass")).hexdigest()[
         :16
     ]

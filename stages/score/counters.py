@@ -140,7 +140,12 @@ def set_cost(
 
 
 def add_counters(parts: Sequence[FloatArray]) -> FloatArray:
-    """The sum of counters of the same cells, in the order given (float sums keep the order they are added in).
+    """The sum of counters of the same cells.
+
+    Parameters
+    ----------
+    parts
+        Arrays (..., counter) of one shape, added in this order; the last bits of float sums depend on it.
 
     Raises
     ------
@@ -161,6 +166,13 @@ def check_options(
     names: Iterable[str], *, unique_only: bool, trials: int | None, clip_tokens: int | None
 ) -> None:
     """Refuse options of `count_trials` that cannot be met with the arrays of these names.
+
+    Parameters
+    ----------
+    names
+        Of the arrays that are there.
+    unique_only, trials, clip_tokens
+        See `count_trials`.
 
     Raises
     ------

@@ -80,7 +80,7 @@ def _folded(option: str) -> str:
 
 
 def _hedges(segment: str, mentions: Sequence[re.Match[str]]) -> bool:
-    """Tell whether the first two mentions are alternatives of each other."""
+    """Whether the first two mentions are alternatives of each other."""
     if len(mentions) < 2 or _folded(mentions[0][0]) == _folded(mentions[1][0]):
         return False
     return _HEDGE.fullmatch(segment[mentions[0].end() : mentions[1].start()]) is not None

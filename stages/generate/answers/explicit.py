@@ -1,4 +1,4 @@
-r"""Find what a model's text gives as its answer in so many words.
+r"""Find the explicit answers in a model's text, in whatever way they are marked.
 
 These are the parts that all readers of answers share. A reader never raises and takes linear time on any text, since
 models write anything: so every repetition in a pattern is bounded or possessive, and only a bounded number of places
@@ -49,7 +49,7 @@ def normalised(text: str) -> str:
 
 
 def explicit_answers(text: str) -> Iterator[str]:
-    """What a text gives as its answer in so many words, one line each, the last one first.
+    """The explicit answers in a text, one line each, the last one first.
 
     Examples
     --------

@@ -224,7 +224,7 @@ def _runs(line: str) -> list[list[str]]:
 
 
 def _spoiled(line: str, end: int) -> bool:
-    """Tell whether a calculation or an alternative follows."""
+    """Whether a calculation or an alternative follows."""
     return _OR.match(line, end) is not None or bool(
         (operator := _OPERATOR.match(line, end)) and line[operator.end() :].lstrip(" $`(-+>")[:1].isdigit()
     )

@@ -1,4 +1,4 @@
-"""A model's final answer text in, one normalised answer out, by kind: a number, a text or a JSON value."""
+"""Read and compare answers by their kind: a number, a text or a JSON value."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ def number_text(value: Fraction) -> str:
 
 
 def same_number(answer: str, reference: str, comparison: Comparison) -> bool:
-    """Tell whether two numbers, as `read_number` gives them, differ by no more than the tolerance; exact."""
+    """Whether two numbers, as `read_number` gives them, differ by no more than the tolerance; exact."""
     if answer == reference:
         return True
     right = Fraction(reference)

@@ -1,4 +1,4 @@
-"""Length, depth and number range in, an integer expression over + - * with its value out."""
+"""Task `arithmetic`: the value of an integer expression over + - *."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Length, depth and a pair of truth words in, an expression over and, or, xor, not with its value out."""
+"""Task `boolean`: the value of an expression over and, or, xor, not, in any of several pairs of truth words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Number of pairs, depth and kinds of brackets in, an unfinished bracket sequence with its closing part out."""
+"""Task `brackets`: the part that closes an unfinished bracket sequence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Depth and width in, a nested JSON document and a path whose value is asked for out."""
+"""Task `jsonpath`: the value that a path leads to in a nested JSON document."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Letters and word counts in, a question how often the letters occur in a list of words out."""
+"""Task `letters`: how often some letters occur in a list of words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rotation, scale, offset and noise in, the path of a shape whose name is asked for out."""
+"""Task `shapes`: the name of the shape that an SVG path draws."""
 
 from __future__ import annotations
 

@@ -19,6 +19,11 @@ class DocumentError(ValueError):
 def parse_document(text: str) -> object:
     """The JSON document that `text` is.
 
+    Parameters
+    ----------
+    text
+        A model's, as hostile as it likes.
+
     Raises
     ------
     DocumentError
@@ -51,6 +56,7 @@ def _refuse(name: str) -> object:
 
 
 def _is_deep(document: object) -> bool:
+    # Level by level and not by recursion, which a document made for it would exhaust.
     level = [document]
     for _ in range(DEPTH_LIMIT):
         level = [child for node in level for child in _inner(node)]
