@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 import xarray as xr
 
 from flows.config import from_mapping
@@ -20,8 +19,7 @@ from flows.plan.spec import parse_spec
 from stages.analyze.labelled import counters as labelled
 from stages.analyze.labelled.restriction import restrict
 from stages.analyze.labelled.selection import keys
-from stages.reply.status import COMPLETED, Status
-from stages.score.recount import recount
+from stages.score.recount import recount, trimmed
 from storage.cube.cube import Cube
 
 
@@ -91,7 +89,10 @@ def open_part(
             dataset = recount(
                 dataset, trials=trials, unique_only=chosen.unique_only, clip_tokens=part.clip_tokens
             )
-        dataset = _trimmed(dataset, chosen)
+            # Counters are counted with the rules of the plan, which trial arrays alone do not hold: so both.
+            dataset = trimmed(
+                dataset, trials=trials, unique_only=chosen.unique_only, clip_tokens=part.clip_tokens
+            )
     if view is not None and view.criteria:
         dataset = _restricted(
             dataset, view.where(), f"--view: nothing in the cube fulfils view '{view.name}'"
@@ -160,22 +161,6 @@ def _restricted(dataset: xr.Dataset, where: Where, nothing: str) -> xr.Dataset:
         return restrict(dataset, conditions)
     except ValueError as error:
         raise SweepError(nothing, "Drop or widen a condition") from error
-
-
-def _trimmed(dataset: xr.Dataset, part: Part) -> xr.Dataset:
-    """Trial arrays as they are counted, so that analyses of trials see the same."""
-    if "status" not in dataset or not part.recounts:
-        return dataset
-    kept = dataset.isel(trial=slice(part.trials))
-    status = kept["status"]
-    if part.unique_only:
-        status = status.where(kept["duplicate"] != 1, np.uint8(Status.MISSING))
-    if part.clip_tokens is not None:
-        over = status.isin([int(code) for code in COMPLETED]) & (kept["tokens"] > part.clip_tokens)
-        status = status.where(~over, np.uint8(Status.TRUNCATED))
-        kept["tokens"] = kept["tokens"].clip(max=part.clip_tokens)
-    kept["status"] = status
-    return kept
 
 
 def _warnings(dataset: xr.Dataset, part: Part) -> tuple[str, ...]:

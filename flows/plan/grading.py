@@ -18,7 +18,7 @@ from stages.generate import Cell, Trial
 from stages.infer.request import Request
 from stages.process.assertions import Context, Hooks, evaluate, layered_scores
 from stages.process.assertions.evaluate import Graded
-from stages.process.grading import Outcome, judge_trial
+from stages.process.grading import Outcome, grade_trial
 from stages.process.judging import combine_judges
 from stages.process.reading import Reading, read_reply
 from stages.reply.record import Record
@@ -41,7 +41,7 @@ def read_stored(data: bytes | None) -> Reading | None:
 
 def grade_reading(reading: Reading, cell: Cell, trial: Trial) -> Outcome:
     """The outcome of one of a cell's trials, without layer scores."""
-    return judge_trial(
+    return grade_trial(
         reading,
         trial.guess_chance,
         lambda text: cell.parse(text, trial),
@@ -112,8 +112,7 @@ class LayerGrader:
                 return None
             if len(readings[-1]) < len(replies):
                 return None
-        judge = combine_judges(readings).score if readings else None
-        scores = layered_scores(self.graded_assertions(item, reading, prices), judge)
+        scores = layered_scores(self.graded_assertions(item, reading, prices), combine_judges(readings))
         return replace(
             outcome,
             fact=_or_nan(scores.fact),

@@ -1,4 +1,4 @@
-"""A task and its params -> trials (prompt and reference answer), by random access."""
+"""Make trials: questions with their reference answers, from a task and its params, by random access."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One axis of a grid as it is written, a degree and a density -> the values that are measured."""
+"""One axis of a grid, and which of its values are measured at a degree and a density."""
 
 from __future__ import annotations
 

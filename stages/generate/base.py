@@ -1,4 +1,4 @@
-"""The contract of a task: validated params and a trial index in, one trial out.
+"""The contract of a task, and the cells that make its trials.
 
 Trial ``i`` of a cell is a function of (task name, generator version, params, seed, i) and of nothing else, so
 that any trial can be made on any machine in any order, and a larger sample extends a smaller one.
@@ -38,16 +38,22 @@ class TaskParams(BaseModel):
         return value
 
     def canonical(self) -> dict[str, object]:
-        """All params, defaults included, as plain values: a changed default makes another cell."""
+        """All params as plain JSON values; defaults are included, so that a changed default makes another cell."""
         return self.model_dump(mode="json")
 
     def identity(self) -> dict[str, object]:
-        """What makes the trials: enters the cell's id and stream; `canonical` unless a task says otherwise."""
+        """The params that make the trials and enter the cell's id; all of them unless a task says otherwise."""
         return self.canonical()
 
     @classmethod
     def of(cls, params: TaskParams) -> Self:
-        """`params` as this class; TypeError if they belong to another task."""
+        """`params` as this class.
+
+        Raises
+        ------
+        TypeError
+            They belong to another task.
+        """
         if not isinstance(params, cls):
             raise TypeError(f"{cls.__name__} expected, got {type(params).__name__}: params of another task")
         return params
@@ -66,11 +72,15 @@ class Trial:
     options: tuple[str, ...] = ()
     """The finite set of possible answers; empty for write-in answers."""
     extras: Mapping[str, object] = field(default_factory=dict, hash=False)
-    """What a task adds for reading and judging replies, as plain JSON values; treat as read-only."""
+    """What a task adds for reading and grading replies, as plain JSON values; treat as read-only."""
 
 
 class Task(ABC):
-    """One family of questions. Subclasses are stateless; an instance may be shared by threads."""
+    """One family of questions; a subclass is a bundled task or a plugin's.
+
+    An instance is shared by threads and sent to other processes, so it has no state of its own, or one that a lock
+    guards and that a copy can do without.
+    """
 
     name: ClassVar[str]
     """Identity of the task in configs and cubes."""
@@ -84,21 +94,48 @@ class Task(ABC):
 
     @abstractmethod
     def generate(self, params: TaskParams, stream: Stream) -> Trial:
-        """Make one trial; every random choice comes from `stream`."""
+        """Make one trial.
+
+        Parameters
+        ----------
+        params
+            Of the task's `Params`, as `resolve` returned them.
+        stream
+            The only source of chance: equal params and an equal stream make an equal trial.
+        """
 
     @abstractmethod
     def parse(self, text: str) -> str | None:
-        """Read the answer from a model's final answer: normalised, the last one wins; None if there is none.
+        """The answer that a model's text ends up with, normalised; None if there is none.
 
-        Never raises, whatever text a model sends.
+        Never raises and takes time in proportion to the text, whatever a model sends.
+
+        Parameters
+        ----------
+        text
+            The reply without its reasoning trace.
         """
 
     @abstractmethod
     def difficulty(self, params: TaskParams) -> float:
-        """Size of the problem in elementary steps (> 0), growing along each declared dimension."""
+        """Size of the problem in elementary steps, above 0; it grows along each declared dimension.
+
+        Parameters
+        ----------
+        params
+            Of the task's `Params`.
+        """
 
     def grade(self, answer: str, reference: str) -> bool:
-        """Tell whether a parsed answer is right; equality unless a task says otherwise."""
+        """Whether a parsed answer is right; equality unless a task says otherwise.
+
+        Parameters
+        ----------
+        answer
+            As `parse` returned it.
+        reference
+            The trial's `Trial.answer`.
+        """
         return answer == reference
 
     # ---- for tasks whose trials are not made up; the others leave these as they are
@@ -108,7 +145,14 @@ class Task(ABC):
         return self.Params()
 
     def resolve(self, params: TaskParams) -> TaskParams:
-        """Look at what params refer to, once, when a sweep is planned; return params that stand by themselves.
+        """The params with all that they refer to read and checked, so that they stand by themselves.
+
+        It is called once for each point, when a sweep is planned, and not where trials are made.
+
+        Parameters
+        ----------
+        params
+            Validated; a file that they name may be missing.
 
         Raises
         ------
@@ -118,29 +162,72 @@ class Task(ABC):
         return params
 
     def has_reference(self, params: TaskParams) -> bool:  # noqa: ARG002
-        """Whether there are right answers; else trials are there for assertions and judges only."""
+        """Whether there are right answers; without them trials are there for assertions and judges only.
+
+        Parameters
+        ----------
+        params
+            Of the task's `Params`.
+        """
         return True
 
     def size(self, params: TaskParams) -> int | None:  # noqa: ARG002
-        """Number of different trials of a cell; None if there is no end to them."""
+        """Number of different trials of a cell; None if there is no end to them.
+
+        Parameters
+        ----------
+        params
+            Of the task's `Params`.
+        """
         return None
 
     def generate_at(self, params: TaskParams, index: int, key: bytes, stream: Stream) -> Trial:  # noqa: ARG002
-        """Make trial `index` of the cell that `key` names; for tasks with a `size`, to give each trial once."""
+        """Make trial `index` of a cell; a task with a `size` makes each of its trials once.
+
+        Parameters
+        ----------
+        params
+            Of the cell.
+        index
+            From 0, below `size`.
+        key
+            Names the cell: task, version, params and seed. An order of all trials is derived from it.
+        stream
+            See `generate`; it is this trial's own.
+        """
         return self.generate(params, stream)
 
     def parse_reply(self, text: str, params: TaskParams, trial: Trial) -> str | None:  # noqa: ARG002
-        """Like `parse`, for tasks that need to know what was asked."""
+        """Like `parse`, for tasks that need to know what was asked.
+
+        Parameters
+        ----------
+        text
+            The reply without its reasoning trace.
+        params, trial
+            What was asked.
+        """
         return self.parse(text)
 
     def grade_reply(self, answer: str, params: TaskParams, trial: Trial) -> bool:  # noqa: ARG002
-        """Like `grade`, for tasks that need to know what was asked."""
+        """Like `grade`, for tasks that need to know what was asked.
+
+        Parameters
+        ----------
+        answer
+            As `parse_reply` returned it.
+        params, trial
+            What was asked.
+        """
         return self.grade(answer, trial.answer)
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One point of a task: the source of its trials."""
+    """One point of a task, which makes its trials.
+
+    Two cells with equal `id` have equal trials.
+    """
 
     task: Task = field(compare=False)  # `id` has its name and version
     params: TaskParams = field(compare=False)  # ... and what matters of these
@@ -174,7 +261,12 @@ class Cell:
         return self.task.size(self.params)
 
     def trial(self, index: int) -> Trial:
-        """Make trial `index` (from 0); costs the same for every index.
+        """Make one trial; it costs the same for every index.
+
+        Parameters
+        ----------
+        index
+            From 0.
 
         Raises
         ------
@@ -188,14 +280,15 @@ class Cell:
                 field="trials",
                 value=index,
             )
+        # A digest and not seed + index: trial 1 of one seed must not be trial 0 of the next.
         digest = hashlib.sha256(self._prefix + str(index).encode()).digest()
         stream = Stream(int.from_bytes(digest, "big"))
         return self.task.generate_at(self.params, index, self._prefix, stream)
 
     def parse(self, text: str, trial: Trial) -> str | None:
-        """Read the answer to one of the cell's trials; never raises, None if there is none."""
+        """The answer in a reply to one of the cell's trials; None if there is none. Never raises."""
         return self.task.parse_reply(text, self.params, trial)
 
     def grade(self, answer: str, trial: Trial) -> bool:
-        """Tell whether a parsed answer to one of the cell's trials is right."""
+        """Whether a parsed answer to one of the cell's trials is right."""
         return self.task.grade_reply(answer, self.params, trial)

@@ -1,4 +1,4 @@
-"""Manifold entries (grids over params, explicit points) in, validated points with their tiers out."""
+"""Expand the entries of a manifold, grids and explicit points, to validated points with their tiers."""
 
 from __future__ import annotations
 
@@ -66,6 +66,13 @@ def expand(task: Task, entries: Sequence[Entry]) -> list[Point]:
     A grid varies its last field fastest. Points of equal identity are one point with the tiers of all their
     entries.
 
+    Parameters
+    ----------
+    task
+        Whose params the points are.
+    entries
+        At least one.
+
     Raises
     ------
     TaskError
@@ -78,7 +85,18 @@ def expand(task: Task, entries: Sequence[Entry]) -> list[Point]:
 
 
 def find_problems(task: Task, entries: Sequence[Entry]) -> list[TaskError]:
-    """All that is wrong with a manifold: unknown params, values out of range, empty grids; in order."""
+    """All that is wrong with a manifold, in order: unknown params, values out of range, empty grids.
+
+    Parameters
+    ----------
+    task, entries
+        See `expand`.
+
+    Returns
+    -------
+    list of TaskError
+        Each says where in the entries its problem stands; empty if `expand` would succeed.
+    """
     return _expand(task, entries)[1]
 
 
@@ -104,7 +122,7 @@ def _expand(task: Task, entries: Sequence[Entry]) -> tuple[list[Point], list[Tas
 
 
 def _shape_flaws(task: Task, entry: Entry) -> list[TaskError]:
-    """What is wrong with an entry before any value is looked at."""
+    """What is wrong with an entry before any value is validated."""
     if (entry.grid is None) == (entry.points is None):
         return [TaskError("an entry has either a grid or points; give exactly one of them")]
     if entry.points is not None and not entry.points:
@@ -179,7 +197,7 @@ def _candidates(entry: Entry) -> Iterator[tuple[dict[str, object], dict[str, Whe
         )
     for own in combinations:
         given = {name: (value, where) for name, value, where in own}
-        # after the point's own values: a rule between params is told where the point is
+        # after the point's own values: a rule between params is reported where the point is
         given |= {name: (value, where) for name, value, where in fixed if name not in given}
         yield (
             {name: value for name, (value, _) in given.items()},

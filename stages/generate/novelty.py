@@ -1,4 +1,4 @@
-"""The prompts of a cell in; which of them occurred before out. Small cells repeat prompts."""
+"""Find the prompts of a cell that occurred before; small cells repeat them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 
 def repeated(prompts: Iterable[str]) -> npt.NDArray[np.uint8]:
-    """Tell for each prompt whether an earlier one is the same.
+    """Which prompts repeat an earlier one.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Built-in tasks and entry points in, one dict of tasks by name out."""
+"""Add the tasks of installed packages to the bundled ones."""
 
 from __future__ import annotations
 
@@ -15,7 +15,14 @@ _DECLARED = ("name", "version", "summary", "guess_rule", "Params")
 
 
 def with_plugins(builtin: Mapping[str, Task], entry_points: Iterable[EntryPoint]) -> dict[str, Task]:
-    """The built-in tasks and those of `entry_points`.
+    """The built-in tasks and those of `entry_points`, by name.
+
+    Parameters
+    ----------
+    builtin
+        By name.
+    entry_points
+        Of the group `GROUP`.
 
     Raises
     ------
@@ -23,9 +30,11 @@ def with_plugins(builtin: Mapping[str, Task], entry_points: Iterable[EntryPoint]
         A plugin cannot be loaded, is not a complete task, or takes a name that is in use.
     """
     tasks = dict(builtin)
+    # Sorted: which of two plugins with one name is refused must not depend on the order in which they were installed.
     for point in sorted(entry_points, key=lambda point: (point.name, point.value)):
         task = _load(point)
         if task.name in tasks:
+            # Never replaced: a name is part of a cell's identity, and the bundled task's cells are in users' cubes.
             taken = type(tasks[task.name])
             raise TaskError(
                 f"{_label(point)} declares the name '{task.name}', which "
@@ -41,7 +50,7 @@ def _load(point: EntryPoint) -> Task:
     try:
         loaded = point.load()
         task = loaded() if isinstance(loaded, type) and issubclass(loaded, Task) else loaded
-    except Exception as error:
+    except Exception as error:  # whatever a stranger's module raises when it is imported
         raise TaskError(
             f"{_label(point)} cannot be loaded ({type(error).__name__}: {error}); repair or uninstall it",
             value=point.value,

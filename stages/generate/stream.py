@@ -1,4 +1,4 @@
-"""Seeds in, random draws out: one independent stream per trial, the same on every machine."""
+"""Seeds, identities and random draws of trials: one independent stream each, the same on every machine."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class Stream:
         return low + self.below(high - low + 1)
 
     def chance(self, probability: float) -> bool:
-        """Tell True with the given probability; 0 never and 1 always."""
+        """True with the given probability; 0 never and 1 always."""
         return self._bits(53) < probability * 9007199254740992.0
 
     def choice(self, items: Sequence[T]) -> T:

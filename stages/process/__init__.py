@@ -1,1 +1,1 @@
-"""A record of a reply -> one trial's outcome and sizes."""
+"""Read and grade a reply: one trial's status, sizes and layer scores."""

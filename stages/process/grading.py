@@ -1,4 +1,4 @@
-"""One trial's reading and its truth in; its row of the trial arrays out."""
+"""Grade one trial: what the reply says and what is right become a status and sizes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ GZIP_LEVEL = 6
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What is stored of one trial."""
+    """What is stored of one trial; -1 and NaN stand for what the endpoint did not report."""
 
     status: Status
     tokens: int = -1
@@ -38,7 +38,7 @@ class Outcome:
     """By judge and repeat; NaN where a reply had no score."""
 
 
-def judge_trial(
+def grade_trial(
     reading: Reading,
     guess_chance: float,
     parse: Callable[[str], str | None],
@@ -52,10 +52,13 @@ def judge_trial(
         What the reply says.
     guess_chance
         Of the trial.
-    parse, grade
-        Read an answer from the reply to this trial; tell whether it is right.
+    parse
+        The answer in a text, None where it has none.
+    grade
+        Whether an answer is the right one.
     """
     status, parsed = _status(reading, parse, grade)
+    # Half a surrogate pair has no UTF-8 of its own, and a model that was cut in the midst of one still has a trace.
     trace = reading.reasoning.encode("utf-8", "surrogatepass")
     return Outcome(
         status,

@@ -1,4 +1,4 @@
-"""A record of a reply in; its text, reasoning trace, finish reason and sizes out. Never raises on hostile replies."""
+"""Read what a reply says: answer, reasoning trace, finish reason and sizes; no reply makes it raise."""
 
 from __future__ import annotations
 
@@ -39,9 +39,13 @@ class Reading:
 
 
 def read_reply(record: Record) -> Reading:
-    """Read a reply that counts.
+    """What a reply that counts says.
 
-    The record of an HTTP error counts only if it says that the prompt does not fit, or was filtered.
+    Parameters
+    ----------
+    record
+        One from the cache. The record of an HTTP error is there only if it says that the prompt does not fit, or was
+        filtered; neither has an answer.
     """
     document = parse_body(record.body)
     if record.status >= 300:
@@ -65,12 +69,19 @@ def read_reply(record: Record) -> Reading:
 
 
 def split_reasoning(content: str, field: str = "") -> tuple[str, str]:
-    """Split a message into the final answer and the reasoning trace.
+    """The final answer and the reasoning trace of a message.
 
     The trace is the API's own reasoning field where there is one, and whatever stands in think blocks. A block ends
     at the first closing tag; one that is never closed is all trace. A closing tag without an opening one ends a trace
     that began in the prompt's template, or goes on after an inner block. A tag in backticks, or an opening one in the
     midst of an answer that is never closed, is talk about tags.
+
+    Parameters
+    ----------
+    content
+        The message's text.
+    field
+        Its reasoning field, empty if the API has none.
 
     Examples
     --------
@@ -115,7 +126,7 @@ def _spans(content: str) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
 
 
 def _find(pattern: re.Pattern[str], content: str, begin: int) -> re.Match[str] | None:
-    """The first tag that is not between backticks."""
+    """The first tag at or after `begin` that is not between backticks."""
     while (tag := pattern.search(content, begin)) is not None:
         start, begin = tag.span()
         if content[start - 1 : start] != "`" or content[begin : begin + 1] != "`":

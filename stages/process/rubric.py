@@ -1,4 +1,4 @@
-"""A rubric, a prompt and an output in; the messages that ask a judge for a score out. Pure."""
+"""Write the messages that ask a judge to rate an output by a rubric."""
 
 from __future__ import annotations
 
@@ -55,8 +55,10 @@ def judge_messages(
     prompt, output
         What was asked and what the model said, without its reasoning trace; not trusted.
     length_debias
-        Tell the judge that length is no quality; without, to measure what that changes.
+        Say to the judge that length is no quality; without, to measure what that changes.
     """
+    # Not random: equal questions must be equal requests, or no judge's reply would ever come from the cache. And an
+    # output cannot hold the digest of itself.
     mark = hashlib.sha256("\0".join((rubric, prompt, output)).encode("utf-8", "surrogatepass")).hexdigest()[
         :16
     ]

@@ -1,1 +1,1 @@
-"""Trial arrays -> counters that add."""
+"""Count trials: counters of every cell, which add up over whatever is grouped."""

@@ -1,4 +1,4 @@
-"""Trial arrays in, counters out. Counters add, so that any group is a sum and absent trials need no mask."""
+"""Count the trials of every cell; counters add, so that any group is a sum and absent trials need no mask."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def count_trials(
     unique_only
         Leave out trials whose prompt occurred earlier in the cell, as if they had never been planned.
     trials
-        Take the first so many along the trial axis only.
+        How many to take, the first ones along the trial axis; None takes all.
     clip_tokens
         As if the limit of completion tokens had been this: a completed trial with more tokens is truncated, and
         no trial has more. Tokens, their squares and costs are the clipped ones, a truncated trial made no
@@ -102,6 +102,26 @@ def count_trials(
     return sums.reshape(*shape[:-2], len(COUNTERS))
 
 
+def over_limit(status: Array, tokens: Array, limit: int) -> npt.NDArray[np.bool_]:
+    """Which finished trials a lower limit of completion tokens would have cut.
+
+    Parameters
+    ----------
+    status, tokens
+        Arrays of one shape, Dask's too.
+    limit
+        Completion tokens, as if this had been the limit.
+
+    Returns
+    -------
+    ndarray of bool
+        Of the same shape; false for a trial without a token count, -1: what was not measured cannot be cut.
+    """
+    # As int64: a limit beyond the range of int32 is one that nothing exceeds, not an error.
+    over: npt.NDArray[np.bool_] = (tokens > np.int64(limit)) & (status <= _FINISHED)
+    return over
+
+
 def set_cost(
     counters: FloatArray, price_prompt: float | FloatArray, price_completion: float | FloatArray
 ) -> None:
@@ -120,7 +140,12 @@ def set_cost(
 
 
 def add_counters(parts: Sequence[FloatArray]) -> FloatArray:
-    """The sum of counters of the same cells, in the order given (float sums keep the order they are added in).
+    """The sum of counters of the same cells.
+
+    Parameters
+    ----------
+    parts
+        Arrays (..., counter) of one shape, added in this order; the last bits of float sums depend on it.
 
     Raises
     ------
@@ -141,6 +166,13 @@ def check_options(
     names: Iterable[str], *, unique_only: bool, trials: int | None, clip_tokens: int | None
 ) -> None:
     """Refuse options of `count_trials` that cannot be met with the arrays of these names.
+
+    Parameters
+    ----------
+    names
+        Of the arrays that are there.
+    unique_only, trials, clip_tokens
+        See `count_trials`.
 
     Raises
     ------
@@ -186,7 +218,7 @@ def _relabel(block: Mapping[str, Array], *, unique_only: bool, clip_tokens: int 
     changes: list[tuple[npt.NDArray[np.bool_], int]] = []
     status = block["status"]
     if clip_tokens is not None:
-        changes.append(((block["tokens"] > np.int64(clip_tokens)) & (status <= _FINISHED), _TRUNCATED))
+        changes.append((over_limit(status, block["tokens"], clip_tokens), _TRUNCATED))
     if "planned" in block:
         changes.append(((status == _MISSING) & (block["planned"] == 0), _LEFT_OUT))
     if unique_only:

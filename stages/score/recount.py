@@ -1,4 +1,4 @@
-"""A cube's dataset in; the same with counters counted anew from its trials, all or some of them, out."""
+"""Count a cube's dataset again, as if less had been measured: fewer trials, new prompts only, a lower token limit."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dask.base import is_dask_collection
 from dask.system import CPU_COUNT
 
 from stages.reply.status import COUNTERS, Status
-from stages.score.counters import VALUES, FloatArray, check_options, count_trials, set_cost
+from stages.score.counters import VALUES, FloatArray, check_options, count_trials, over_limit, set_cost
 
 _TRIAL = ("model", "task", "params", "trial", "repeat")
 _CELL = _TRIAL[:3]
@@ -74,6 +74,42 @@ def recount(
     return kept.assign(counters=variable).assign_coords(counter=list(COUNTERS))
 
 
+def trimmed(
+    dataset: xr.Dataset,
+    *,
+    unique_only: bool = False,
+    trials: int | None = None,
+    clip_tokens: int | None = None,
+) -> xr.Dataset:
+    """The dataset with its trial arrays as `recount` counts them, for analyses that read single trials.
+
+    Parameters
+    ----------
+    dataset
+        Dataset with ``status`` and ``tokens`` (model, task, params, trial, repeat), lazy or not, and ``duplicate``
+        (task, params, trial) for `unique_only`.
+    unique_only, trials, clip_tokens
+        See `stages.score.counters.count_trials`. A trial whose prompt occurred before is missing here, as an array
+        has no other way to leave it out.
+
+    Returns
+    -------
+    Dataset
+        All arrays cut to the first `trials`, ``status`` and ``tokens`` changed, the rest as it was; lazy where it was.
+        Counters are not counted again.
+    """
+    kept = dataset.isel(trial=slice(trials))
+    status = kept["status"]
+    if unique_only:
+        status = status.where(kept["duplicate"] != 1, np.uint8(Status.MISSING))
+    if clip_tokens is not None:
+        over = xr.apply_ufunc(over_limit, status, kept["tokens"], clip_tokens, dask="allowed")
+        status = status.where(~over, np.uint8(Status.TRUNCATED))
+        kept["tokens"] = kept["tokens"].clip(max=clip_tokens)
+    kept["status"] = status
+    return kept
+
+
 @dataclass(frozen=True)
 class _Options:
     unique_only: bool
@@ -81,7 +117,7 @@ class _Options:
 
 
 def _take(dataset: xr.Dataset) -> _Arrays:
-    """Arrays with their dims, and positions along trial and repeat."""
+    """Arrays with their dims, and positions along trial and repeat, which a chunk does not know by itself."""
     dims: dict[str, tuple[str, ...]] = dict.fromkeys(("status", *VALUES), _TRIAL)
     dims |= {name: own for name, own in _SHARED.items() if name in dataset}
     # Variables, not data arrays: coordinates may be chunked otherwise.

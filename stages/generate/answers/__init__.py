@@ -1,1 +1,1 @@
-"""Readers that find the final answer in a model's text."""
+"""Readers that find the final answer in a model's text, one module for each kind of answer."""

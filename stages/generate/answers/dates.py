@@ -1,4 +1,4 @@
-"""A model's final answer text in, the date that it gives out, as ISO 8601."""
+"""Read the date that a model's text ends up with, as ISO 8601."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from datetime import date
 from itertools import pairwise
 
-from stages.generate.answers.explicit import explicit_answers
+from stages.generate.answers.explicit import CANDIDATES, explicit_answers
 
 MONTHS = "January February March April May June July August September October November December".split()
 _MONTH = r"(?:jan|feb|mar|apr|may|june?|july?|aug|sept?|oct|nov|dec)[a-z]{0,7}+\.?"
@@ -31,7 +31,6 @@ _SUM = re.compile(r"[\s*`$)]{0,4}(?:[-+−]|plus\b|minus\b|and\sadd)\s{0,3}[0-9]
 _OR = re.compile(r"[\s*`$)]{0,4}(?:or|/)[\s*`$(]{0,4}", re.IGNORECASE)
 _NOT = re.compile(r"\b(?:not|than|of)\s(?:on\s)?$", re.IGNORECASE)
 _HYPHENS = str.maketrans(dict.fromkeys("\u2010\u2011\u2012\u2013\u2212", "-"))
-_CANDIDATES = 20
 _NUMBERS = {name[:3].lower(): n for n, name in enumerate(MONTHS, 1)}
 
 
@@ -56,12 +55,12 @@ def last_date(text: str) -> str | None:
             chosen = _chosen(segment, matches)
             return None if chosen is None else _iso(chosen)
     text = text.translate(_HYPHENS)
-    bold = [match[1] for match in deque(_BOLD.finditer(text), maxlen=_CANDIDATES)]
+    bold = [match[1] for match in deque(_BOLD.finditer(text), maxlen=CANDIDATES)]
     for passage in reversed(bold):
         whole = _DATE.fullmatch(_WEEKDAY.sub("", passage, count=1).strip(" .!"))
         if whole and (found := _iso(whole)):
             return found
-    last = deque(_DATE.finditer(text), maxlen=_CANDIDATES)
+    last = deque(_DATE.finditer(text), maxlen=CANDIDATES)
     return next((found for match in reversed(last) if (found := _iso(match))), None)
 
 

@@ -1,37 +1,14 @@
-r"""A model's final answer text in, one normalised list out: words, integers or closing brackets.
-
-Like the readers of single values, these never raise and take linear time on any text. They look at explicit
-answers first (``Answer: 5, 7``, ``\boxed{5, 7}``), the last one that can be read, then at the end of the text.
-"""
+"""Read the list of words or of integers that a model's text ends up with."""
 
 from __future__ import annotations
 
 import re
-from collections import deque
-from collections.abc import Iterator
 
-from stages.generate.answers.explicit import normalised
+from stages.generate.answers.explicit import TAIL, normalised, tails
 
-_TAIL = 6000
-"""Characters after the mark of an explicit answer that are looked at."""
-_CANDIDATES = 20
-"""Explicit answers that are looked at, from the last one backwards."""
-
-_MARK = re.compile(
-    r"(?P<boxed>\\boxed\s{0,3}\{)"
-    r"|^[#*_> \t]{0,12}(?:final[ \t]{1,3})?answer[*_ \t]{0,8}$"
-    r"|\banswer\b[^\n:=]{0,60}?(?:[:=]|\bis\b:?)",
-    re.IGNORECASE | re.MULTILINE,
-)
 _DECORATION = " \t*_`$#>\"'([{\\<~:=“”‘’"
 _BULLET = re.compile(r"[-*•+] |\(?[0-9]{1,3}[.):] ?")
 _MINUS_APART = re.compile(r"(?<=[,;] )- (?=[0-9])")
-
-
-def tails(text: str) -> Iterator[tuple[str, bool]]:
-    """What follows each mark of an explicit answer and whether that is a LaTeX box, the last one first."""
-    for match in reversed(deque(_MARK.finditer(text), maxlen=_CANDIDATES)):
-        yield text[match.end() : match.end() + _TAIL], match["boxed"] is not None
 
 
 def _lines(text: str) -> list[str]:
@@ -73,7 +50,7 @@ def word_list(text: str) -> str | None:
         words = _words_from(_lines(tail))
         if len(words) > 1:
             return ", ".join(words)
-    words = _words_at_end(_lines(text[-_TAIL:]))
+    words = _words_at_end(_lines(text[-TAIL:]))
     return ", ".join(words) if words else None
 
 
@@ -178,7 +155,7 @@ def integer_list(text: str) -> str | None:
         found = _integers_from(tail)
         if found:
             return ", ".join(found)
-    for line in reversed(_number_lines(text[-_TAIL:])):
+    for line in reversed(_number_lines(text[-TAIL:])):
         runs = _runs(line)
         if runs:
             return ", ".join(runs[-1])
@@ -247,7 +224,7 @@ def _runs(line: str) -> list[list[str]]:
 
 
 def _spoiled(line: str, end: int) -> bool:
-    """Tell whether a calculation or an alternative follows."""
+    """Whether a calculation or an alternative follows."""
     return _OR.match(line, end) is not None or bool(
         (operator := _OPERATOR.match(line, end)) and line[operator.end() :].lstrip(" $`(-+>")[:1].isdigit()
     )
@@ -255,75 +232,3 @@ def _spoiled(line: str, end: int) -> bool:
 
 def _alternative(line: str) -> bool:
     return re.search(r"[0-9][ *`$\"',]{0,6}or [ *`$\"'(]{0,6}-?[0-9]", line, re.IGNORECASE) is not None
-
-
-# ---- closing brackets
-
-_QUIET = " \t*_`$\"'“”‘’,"
-_LATEX_GROUP = re.compile(r"\\(?:text|texttt|textbf|mathrm|mathtt|mathbf|verb)\s{0,3}\{")
-_LATEX_END = re.compile(r"\\[)\]]|\$")
-_FENCE = re.compile(r"^[ \t]{0,8}```\w{0,12}$", re.MULTILINE)
-_CLOSERS = re.compile(r"[)\]}>](?:[ \t,]{0,3}[)\]}>])*+")
-_ALONE = re.compile(r"(?<!\S)[*_`\"'“‘]{0,4}([)\]}>](?:[ \t,]?[)\]}>])*+)(?=[*_`\"'”’.!]{0,6}(?:\s|$))")
-
-
-def closing_brackets(text: str) -> str | None:
-    r"""The sequence of closing brackets that a text ends up with, without spaces; None if there is none.
-
-    Examples
-    --------
-    >>> closing_brackets("I close ( last, so: Answer: `] } )`")
-    ']})'
-    >>> closing_brackets("$\\boxed{\\text{)]}}$")
-    ')]'
-    >>> closing_brackets("Answer: ([{}])") is None
-    True
-    """
-    text = text.replace("&gt;", ">").replace("\r", "\n")
-    for tail, boxed in tails(text):
-        found = _boxed_closers(tail) if boxed else _closers_from(tail)
-        if found:
-            return found
-    lines = [line for line in text[-_TAIL:].split("\n") if line.strip(_QUIET)]
-    return (_leading_closers(lines[-1]) or _last_closers(lines[-1])) if lines else None
-
-
-def _closers_from(tail: str) -> str | None:
-    """The brackets on the first line that says something: at its start, or else standing alone."""
-    for line in _FENCE.sub("", tail).split("\n"):
-        if line.strip(_QUIET):
-            return _leading_closers(line) or _last_closers(line)
-    return None
-
-
-def _leading_closers(line: str) -> str | None:
-    line = line.strip(_QUIET).removeprefix("\\(").removeprefix("\\[").lstrip(_QUIET)
-    line = line.replace("\\}", "}").split("\\", 1)[0]
-    copied = line.startswith("<") and line.rstrip(_QUIET + ".").endswith(">")
-    if copied:  # the angle brackets of the placeholder were kept
-        line = line.rstrip(_QUIET + ".")[1:-1].strip(_QUIET)
-    match = _CLOSERS.match(line)
-    if match is None or (copied and match.end() < len(line)):
-        return None
-    return _bare(match[0])
-
-
-def _last_closers(line: str) -> str | None:
-    last = deque(_ALONE.finditer(line), maxlen=1)
-    return _bare(last[0][1]) if last else None
-
-
-def _boxed_closers(tail: str) -> str | None:
-    r"""The brackets in a LaTeX box; one "}" for the box and for each group in it is not part of them."""
-    line = _LATEX_END.split(tail.split("\n", 1)[0], maxsplit=1)[0].replace("\\}", "}")
-    groups = 1
-    while group := _LATEX_GROUP.match(line.lstrip(_QUIET)):
-        line = line.lstrip(_QUIET)[group.end() :]
-        groups += 1
-    match = _CLOSERS.match(line.lstrip(_QUIET))
-    found = _bare(match[0]) if match else ""
-    return found[:-groups] if found.endswith("}" * groups) and len(found) > groups else None
-
-
-def _bare(brackets: str) -> str:
-    return "".join(character for character in brackets if character in ")]}>")

@@ -1,4 +1,4 @@
-"""A user's file of questions in, trials out: the task `dataset`."""
+"""The task `dataset`, which asks the questions of a user's file."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class Dataset(Task):
         return READERS[p.kind](text, Comparison.of(p))
 
     def grade_reply(self, answer: str, params: TaskParams, trial: Trial) -> bool:
-        """Tell whether the answer is one of those that are accepted; False without a reference."""
+        """Whether the answer is one of those that are accepted; false without a reference."""
         p = DatasetParams.of(params)
         if not p.answer:
             return False

@@ -1,4 +1,4 @@
-"""Open tables in, the rows that a data set's params select out; each file and each selection is read once."""
+"""The open files of a process and the rows that params select in them; each is read once."""
 
 from __future__ import annotations
 
@@ -80,6 +80,7 @@ class Book:
     def __init__(self, source: Source) -> None:
         self.source = source
         self._rows = len(source.table)
+        # Reentrant: a check of the rows, run under the lock, asks for views and columns itself.
         self._lock = threading.RLock()
         # no view refers back to its book: an evicted file is closed at once, not when cycles are collected
         self._views: OrderedDict[DatasetParams, View] = OrderedDict()
@@ -91,6 +92,7 @@ class Book:
 
     def check(self, params: DatasetParams, check: Callable[[], None]) -> None:
         """Run a check of what `params` select, unless it has been passed before."""
+        # Under the lock, long as it takes: other threads that plan the same file wait for the result.
         with self._lock:
             _kept(self._checked, params, _VIEWS, lambda _: check())
 
@@ -134,6 +136,7 @@ class Book:
         """
         with self._lock:
             if not self._columns:
+                # A dict and not a set: messages list columns in the file's order.
                 for index in range(self._rows):
                     self._columns.update(dict.fromkeys(self.source.row(index)))
                     if len(self._columns) > _COLUMNS:
@@ -154,6 +157,7 @@ class Library:
         self._digests: OrderedDict[str, tuple[tuple[int, ...], str]] = OrderedDict()
 
     def __reduce__(self) -> tuple[object, ...]:
+        # A lock and open descriptors mean nothing in another process; it opens what it needs.
         return Library, ()
 
     def book(self, path: str, form: str, sha256: str) -> Book:
@@ -167,6 +171,7 @@ class Library:
         key = (path, form, sha256)
         with self._lock:
             book = self._books.get(key)
+            # Offsets into a file that was written to in place would lead to the midst of other rows.
             if book is not None and not book.source.table.unchanged():
                 del self._books[key]
             return _kept(self._books, key, _OPEN_FILES, self._opened)
@@ -180,6 +185,7 @@ class Library:
             The file cannot be read.
         """
         with self._lock:
+            # The state before the digest: a file that changes meanwhile has another state the next time.
             state = file_state(path)
             known = self._digests.get(path)
             if known is None or known[0] != state:
@@ -193,7 +199,10 @@ class Library:
 
 
 def _kept(kept: OrderedDict[K, V], key: K, most: int, make: Callable[[K], V]) -> V:
-    """The value of a key, made if it is not kept; the one used longest ago goes when there are too many."""
+    """The value of a key, made if it is not kept; the one used longest ago goes when there are too many.
+
+    Nothing is kept when `make` raises.
+    """
     if key not in kept:
         kept[key] = make(key)
         if len(kept) > most:

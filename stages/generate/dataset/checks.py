@@ -1,4 +1,4 @@
-"""An open file and params in, the first thing out that is wrong with the fields or rows they name."""
+"""Check the fields and rows that a data set's params name, before a sweep is planned on them."""
 
 from __future__ import annotations
 

@@ -1,11 +1,12 @@
-"""A model's final answer text and the options it was given in, the label of the option it chose out."""
+"""Read which option a reply chooses, by its label or by its text."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 
-from stages.generate.answers.explicit import ChoiceReader, normalised
+from stages.generate.answers.choices import ChoiceReader
+from stages.generate.answers.explicit import normalised
 from stages.generate.dataset.kinds import lines_after_marks
 
 _LABEL = re.compile(
@@ -24,9 +25,9 @@ _NEGATED = re.compile(
 )
 _BOLD = re.compile(r"\*\*([^*\n]{1,300})\*\*")
 _TAIL = 4000
-"""Characters at the end of a reply that are looked at where no answer is marked."""
+"""Characters at the end of a reply that are read where no answer is marked."""
 _LONGEST = 2000
-"""Characters of options, altogether, up to which a mention in running text is looked for."""
+"""Characters of options, altogether, up to which a mention in running text is searched for."""
 
 
 def read_choice(text: str, labels: Sequence[str], options: Sequence[str]) -> str | None:

@@ -1,4 +1,4 @@
-"""A path in, a table out: rows of a JSONL, CSV or Parquet file by number, from content with a known digest."""
+"""Open a JSONL, CSV or Parquet file whose content has a known digest, to read its rows by number."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ ENDINGS = {
 """Ending of a file's name -> its format."""
 
 _BLOCK = 1 << 20
+"""Bytes that are unpacked at a time."""
 _MOST_UNPACKED = 16 << 30
 """Bytes that a .gz file may unpack to."""
 
@@ -50,7 +51,7 @@ class Table(Protocol):
         ...
 
     def unchanged(self) -> bool:
-        """Tell whether the file is still as it was when it was opened."""
+        """Whether the file is still as it was when it was opened."""
         ...
 
 
@@ -83,7 +84,10 @@ def format_of(path: str, declared: str) -> str:
 
 
 def file_state(path: str) -> tuple[int, ...]:
-    """What the file system tells of a file: any change of its content changes this, too."""
+    """The file system's own marks of a file; any change of its content changes one of them, too.
+
+    The time of the last status change is among them, as a program may set the time of the last write back.
+    """
     status = _Content(path).status()
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
@@ -108,6 +112,7 @@ def open_table(path: str, form: str, sha256: str) -> Table:
     TaskError
         The file is missing, is no regular file, has another digest, is empty or not of its format.
     """
+    # Opened once, then hashed and read through that descriptor: what is read is what was hashed.
     content = _Content(path)
     digest = content.sha256()
     if digest != sha256:
@@ -145,11 +150,12 @@ class _Content:
     def __init__(self, path: str, descriptor: int | None = None) -> None:
         self._path = path
         self._descriptor = _opened(path) if descriptor is None else descriptor
+        # Not __del__: a finalizer also runs when the interpreter ends, and never twice.
         weakref.finalize(self, os.close, self._descriptor)
         self._state = self._now()
 
     def status(self) -> os.stat_result:
-        """What the file system tells of the open file."""
+        """The file system's record of the open file."""
         return os.fstat(self._descriptor)
 
     def _now(self) -> tuple[int, int]:
@@ -157,15 +163,15 @@ class _Content:
         return status.st_size, status.st_mtime_ns
 
     def unchanged(self) -> bool:
-        """Tell whether size and time of the open file are what they were."""
+        """Whether size and time of the open file are what they were."""
         return self._now() == self._state
 
     def read(self, start: int, end: int) -> bytes:
-        """The bytes from `start` to `end`."""
+        """The bytes from `start` to `end`; safe from several threads, as `pread` moves no position."""
         return os.pread(self._descriptor, end - start, start)
 
     def stream(self) -> BufferedReader:
-        """The content from its beginning, as a file of its own."""
+        """The content from its beginning; one at a time, as duplicates share a position."""
         copy = os.dup(self._descriptor)
         os.lseek(copy, 0, os.SEEK_SET)
         return open(copy, "rb")  # noqa: PTH123 - a descriptor has no path, and the caller closes it
@@ -176,7 +182,7 @@ class _Content:
             return hashlib.file_digest(file, "sha256").hexdigest()
 
     def unpacked(self) -> _Content:
-        """The content of this .gz file, in a file without a name."""
+        """The content of this .gz file, in a file without a name, which goes with the process however it ends."""
         with tempfile.TemporaryFile() as target:
             for block in self._unpacked_blocks():
                 target.write(block)
@@ -184,6 +190,7 @@ class _Content:
             return _Content(self._path, os.dup(target.fileno()))
 
     def _unpacked_blocks(self) -> Iterator[bytes]:
+        # Counted while unpacking: what a .gz file says about its size is no promise, and a small one can hold a disk.
         total = 0
         with self.stream() as packed, gzip.open(packed) as file:
             while True:
@@ -219,6 +226,7 @@ def _opened(path: str) -> int:
             field="file",
             value=path,
         ) from error
+    # Of the descriptor, not of the path: between two looks at a path another file may have taken its place.
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         with suppress(OSError):
             os.close(descriptor)

@@ -1,4 +1,4 @@
-"""A model's final answer text in, one normalised answer out, by kind: a number, a text or a JSON value."""
+"""Read and compare answers by their kind: a number, a text or a JSON value."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
-from stages.generate.answers.explicit import explicit_answers, normalised
-from stages.generate.answers.lists import tails
+from stages.generate.answers.explicit import explicit_answers, normalised, tails
 from stages.generate.dataset.params import DatasetParams
 
 _CANDIDATES = 20
@@ -171,7 +170,7 @@ def number_text(value: Fraction) -> str:
 
 
 def same_number(answer: str, reference: str, comparison: Comparison) -> bool:
-    """Tell whether two numbers, as `read_number` gives them, differ by no more than the tolerance; exact."""
+    """Whether two numbers, as `read_number` gives them, differ by no more than the tolerance; exact."""
     if answer == reference:
         return True
     right = Fraction(reference)

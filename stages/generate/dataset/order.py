@@ -1,4 +1,4 @@
-"""A key and a number of rows in, a repeatable shuffle of the rows out, one place at a time and without a list."""
+"""Shuffle any number of rows repeatably, one place at a time and without a list."""
 
 from __future__ import annotations
 

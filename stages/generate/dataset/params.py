@@ -1,4 +1,4 @@
-"""What a user says about a data set's file -> validated params: which fields hold what, and how to compare."""
+"""The params of a data set: which fields of the file hold what, and how answers are compared."""
 
 from __future__ import annotations
 
@@ -161,8 +161,8 @@ class DatasetParams(TaskParams):
         TaskError
             The digest is not known yet.
         """
-        told = {name: value for name, value in self.canonical().items() if name not in ("file", "rows")}
-        return told | {"sha256": self.digest()}
+        given = {name: value for name, value in self.canonical().items() if name not in ("file", "rows")}
+        return given | {"sha256": self.digest()}
 
     def digest(self) -> str:
         """The file's SHA-256, 64 hex digits.

@@ -1,4 +1,4 @@
-"""A row of a file in, its question out: prompt, options, reference answers, and what is carried along."""
+"""Turn a row of a file into a question: prompt, options, reference answers, and what is carried along."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ class RowReader:
         return list({path: (param, path) for param, path in reversed(found)}.values())[::-1]
 
     def wanted(self, row: Row) -> bool:
-        """Tell whether `where` keeps a row."""
+        """Whether `where` keeps a row."""
         return all(plain(lookup(row, path)) in values for path, values in self._wanted)
 
     def missing(self, row: Row) -> list[tuple[str, str]]:
@@ -324,7 +324,7 @@ _NEEDED = {
 
 
 def _unreadable(kind: str, answer: str) -> bool:
-    """Tell whether reading would take a part of the answer for the whole."""
+    """Whether reading would take a part of the answer for the whole."""
     if kind == "number":
         return only_number(answer) is None
     if kind == "json":

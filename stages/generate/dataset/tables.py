@@ -1,4 +1,4 @@
-"""An open file in, its rows out: where each begins in JSONL and CSV, columns in memory for Parquet."""
+"""Rows of an open file by number: JSONL and CSV by the place each begins at, Parquet by columns in memory."""
 
 from __future__ import annotations
 

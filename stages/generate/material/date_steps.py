@@ -1,4 +1,4 @@
-"""A date and a number of steps in, the date that many days, months, weekdays or working days away out."""
+"""Steps on the calendar for the task `dates`: days, months, weekdays and working days from a date."""
 
 from __future__ import annotations
 

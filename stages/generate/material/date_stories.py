@@ -1,4 +1,4 @@
-"""Kinds of date questions: a stated date and some numbers in, a story and the date asked for out."""
+"""The kinds of question of the task `dates`: wordings, each with the rule that gives the date asked for."""
 
 from __future__ import annotations
 

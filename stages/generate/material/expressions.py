@@ -1,4 +1,4 @@
-"""Number of terms and nesting depth in, shape of a bracketed expression out; removal of its spaces."""
+"""Shapes of bracketed expressions for the tasks `arithmetic` and `boolean`, and the spaces in them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A catalogue of invented films: titles, and sentences that show a genre or a theme.
+"""A catalogue of invented films for the task `movies`: titles, and sentences that show a genre or a theme.
 
 The lists are part of every prompt: a changed list means a raised ``version`` of the task `movies`.
 """
@@ -86,7 +86,7 @@ TITLES = _lines(
     Yellow Door Society
     """
 )
-"""Titles that tell neither genre nor theme; none is part of another."""
+"""Titles that give away neither genre nor theme; none is part of another."""
 
 GENRES = {
     "western": _lines(

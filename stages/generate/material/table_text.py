@@ -1,4 +1,4 @@
-"""Columns of text in, a table in Markdown, CSV or JSON out; and how many rows make a prompt of so many tokens."""
+"""Tables in Markdown, CSV or JSON for the task `tables`, and how many rows make a prompt of a given length."""
 
 from __future__ import annotations
 
@@ -61,13 +61,13 @@ def _rows(columns: list[Column]) -> Iterable[tuple[str, ...]]:
 
 
 def rows_for(tokens: int, form: str, columns: int, max_value: int, conditions: int) -> int:
-    """Rows that make a prompt of about so many tokens; may be 0 or negative. See `tokens_for`."""
+    """Rows that make a prompt of about `tokens` tokens; may be 0 or negative. See `tokens_for`."""
     space = tokens - _TOKENS_AROUND - _TOKENS_PER_CONDITION * conditions
     return round(space * BYTES_PER_TOKEN[form] / _row_bytes(form, columns, max_value))
 
 
 def tokens_for(rows: int, form: str, columns: int, max_value: int, conditions: int) -> int:
-    """Tokens of a prompt about a table of so many rows, by the expected bytes of a row.
+    """Tokens of a prompt about a table of `rows` rows, by the expected bytes of a row.
 
     The true number is 0.75 to 1.3 times that where a tokenizer takes digits in threes, 1 to 1.7 times where it takes
     them one by one.

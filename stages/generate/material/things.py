@@ -1,4 +1,4 @@
-"""Groups of things with their plurals, adjectives that suit them all, and numbers in words.
+"""Things for the task `objects`: groups with their plurals, adjectives that suit them all, numbers in words.
 
 The lists are part of every prompt: a changed list means a raised ``version`` of each task that uses it.
 """

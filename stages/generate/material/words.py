@@ -1,4 +1,4 @@
-"""Word lists of the tasks: ordinary English words, first names and things to hold.
+"""Word lists that several tasks share: ordinary English words, first names and things to hold.
 
 The lists are part of every prompt: a changed list means a raised ``version`` of each task that uses it.
 """

@@ -1,4 +1,4 @@
-"""Length, depth and number range in, an integer expression over + - * with its value out."""
+"""Task `arithmetic`: the value of an integer expression over + - *."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from pydantic import Field, ValidationInfo, field_validator
 
-from stages.generate.answers.explicit import last_integer
+from stages.generate.answers.numbers import last_integer
 from stages.generate.base import Task, TaskParams, Trial
 from stages.generate.material.expressions import ANY_SPACE, Shape, draw_shape, drop_spaces
 from stages.generate.stream import Stream

@@ -1,4 +1,4 @@
-"""Length, depth and a pair of truth words in, an expression over and, or, xor, not with its value out."""
+"""Task `boolean`: the value of an expression over and, or, xor, not, in any of several pairs of truth words."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from stages.generate.answers.explicit import truth_value
+from stages.generate.answers.choices import truth_value
 from stages.generate.base import Task, TaskParams, Trial
 from stages.generate.material.expressions import SPACE_AT_BRACKET, Shape, draw_shape, drop_spaces
 from stages.generate.stream import Stream

@@ -1,4 +1,4 @@
-"""Number of pairs, depth and kinds of brackets in, an unfinished bracket sequence with its closing part out."""
+"""Task `brackets`: the part that closes an unfinished bracket sequence."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from stages.generate.answers.lists import closing_brackets
+from stages.generate.answers.brackets import closing_brackets
 from stages.generate.base import Task, TaskParams, Trial
 from stages.generate.stream import Stream
 

@@ -1,4 +1,4 @@
-"""Cars and moves in, a story of cars that change places in a line and a question where one stands out."""
+"""Task `cars`: where a car stands after a story of cars that change places in a line."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from stages.generate.answers.explicit import ChoiceReader, explicit_answers
+from stages.generate.answers.choices import ChoiceReader
+from stages.generate.answers.explicit import explicit_answers
 from stages.generate.base import Task, TaskParams, Trial
 from stages.generate.material.words import NAMES, with_article
 from stages.generate.stream import Stream
@@ -181,7 +182,7 @@ def _introduce(colors: list[str], attributes: bool, stream: Stream) -> tuple[str
 
 
 def _move(line: list[int], names: list[str], reference: str, stream: Stream) -> str:
-    """Tell one move; `line`, the cars from front to back, is brought to the state after it."""
+    """A sentence about one move; `line`, the cars from front to back, is brought to the state after it."""
     start, goal = stream.below(len(line)), stream.below(len(line) - 1)
     goal += goal >= start
     if reference == "absolute":

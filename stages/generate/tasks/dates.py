@@ -1,4 +1,4 @@
-"""Level, offset and date format in, a short story that fixes today and a question for a date out."""
+"""Task `dates`: a date to work out from a short story that fixes today."""
 
 from __future__ import annotations
 

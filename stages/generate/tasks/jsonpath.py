@@ -1,4 +1,4 @@
-"""Depth and width in, a nested JSON document and a path whose value is asked for out."""
+"""Task `jsonpath`: the value that a path leads to in a nested JSON document."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from typing import ClassVar, Literal, NamedTuple
 
 from pydantic import Field, ValidationInfo, field_validator
 
-from stages.generate.answers.explicit import normalised
-from stages.generate.answers.lists import tails
+from stages.generate.answers.explicit import normalised, tails
 from stages.generate.base import Task, TaskParams, Trial
 from stages.generate.material.words import ITEMS
 from stages.generate.stream import Stream

@@ -1,4 +1,4 @@
-"""Letters and word counts in, a question how often the letters occur in a list of words out."""
+"""Task `letters`: how often some letters occur in a list of words."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field, ValidationInfo, field_validator
 
-from stages.generate.answers.explicit import last_integer
+from stages.generate.answers.numbers import last_integer
 from stages.generate.base import Task, TaskParams, Trial
 from stages.generate.material.words import WORDS
 from stages.generate.stream import Stream

@@ -1,4 +1,4 @@
-"""Counts of films in, a choice of the one film that shares genre and theme with some others out."""
+"""Task `movies`: which film shares genre and theme with some others."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from stages.generate.answers.explicit import ChoiceReader
+from stages.generate.answers.choices import ChoiceReader
 from stages.generate.base import Task, TaskParams, Trial
 from stages.generate.material.films import GENRES, THEMES, TITLES
 from stages.generate.stream import Stream
@@ -61,9 +61,9 @@ class MoviesParams(TaskParams):
 class Movies(Task):
     """Pick the film that shares genre and theme with a reference set.
 
-    The films are invented, so that nothing but the descriptions tells. Each choice has another pair of genre and
-    theme, out of a grid of a few genres and themes; which of them is right is drawn last. So the choices alone give
-    nothing away, and most of them share a genre or a theme with others.
+    The films are invented, so that nothing but the descriptions gives the answer. Each choice has another pair of
+    genre and theme, out of a grid of a few genres and themes; which of them is right is drawn last. So the choices
+    alone give nothing away, and most of them share a genre or a theme with others.
     """
 
     name: ClassVar[str] = "movies"

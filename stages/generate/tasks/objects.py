@@ -1,4 +1,4 @@
-"""Groups, items and distractors in, an inventory told in words and the question how many things of the groups out."""
+"""Task `objects`: how many things of some groups there are in an inventory given in words."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from stages.generate.answers.explicit import last_integer
+from stages.generate.answers.numbers import last_integer
 from stages.generate.base import Task, TaskParams, Trial
 from stages.generate.material.things import ADJECTIVES, GROUPS, NUMBERS
 from stages.generate.material.words import with_article
@@ -59,7 +59,7 @@ class ObjectsParams(TaskParams):
 
 
 class Objects(Task):
-    """Count the things of some groups in an inventory that is told in words."""
+    """Count the things of some groups in an inventory that is given in words."""
 
     name: ClassVar[str] = "objects"
     version: ClassVar[int] = 2
@@ -68,7 +68,7 @@ class Objects(Task):
     Params: ClassVar[type[TaskParams]] = ObjectsParams
 
     def generate(self, params: TaskParams, stream: Stream) -> Trial:
-        """Draw things of the target groups and of others, count them out and tell them in random order."""
+        """Draw things of the target groups and of others, count them and name them in random order."""
         p = ObjectsParams.of(params)
         groups = stream.sample(_NAMES, len(_NAMES))
         targets, others = groups[: p.target_groups], groups[p.target_groups :]

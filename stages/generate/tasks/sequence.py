@@ -1,8 +1,8 @@
-"""Number of rules and of terms asked in, the beginning of an integer sequence with its continuation out.
+"""Task `sequence`: the next terms of an integer sequence.
 
 A sequence is a main rule of one of four kinds plus fixed additions to every k-th term. The prompt names the
 four kinds and the periods k. All such sequences with the same periods lie in one linear space, spanned by
-1, n, n^2, 2^n, two Fibonacci sequences and one indicator per period, and so many terms are shown that two
+1, n, n^2, 2^n, two Fibonacci sequences and one indicator per period, and enough terms are shown that two
 members which agree on them are equal: the continuation is unique.
 """
 
@@ -103,7 +103,7 @@ class Sequence(Task):
         return (shown_terms(p.rules) * p.rules / 2 + p.terms) * (1 + 0.1 * log2(p.max_constant))
 
     def grade(self, answer: str, reference: str) -> bool:
-        """Tell whether the integers are the same; one integer may be written with thousands separators."""
+        """Whether the integers are the same; one integer may be written with thousands separators."""
         return answer == reference or ("," not in reference and _ungrouped(answer) == reference)
 
 

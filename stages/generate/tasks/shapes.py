@@ -1,4 +1,4 @@
-"""Rotation, scale, offset and noise in, the path of a shape whose name is asked for out."""
+"""Task `shapes`: the name of the shape that an SVG path draws."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from stages.generate.answers.explicit import ChoiceReader
+from stages.generate.answers.choices import ChoiceReader
 from stages.generate.base import Task, TaskParams, Trial
 from stages.generate.stream import Stream
 

@@ -1,4 +1,4 @@
-"""People and swaps in, a story of who trades with whom and the question who holds what out."""
+"""Task `shuffle`: who holds what after a story of swaps."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from stages.generate.answers.explicit import ChoiceReader
+from stages.generate.answers.choices import ChoiceReader
 from stages.generate.base import Task, TaskParams, Trial
 from stages.generate.material.words import ITEMS, NAMES, with_article
 from stages.generate.stream import Stream
@@ -107,7 +107,7 @@ class Shuffle(Task):
 
 
 def _swap_all(count: int, names: list[str], holding: dict[str, str], stream: Stream) -> list[tuple[str, str]]:
-    """Tell `count` swaps, each with its first person; `holding` is brought to the state after them."""
+    """Sentences about `count` swaps, each with its first person; `holding` is brought to the state after them."""
     events: list[tuple[str, str]] = []
     for _ in range(count):
         first, second = _pair(names, stream)

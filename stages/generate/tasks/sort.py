@@ -1,4 +1,4 @@
-"""Number of words, run length and chances in, words in disorder with their alphabetical order out."""
+"""Task `sort`: words in alphabetical order."""
 
 from __future__ import annotations
 
@@ -79,14 +79,14 @@ class Sort(Task):
         return word_list(text)
 
     def difficulty(self, params: TaskParams) -> float:
-        """Comparisons of a good sort, weighted by the letters they look at, and a tenth per changed case."""
+        """Comparisons of a good sort, weighted by the letters they compare, and a tenth per changed case."""
         p = SortParams.of(params)
         words = p.length * (1 + p.prob_duplication)
         letters = 1 + 0.25 * log2(min(p.run_length, p.length))
         return words * log2(words) * letters + 0.1 * p.prob_mutation * words
 
     def grade(self, answer: str, reference: str) -> bool:
-        """Tell whether the sequence of words is the same; case does not matter."""
+        """Whether the sequence of words is the same; case does not matter."""
         return answer.lower() == reference.lower()
 
 

@@ -1,4 +1,4 @@
-"""Size, format and operation in, a table and a question about some of its rows out."""
+"""Task `tables`: a question about some rows of a table."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def _target_rows(values: Mapping[str, Any]) -> int | None:
         tokens, *rest = [values[name] for name in _TARGET]
         return rows_for(tokens, *rest) if tokens else None
     except (KeyError, TypeError, ValueError, ArithmeticError):
-        return None  # the fields' own rules tell what is wrong
+        return None  # the fields' own rules report what is wrong
 
 
 class Tables(Task):
@@ -240,7 +240,7 @@ def _columns(rows: int, count: int, max_value: int, stream: Stream) -> list[Colu
 
 
 def _draws(count: int, stream: Stream) -> tuple[int, ...]:
-    """So many random numbers of `_DRAW_BITS` bits; a table takes too many to draw them one by one."""
+    """`count` random numbers of `_DRAW_BITS` bits; a table takes too many to draw them one by one."""
     seed = stream.below(1 << 53).to_bytes(7, "little")
     return struct.unpack(f"<{count}H", shake_128(seed).digest(2 * count))
 

@@ -1,17 +1,10 @@
-"""Declared assertions and what a trial gave -> which of them hold, and the fact and behavior scores."""
+"""Assertions about a trial: declared beside a task or in its rows, checked once, graded for every answer."""
 
 from stages.process.assertions.evaluate import Graded, evaluate
 from stages.process.assertions.hooks import Hooks
 from stages.process.assertions.model import Assertion, Context, DeclarationError, ToolCall
 from stages.process.assertions.parse import parse_assertions
-from stages.process.assertions.profile import Profile
-from stages.process.assertions.scores import (
-    LayeredScores,
-    Layers,
-    flat_score,
-    layered_scores,
-    with_fact_check,
-)
+from stages.process.assertions.scores import LayeredScores, layered_scores
 
 __all__ = [
     "Assertion",
@@ -20,12 +13,8 @@ __all__ = [
     "Graded",
     "Hooks",
     "LayeredScores",
-    "Layers",
-    "Profile",
     "ToolCall",
     "evaluate",
-    "flat_score",
     "layered_scores",
     "parse_assertions",
-    "with_fact_check",
 ]

@@ -1,4 +1,4 @@
-"""A behavior assertion and what a trial gave in; whether it was said and done so out."""
+"""The checks behind behavior assertions: how an output was said, and what was done to reach it."""
 
 from __future__ import annotations
 
@@ -7,71 +7,68 @@ from collections.abc import Mapping
 
 from stages.process.assertions.facts import Check
 from stages.process.assertions.model import Assertion, Context, UnmeasuredError
-from stages.process.assertions.profile import Profile
-from stages.process.assertions.units import length, word_count
+from stages.process.assertions.whitespace import word_count
 
 
-def _starts_with(assertion: Assertion, context: Context, _profile: Profile) -> bool:
+def _starts_with(assertion: Assertion, context: Context) -> bool:
     return context.output.lower().startswith(assertion.text.lower())
 
 
-def _ends_with(assertion: Assertion, context: Context, _profile: Profile) -> bool:
+def _ends_with(assertion: Assertion, context: Context) -> bool:
     return context.output.lower().endswith(assertion.text.lower())
 
 
-def _min_length(assertion: Assertion, context: Context, profile: Profile) -> bool:
-    return length(context.output, profile) >= assertion.limit
+def _min_length(assertion: Assertion, context: Context) -> bool:
+    return len(context.output) >= assertion.limit
 
 
-def _max_length(assertion: Assertion, context: Context, profile: Profile) -> bool:
-    return length(context.output, profile) <= assertion.limit
+def _max_length(assertion: Assertion, context: Context) -> bool:
+    return len(context.output) <= assertion.limit
 
 
-def _words_min(assertion: Assertion, context: Context, _profile: Profile) -> bool:
+def _words_min(assertion: Assertion, context: Context) -> bool:
     return word_count(context.output) >= assertion.limit
 
 
-def _words_max(assertion: Assertion, context: Context, _profile: Profile) -> bool:
+def _words_max(assertion: Assertion, context: Context) -> bool:
     return word_count(context.output) <= assertion.limit
 
 
-def _cost_max(assertion: Assertion, context: Context, _profile: Profile) -> bool:
+def _cost_max(assertion: Assertion, context: Context) -> bool:
     return _measured("cost", context.cost) <= assertion.limit
 
 
-def _latency_max(assertion: Assertion, context: Context, _profile: Profile) -> bool:
+def _latency_max(assertion: Assertion, context: Context) -> bool:
     return _measured("latency", context.latency) <= assertion.limit
 
 
-def _turns_max(assertion: Assertion, context: Context, _profile: Profile) -> bool:
+def _turns_max(assertion: Assertion, context: Context) -> bool:
     return _measured("turns", context.turns) <= assertion.limit
 
 
-def _turns_min(assertion: Assertion, context: Context, profile: Profile) -> bool:
-    if context.turns is None and profile == "omk054":
-        return assertion.limit <= 0
+def _turns_min(assertion: Assertion, context: Context) -> bool:
     return _measured("turns", context.turns) >= assertion.limit
 
 
-def _tools_called(assertion: Assertion, context: Context, _profile: Profile) -> bool:
+def _tools_called(assertion: Assertion, context: Context) -> bool:
     called = {call.tool.lower() for call in context.tool_calls}
     return all(tool.lower() in called for tool in assertion.values)
 
 
-def _tools_not_called(assertion: Assertion, context: Context, _profile: Profile) -> bool:
+def _tools_not_called(assertion: Assertion, context: Context) -> bool:
     called = {call.tool.lower() for call in context.tool_calls}
     return not any(tool.lower() in called for tool in assertion.values)
 
 
-def _tools_min(assertion: Assertion, context: Context, _profile: Profile) -> bool:
+def _tools_min(assertion: Assertion, context: Context) -> bool:
     return len(context.tool_calls) >= assertion.limit
 
 
-def _tools_max(assertion: Assertion, context: Context, _profile: Profile) -> bool:
+def _tools_max(assertion: Assertion, context: Context) -> bool:
     return len(context.tool_calls) <= assertion.limit
 
 
-def _mock_hit(assertion: Assertion, context: Context, _profile: Profile) -> bool:
+def _mock_hit(assertion: Assertion, context: Context) -> bool:
     if context.mock_hits is None:
         raise UnmeasuredError("the trial ran without mocks")
     return context.mock_hits.get(assertion.text, 0) >= assertion.threshold

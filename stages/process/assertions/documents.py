@@ -1,4 +1,4 @@
-"""Text from a model in; a JSON document of bounded size and depth out."""
+"""Read JSON in a model's text, of bounded size and depth."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 TEXT_LIMIT = 2_000_000
 """Characters; a longer text is refused unread."""
 DEPTH_LIMIT = 100
-"""Lists and objects inside one another."""
+"""Lists and objects inside one another; whatever walks through a document recurses this deep at most."""
 _DIGITS = 300
 """Digits of a whole number that stays one; a longer one becomes infinite, as it does in JavaScript."""
 
@@ -18,6 +18,11 @@ class DocumentError(ValueError):
 
 def parse_document(text: str) -> object:
     """The JSON document that `text` is.
+
+    Parameters
+    ----------
+    text
+        A model's, as hostile as it likes.
 
     Raises
     ------
@@ -51,6 +56,7 @@ def _refuse(name: str) -> object:
 
 
 def _is_deep(document: object) -> bool:
+    # Level by level and not by recursion, which a document made for it would exhaust.
     level = [document]
     for _ in range(DEPTH_LIMIT):
         level = [child for node in level for child in _inner(node)]

@@ -1,4 +1,4 @@
-"""Checked assertions and what a trial gave in; which of them hold out. Never raises on hostile outputs."""
+"""Grade a trial by its assertions; no output, however hostile, makes it raise."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from stages.process.assertions.behaviors import BEHAVIORS
 from stages.process.assertions.facts import FACTS
 from stages.process.assertions.hooks import Hooks
 from stages.process.assertions.model import SET, Assertion, Context, Layer, UnmeasuredError
-from stages.process.assertions.profile import Profile
 
 _CHECKS = {**FACTS, **BEHAVIORS}
 
@@ -33,20 +32,23 @@ def evaluate(
     context: Context,
     *,
     hooks: Hooks | None = None,
-    profile: Profile = "reference",
 ) -> tuple[Graded, ...]:
     """Each assertion's grade.
 
     An assertion that cannot be measured (a number that the trial lacks, a pattern that runs out of time, a function
     of the user that raises) has not passed, be it declared with ``not`` or without: an output must gain nothing by
-    breaking its measurement. ``omk054`` takes it as false before ``not`` is applied.
+    breaking its measurement.
 
     Parameters
     ----------
     assertions
-        As `parse_assertions` gave them, with the same `hooks` and `profile`.
+        As `parse_assertions` gave them, with the same `hooks`.
+    context
+        What the trial gave.
+    hooks
+        The user's functions; none by default.
     """
-    trial = _Trial(context, hooks or Hooks(), profile)
+    trial = _Trial(context, hooks or Hooks())
     return tuple(trial.graded(assertion) for assertion in assertions)
 
 
@@ -54,7 +56,6 @@ def evaluate(
 class _Trial:
     context: Context
     hooks: Hooks
-    profile: Profile
 
     def graded(self, assertion: Assertion) -> Graded:
         held, note = self._held(assertion)
@@ -65,8 +66,6 @@ class _Trial:
     def _held(self, assertion: Assertion) -> tuple[bool | None, str]:
         """Whether an assertion holds, None if unknown, and why it is unknown."""
         held, note = self._set(assertion) if assertion.type == SET else self._leaf(assertion)
-        if held is None and self.profile == "omk054":
-            held = False
         return (held if held is None else held is not assertion.negated), note
 
     def _set(self, assertion: Assertion) -> tuple[bool | None, str]:
@@ -84,7 +83,7 @@ class _Trial:
                 return self._custom(assertion), ""
             if assertion.type in self.hooks.scorers:
                 return self._score(assertion) >= assertion.threshold, ""
-            return _CHECKS[assertion.type](assertion, self.context, self.profile), ""
+            return _CHECKS[assertion.type](assertion, self.context), ""
         except UnmeasuredError as error:
             return None, str(error)
 

@@ -1,4 +1,4 @@
-"""A fact assertion and what a trial gave in; whether what was said is so out."""
+"""The checks behind fact assertions: whether what an output says is so."""
 
 from __future__ import annotations
 
@@ -8,40 +8,35 @@ from collections.abc import Callable, Mapping
 from stages.process.assertions import patterns, schemas, similarity
 from stages.process.assertions.documents import DocumentError, parse_document
 from stages.process.assertions.model import Assertion, Context
-from stages.process.assertions.profile import Profile
-from stages.process.assertions.units import length, trimmed, units
+from stages.process.assertions.whitespace import trimmed
 
-Check = Callable[[Assertion, Context, Profile], bool]
+Check = Callable[[Assertion, Context], bool]
 """May raise `UnmeasuredError`."""
 
 
-def _contains(assertion: Assertion, context: Context, _profile: Profile) -> bool:
+def _contains(assertion: Assertion, context: Context) -> bool:
     return assertion.text.lower() in context.output.lower()
 
 
-def _contains_all(assertion: Assertion, context: Context, _profile: Profile) -> bool:
+def _contains_all(assertion: Assertion, context: Context) -> bool:
     output = context.output.lower()
     return all(text.lower() in output for text in assertion.values)
 
 
-def _contains_any(assertion: Assertion, context: Context, _profile: Profile) -> bool:
+def _contains_any(assertion: Assertion, context: Context) -> bool:
     output = context.output.lower()
     return any(text.lower() in output for text in assertion.values)
 
 
-def _equals(assertion: Assertion, context: Context, _profile: Profile) -> bool:
+def _equals(assertion: Assertion, context: Context) -> bool:
     return trimmed(context.output) == trimmed(assertion.text)
 
 
-def _regex(assertion: Assertion, context: Context, profile: Profile) -> bool:
-    quirks = profile == "omk054"
-    flags = "i" if quirks and not assertion.flags else assertion.flags
-    return patterns.search(
-        assertion.pattern, flags, context.output, seconds=patterns.SECONDS, ecmascript=quirks
-    )
+def _regex(assertion: Assertion, context: Context) -> bool:
+    return patterns.search(assertion.pattern, assertion.flags, context.output, seconds=patterns.SECONDS)
 
 
-def _json_valid(_assertion: Assertion, context: Context, _profile: Profile) -> bool:
+def _json_valid(_assertion: Assertion, context: Context) -> bool:
     try:
         parse_document(context.output)
     except DocumentError:
@@ -49,50 +44,48 @@ def _json_valid(_assertion: Assertion, context: Context, _profile: Profile) -> b
     return True
 
 
-def _json_schema(assertion: Assertion, context: Context, profile: Profile) -> bool:
+def _json_schema(assertion: Assertion, context: Context) -> bool:
     try:
         document = parse_document(context.output)
     except DocumentError:
         return False
-    return schemas.conforms(document, assertion.schema, profile)
+    return schemas.conforms(document, assertion.schema)
 
 
-def _tool_output(assertion: Assertion, context: Context, _profile: Profile) -> bool:
+def _tool_output(assertion: Assertion, context: Context) -> bool:
     tool, colon, text = assertion.text.lower().partition(":")
     return bool(tool and colon) and any(
         call.tool.lower() == tool and text in call.output.lower() for call in context.tool_calls
     )
 
 
-def _tool_input(assertion: Assertion, context: Context, profile: Profile) -> bool:
+def _tool_input(assertion: Assertion, context: Context) -> bool:
     """Arguments are JSON, so a text with a quote or a line end is looked for in its JSON spelling, too."""
     tool, colon, text = assertion.text.lower().partition(":")
-    spellings = [text] if profile == "omk054" else [text, json.dumps(text, ensure_ascii=False)[1:-1]]
+    spellings = (text, json.dumps(text, ensure_ascii=False)[1:-1])
     return bool(tool and colon) and any(
         call.tool.lower() == tool and any(spelling in call.input.lower() for spelling in spellings)
         for call in context.tool_calls
     )
 
 
-def _rouge(assertion: Assertion, context: Context, profile: Profile) -> bool:
-    score = similarity.rouge_n(context.output, assertion.reference, assertion.n, profile)
-    return score >= assertion.threshold
+def _rouge(assertion: Assertion, context: Context) -> bool:
+    return similarity.rouge_n(context.output, assertion.reference, assertion.n) >= assertion.threshold
 
 
-def _bleu(assertion: Assertion, context: Context, profile: Profile) -> bool:
-    return similarity.bleu(context.output, assertion.reference, assertion.n, profile) >= assertion.threshold
+def _bleu(assertion: Assertion, context: Context) -> bool:
+    return similarity.bleu(context.output, assertion.reference, assertion.n) >= assertion.threshold
 
 
-def _levenshtein(assertion: Assertion, context: Context, profile: Profile) -> bool:
-    gap = abs(length(context.output, profile) - length(assertion.reference, profile))
-    if gap > assertion.limit:
+def _levenshtein(assertion: Assertion, context: Context) -> bool:
+    # The distance is at least the difference in length: an endless output costs nothing.
+    if abs(len(context.output) - len(assertion.reference)) > assertion.limit:
         return False
-    distance = similarity.levenshtein(units(context.output, profile), units(assertion.reference, profile))
-    return distance <= assertion.limit
+    return similarity.levenshtein(context.output, assertion.reference) <= assertion.limit
 
 
 def _not(check: Check) -> Check:
-    return lambda assertion, context, profile: not check(assertion, context, profile)
+    return lambda assertion, context: not check(assertion, context)
 
 
 FACTS: Mapping[str, Check] = {

@@ -1,4 +1,4 @@
-"""Functions of the user, given or installed, in; custom checks and scorers by name out."""
+"""The user's own checks and scorers, given to a call or installed as entry points of a package."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ class Hooks:
     scorers: Mapping[str, Scorer] = field(default_factory=lambda: MappingProxyType({}))
     """By type of assertion, such as ``semantic_similarity``."""
 
+    # The default, a mapping proxy, cannot be pickled, and whoever grades in other processes sends hooks along.
     def __reduce__(self) -> tuple[type[Hooks], tuple[dict[str, Check], dict[str, Scorer]]]:
         return Hooks, (dict(self.checks), dict(self.scorers))
 
@@ -47,6 +48,7 @@ def installed_hooks() -> Hooks:
 
 def _loaded(points: Iterable[EntryPoint]) -> dict[str, Callable[..., Any]]:
     found: dict[str, Callable[..., Any]] = {}
+    # Sorted, so that every worker refuses the same pair, whatever order its packages stand in.
     for point in sorted(points, key=lambda point: (point.name, point.value)):
         where = f"entry point '{point.name}' of group {point.group}"
         try:

@@ -1,4 +1,4 @@
-"""What an assertion declares and what it is asked about, as values; which layer each type belongs to."""
+"""Assertions and the trials that they are about, as values, and the layer that each type belongs to."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ FACT_TYPES = (
     "semantic_similarity tool_output_contains tool_input_contains tool_input_not_contains "
     "rouge_n_min bleu_min levenshtein_max faithfulness answer_relevancy context_recall"
 ).split()
-"""Types that look at what was said."""
+"""Types that check what was said."""
 BEHAVIOR_TYPES = (
     "starts_with ends_with min_length max_length word_count_min word_count_max cost_max latency_max "
     "turns_min turns_max tools_called tools_not_called tools_count_min tools_count_max custom mock_hit"
 ).split()
-"""Types that look at how it was said and done."""
+"""Types that check how it was said and done."""
 SET = "assert-set"
 """Type of a set of assertions; it belongs to the layer of its leaves, a mixed one to none."""
 SCORED = ("semantic_similarity", "faithfulness", "answer_relevancy", "context_recall")

@@ -1,4 +1,4 @@
-"""Declarations as read from YAML or JSON in; checked assertions out, or one error that says what to repair."""
+"""Read assertions as YAML or JSON declares them; the first mistake is an error that says what to repair."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ from stages.process.assertions.model import (
     DeclarationError,
     layer_of,
 )
-from stages.process.assertions.profile import Profile
 
 DEPTH_LIMIT = 20
 """Sets inside one another."""
@@ -56,7 +55,6 @@ def parse_assertions(
     declarations: object,
     *,
     hooks: Hooks | None = None,
-    profile: Profile = "reference",
     where: str = "assertions",
 ) -> tuple[Assertion, ...]:
     """The assertions that a list declares.
@@ -67,8 +65,6 @@ def parse_assertions(
         List of mappings, each with a ``type``, the fields of that type, and optionally ``weight`` and ``not``.
     hooks
         Functions that `custom` and scored assertions may name.
-    profile
-        ``omk054`` lets declarations pass that can only ever hold or fail, as that tool does.
     where
         Name of the list in errors.
 
@@ -77,7 +73,7 @@ def parse_assertions(
     DeclarationError
         The first mistake.
     """
-    reader = _Reader(hooks or Hooks(), profile)
+    reader = _Reader(hooks or Hooks())
     return tuple(
         reader.assertion(row, place, 0) for row, place in _rows(declarations, where, "a list of assertions")
     )
@@ -94,7 +90,6 @@ def _rows(rows: object, where: str, wanted: str) -> list[tuple[object, str]]:
 @dataclass(frozen=True)
 class _Reader:
     hooks: Hooks
-    profile: Profile
 
     def assertion(self, row: object, where: str, depth: int) -> Assertion:
         if not isinstance(row, Mapping):
@@ -110,7 +105,7 @@ class _Reader:
             if name not in _COMMON + known:
                 rule = f"{kind} has no field {_shown(name)}"
                 raise DeclarationError(where, str(name), row[name], rule, _nearest(name, (*known, *_COMMON)))
-        declared = _Row(where, kind, row, self.profile)
+        declared = _Row(where, kind, row)
         weight, negated = declared.number("weight", 1.0, above=0.0), declared.truth("not")
         if kind == SET:
             mode, children = declared.choice("mode", ("all", "any")), self._children(declared, depth)
@@ -157,7 +152,6 @@ class _Row:
     where: str
     kind: str
     row: Mapping[Any, Any]
-    profile: Profile
 
     def error(self, field: str, rule: str, remedy: str) -> DeclarationError:
         return DeclarationError(self.where, field, self.row.get(field), rule, remedy)
@@ -170,19 +164,17 @@ class _Row:
         if not isinstance(value, str):
             rule = f"{self.kind} needs a text, not {_shown(value)}"
             raise self.error(field, rule, f'write it in quotes, e.g. {field}: "yes"')
-        if not value and not empty and self.profile == "reference":
+        if not value and not empty:
             raise self.error(field, "an empty text is in every output", "say what to look for")
         return value
 
     def texts(self, field: str) -> tuple[str, ...]:
-        value = self.row.get(field, [] if self.profile == "omk054" else None)
-        if not isinstance(value, list) or not (value or self.profile == "omk054"):
+        value = self.row.get(field)
+        if not isinstance(value, list) or not value:
             rule = f"{self.kind} needs a list of texts, not {_shown(value)}"
             raise self.error(field, rule, f"write e.g. {field}: [yes, no], with quotes where YAML needs them")
         return tuple(
-            _Row(self.where, self.kind, {f"{field}[{index}]": item}, self.profile).text(
-                f"{field}[{index}]", empty=False
-            )
+            _Row(self.where, self.kind, {f"{field}[{index}]": item}).text(f"{field}[{index}]", empty=False)
             for index, item in enumerate(value)
         )
 
@@ -232,14 +224,14 @@ def _family(kind: str) -> str:
 
 def _text_value(declared: _Row) -> dict[str, Any]:
     text = declared.text("value", empty=declared.kind in _MAY_BE_EMPTY)
-    if declared.kind.startswith("tool_") and text.find(":") <= 0 and declared.profile == "reference":
+    if declared.kind.startswith("tool_") and text.find(":") <= 0:
         rule = f"{declared.kind} needs a tool and a text, not {_shown(text)}"
         raise declared.error("value", rule, 'write e.g. value: "bash:--force"')
     return {"text": text}
 
 
 def _number_value(declared: _Row) -> dict[str, Any]:
-    whole = any(word in declared.kind for word in _WHOLE) and declared.profile == "reference"
+    whole = any(word in declared.kind for word in _WHOLE)
     return {"limit": declared.number("value", low=0.0, whole=whole)}
 
 
@@ -249,7 +241,7 @@ def _pattern_value(declared: _Row) -> dict[str, Any]:
     if wrong:
         raise declared.error("flags", f"unknown flag {_shown(wrong[0])}", f"use letters of {patterns.FLAGS}")
     try:
-        patterns.compile_pattern(pattern, flags, ecmascript=declared.profile == "omk054")
+        patterns.compile_pattern(pattern, flags)
     except (regex.error, OverflowError, RecursionError) as error:
         raise declared.error("pattern", f"{_shown(pattern)} is no pattern ({error})", "repair it") from error
     return {"pattern": pattern, "flags": flags}

@@ -1,17 +1,20 @@
-r"""A regular expression of the user and a model's text in; whether it occurs out, within a bounded time.
+r"""Search a model's text for a user's regular expression within a bounded time.
 
-The `regex` package backtracks as `re` does, so look-around and back references work, but it can be given a time
-limit. A pattern that runs out of it on some text is unmeasured, not hung.
+Both come from outside: one ``(a+)+$`` and one output made for it would keep a worker busy for ever. The `regex` package
+backtracks as `re` does, so look-around and back references work, but it can be given a time limit. A pattern that
+runs out of it on some text is unmeasured, not hung.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import regex
 
 from stages.process.assertions.model import UnmeasuredError
 
 SECONDS = 1.0
-"""CPU time of this process that one search may take."""
+"""CPU time of this process that one search may take; CPU and not wall time, so that a loaded machine grades alike."""
 FLAGS = "dgimsuvy"
 """Letters that may stand in ``flags``, as in JavaScript; d, g, u and v change nothing here."""
 
@@ -26,19 +29,19 @@ _OUTSIDE = {
     "b": f"(?:(?<=[{_WORD}])(?![{_WORD}])|(?<![{_WORD}])(?=[{_WORD}]))",
     "B": f"(?:(?<=[{_WORD}])(?=[{_WORD}])|(?<![{_WORD}])(?![{_WORD}]))",
 }
+_PLAIN = {"$": r"\Z", "^": r"\A", ".": f"[^{_ENDS}]", "[^]": r"[\s\S]", "[]": "(?!)"}
+"""Unescaped characters outside a class, and empty classes, that mean something else to `regex`."""
 _PIECE = regex.compile(r"\\k<(?P<name>\w+)>|\\(?P<escape>.)|\[\^?\]|.", regex.DOTALL)
 _MEMBER = regex.compile(r"\\(?P<escape>.)|.", regex.DOTALL)
 
 
-def compile_pattern(pattern: str, flags: str, *, ecmascript: bool = False) -> regex.Pattern[str]:
-    r"""The compiled pattern; `regex` keeps the last few hundred.
+def compile_pattern(pattern: str, flags: str = "") -> regex.Pattern[str]:
+    """The compiled pattern of a `regex` assertion, in the syntax of Python.
 
     Parameters
     ----------
     pattern, flags
         As declared; `flags` out of `FLAGS`.
-    ecmascript
-        Read the pattern as JavaScript does: ``$`` is the very end, ``\d``, ``\w`` and ``\b`` are ASCII.
 
     Raises
     ------
@@ -48,21 +51,58 @@ def compile_pattern(pattern: str, flags: str, *, ecmascript: bool = False) -> re
     number = regex.VERSION0
     for letter in flags:
         number |= _NAMES.get(letter, 0)
-    source = _translated(pattern, flags) if ecmascript else pattern
-    return regex.compile(source, number)
+    # `regex` keeps the last few hundred itself, so that a pattern is compiled once and not once for every trial.
+    return regex.compile(pattern, number)
 
 
-def search(pattern: str, flags: str, text: str, *, seconds: float, ecmascript: bool = False) -> bool:
+def compile_ecmascript(pattern: str) -> regex.Pattern[str]:
+    r"""The compiled pattern of a JSON schema, which is read as JavaScript reads it.
+
+    ``$`` is the very end, and ``\d``, ``\w`` and ``\b`` are ASCII.
+
+    Raises
+    ------
+    regex.error
+        The pattern is none.
+    """
+    return regex.compile(_translated(pattern), regex.VERSION0)
+
+
+def search(pattern: str, flags: str, text: str, *, seconds: float) -> bool:
     """Whether `pattern` occurs in `text`; with flag y, whether it does at its start.
+
+    Parameters
+    ----------
+    pattern, flags
+        As `compile_pattern` takes them.
+    text
+        A model's output, as hostile as it likes.
+    seconds
+        CPU time that the search may take.
 
     Raises
     ------
     UnmeasuredError
-        The search took more than `seconds`.
+        It took more.
     """
-    compiled = compile_pattern(pattern, flags, ecmascript=ecmascript)
-    find = compiled.match if "y" in flags else compiled.search
+    compiled = compile_pattern(pattern, flags)
+    return _found(compiled.match if "y" in flags else compiled.search, text, seconds)
+
+
+def search_ecmascript(pattern: str, text: str, *, seconds: float) -> bool:
+    """Whether the pattern of a JSON schema occurs in `text`.
+
+    Raises
+    ------
+    UnmeasuredError
+        The search took more than `seconds` of CPU time.
+    """
+    return _found(compile_ecmascript(pattern).search, text, seconds)
+
+
+def _found(find: Callable[..., object], text: str, seconds: float) -> bool:
     try:
+        # `concurrent` lets go of the interpreter: a search that runs into its limit does not stop other threads.
         return find(text, timeout=seconds, concurrent=True) is not None
     except TimeoutError:
         raise UnmeasuredError(f"the pattern took more than {seconds:.2g} s on this output") from None
@@ -70,7 +110,7 @@ def search(pattern: str, flags: str, text: str, *, seconds: float, ecmascript: b
         raise UnmeasuredError("the pattern took more memory than there is on this output") from None
 
 
-def _translated(pattern: str, flags: str) -> str:
+def _translated(pattern: str) -> str:
     """A JavaScript pattern in the syntax of `regex`."""
     parts: list[str] = []
     at, inside = 0, False
@@ -85,17 +125,5 @@ def _translated(pattern: str, flags: str) -> str:
             parts.append(f"(?P={piece['name']})")
         else:
             inside = piece[0] == "["
-            parts.append(_plain(piece[0], flags))
+            parts.append(_PLAIN.get(piece[0], piece[0]))
     return "".join(parts)
-
-
-def _plain(piece: str, flags: str) -> str:
-    """An unescaped character outside a class, or an empty class."""
-    many = "m" in flags
-    return {
-        "$": rf"(?:(?=[{_ENDS}])|\Z)" if many else r"\Z",
-        "^": rf"(?:(?<=[{_ENDS}])|\A)" if many else r"\A",
-        ".": r"[\s\S]" if "s" in flags else f"[^{_ENDS}]",
-        "[^]": r"[\s\S]",
-        "[]": "(?!)",
-    }.get(piece, piece)

@@ -1,4 +1,9 @@
-"""A JSON schema of the user and a model's document in; whether it conforms out, within a bounded time."""
+"""Validate a model's document against a user's JSON schema within a bounded time.
+
+`jsonschema` has no time limit of its own, and three ways to take for ever: schemas that refer to themselves, patterns
+that backtrack, and ``uniqueItems`` of mixed lists. So every keyword looks at one deadline, every pattern is searched
+for with the time that is left, and a few keywords are written anew.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +20,9 @@ from referencing.exceptions import Unresolvable
 
 from stages.process.assertions import patterns
 from stages.process.assertions.model import UnmeasuredError
-from stages.process.assertions.profile import Profile
 
 SECONDS = 2.0
-"""CPU time of this thread that one validation may take: recursive schemas can be made to take exponential time."""
+"""CPU time of this thread that one validation may take, so that neither other threads nor a loaded machine count."""
 
 _Rule = Callable[[Validator, Any, Any, Any], Iterable[exceptions.ValidationError] | None]
 _Errors = Iterator[exceptions.ValidationError]
@@ -32,8 +36,10 @@ _DIALECTS: dict[str, type[Validator]] = {
         validators.Draft202012Validator,
     )
 }
+_NEWEST: type[Validator] = validators.Draft202012Validator
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 _VALUES = ("const", "enum", "default", "examples")
+# A context variable and not an argument: keywords are called by `jsonschema`, which hands nothing through.
 _DEADLINE: ContextVar[float] = ContextVar("deadline of the validation under way, in thread CPU seconds")
 
 
@@ -50,15 +56,17 @@ def check_schema(schema: Mapping[str, object]) -> None:
         The dialect is unknown, the schema does not follow it, it refers to another document, a pattern is none, or
         it joins two keywords whose patterns could not be bounded.
     """
-    uri = schema.get("$schema")
+    uri, broken = schema.get("$schema"), ""
     if uri is not None and str(uri).rstrip("#") not in _DIALECTS:
         raise SchemaError(f"unknown dialect {uri!r}; leave $schema out or use one of {', '.join(_DIALECTS)}")
     try:
-        _dialect(schema, "reference").check_schema(schema, format_checker=FormatChecker(formats=()))
+        _dialect(schema).check_schema(schema, format_checker=FormatChecker(formats=()))
     except exceptions.SchemaError as error:
-        raise SchemaError(
-            f"not a JSON schema: {error.message[:300]} at {error.json_path}; repair it"
-        ) from None  # it holds functions that cannot travel from a worker
+        broken = f"not a JSON schema: {error.message[:300]} at {error.json_path}; repair it"
+    if broken:
+        # Raised out here, as Dask sends an error with its causes and its context, `from None` or not, and the
+        # library's own holds functions that cannot be pickled.
+        raise SchemaError(broken)
     keywords: set[str] = set()
     for node in _nodes(schema):
         keywords.update(node)
@@ -70,7 +78,7 @@ def check_schema(schema: Mapping[str, object]) -> None:
         )
 
 
-def conforms(document: object, schema: Mapping[str, object], profile: Profile = "reference") -> bool:
+def conforms(document: object, schema: Mapping[str, object]) -> bool:
     """Whether `document` follows `schema`, one that `check_schema` accepts.
 
     Raises
@@ -78,7 +86,8 @@ def conforms(document: object, schema: Mapping[str, object], profile: Profile = 
     UnmeasuredError
         It took too long, recursed without end or met a number that cannot be computed with.
     """
-    validator = _BOUNDED[_dialect(schema, profile)](schema, registry=Registry())
+    # An empty registry: the default one fetches what a `$ref` names from the network.
+    validator = _BOUNDED[_dialect(schema)](schema, registry=Registry())
     token = _DEADLINE.set(time.thread_time() + SECONDS)
     try:
         return bool(validator.is_valid(document))
@@ -92,11 +101,8 @@ def conforms(document: object, schema: Mapping[str, object], profile: Profile = 
         _DEADLINE.reset(token)
 
 
-def _dialect(schema: Mapping[str, object], profile: Profile) -> type[Validator]:
-    default: type[Validator] = (
-        validators.Draft7Validator if profile == "omk054" else validators.Draft202012Validator
-    )
-    return _DIALECTS.get(str(schema.get("$schema")).rstrip("#"), default)
+def _dialect(schema: Mapping[str, object]) -> type[Validator]:
+    return _DIALECTS.get(str(schema.get("$schema")).rstrip("#"), _NEWEST)
 
 
 def _nodes(node: object) -> Iterator[Mapping[str, Any]]:
@@ -114,6 +120,7 @@ def _nodes(node: object) -> Iterator[Mapping[str, Any]]:
 def _check_node(node: Mapping[str, Any]) -> None:
     for name in _REFERENCES:
         target = node.get(name)
+        # A schema that is elsewhere may be another tomorrow, and a worker has no business to fetch it.
         if isinstance(target, str) and not target.startswith("#"):
             raise SchemaError(f"{name} {target!r} leads out of the schema; copy that part into $defs")
     expressions = [node["pattern"]] if isinstance(node.get("pattern"), str) else []
@@ -121,12 +128,14 @@ def _check_node(node: Mapping[str, Any]) -> None:
         expressions += node["patternProperties"]
     for expression in expressions:
         try:
-            patterns.compile_pattern(expression, "", ecmascript=True)
+            patterns.compile_ecmascript(expression)
         except regex.error as error:
             raise SchemaError(f"pattern {expression!r} is none ({error}); repair it") from error
 
 
 def _metered(rule: _Rule) -> _Rule:
+    """A keyword's rule that first looks at the deadline; in each, as any may be the one that recursion runs through."""
+
     def check(validator: Validator, value: object, instance: object, schema: object) -> _Errors:
         _remaining()
         yield from rule(validator, value, instance, schema) or ()
@@ -135,6 +144,7 @@ def _metered(rule: _Rule) -> _Rule:
 
 
 def _remaining() -> float:
+    """Seconds of CPU time that the validation under way has left; raises `UnmeasuredError` if there are none."""
     left = _DEADLINE.get() - time.thread_time()
     if left <= 0:
         raise UnmeasuredError(f"the schema took more than {SECONDS:.2g} s on this output")
@@ -142,7 +152,7 @@ def _remaining() -> float:
 
 
 def _occurs(expression: str, text: str) -> bool:
-    return patterns.search(expression, "", text, ecmascript=True, seconds=_remaining())
+    return patterns.search_ecmascript(expression, text, seconds=_remaining())
 
 
 def _pattern(_validator: Validator, expression: str, instance: object, _schema: object) -> _Errors:

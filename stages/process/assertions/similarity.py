@@ -1,4 +1,4 @@
-"""Two texts in; ROUGE-N recall, BLEU and the edit distance out."""
+"""How alike two texts are: ROUGE-N recall, BLEU and the edit distance."""
 
 from __future__ import annotations
 
@@ -8,29 +8,22 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
 
-from stages.process.assertions.profile import Profile
-
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
-_TOKENS: dict[Profile, re.Pattern[str]] = {
-    "reference": re.compile(rf"[{_CJK}]|[^\W_{_CJK}]+"),
-    "omk054": re.compile("[a-z0-9]+|[\u4e00-\u9fa5]"),
-}
+_TOKEN = re.compile(rf"[{_CJK}]|[^\W_{_CJK}]+")
 
 
-def tokens(text: str, profile: Profile = "reference") -> list[str]:
+def tokens(text: str) -> list[str]:
     """Words and numbers of any script, in lower case; each Chinese or Japanese character is one.
-
-    ``omk054`` knows unaccented Latin and Chinese only.
 
     Examples
     --------
     >>> tokens("A1 café, 很")
     ['a1', 'café', '很']
     """
-    return _TOKENS[profile].findall(text.lower())
+    return _TOKEN.findall(text.lower())
 
 
-def rouge_n(candidate: str, reference: str, n: int = 1, profile: Profile = "reference") -> float:
+def rouge_n(candidate: str, reference: str, n: int = 1) -> float:
     """ROUGE-N recall: share of the reference's n-grams that the candidate has, each counted as often as it occurs.
 
     0 where the reference has no n-gram. Lin (2004), https://aclanthology.org/W04-1013.
@@ -40,12 +33,12 @@ def rouge_n(candidate: str, reference: str, n: int = 1, profile: Profile = "refe
     >>> rouge_n("the the the", "the cat")
     0.5
     """
-    wanted = _ngrams(tokens(reference, profile), n)
-    found = _ngrams(tokens(candidate, profile), n)
+    wanted = _ngrams(tokens(reference), n)
+    found = _ngrams(tokens(candidate), n)
     return (wanted & found).total() / wanted.total() if wanted else 0.0
 
 
-def bleu(candidate: str, reference: str, n: int = 4, profile: Profile = "reference") -> float:
+def bleu(candidate: str, reference: str, n: int = 4) -> float:
     """BLEU against one reference, n-grams of length 1 to `n`, unsmoothed.
 
     0 where one length has no n-gram in common, hence for any candidate of less than `n` tokens.
@@ -56,7 +49,7 @@ def bleu(candidate: str, reference: str, n: int = 4, profile: Profile = "referen
     >>> round(bleu("a b c d e", "a b c d f"), 4)
     0.6687
     """
-    said, wanted = tokens(candidate, profile), tokens(reference, profile)
+    said, wanted = tokens(candidate), tokens(reference)
     logs = 0.0
     for length in range(1, n + 1):
         grams = _ngrams(said, length)

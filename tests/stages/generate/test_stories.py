@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from stages.generate import TASKS, Cell
+from stages.generate.answers.choices import ChoiceReader
 from stages.generate.answers.dates import last_date
-from stages.generate.answers.explicit import ChoiceReader
 from stages.generate.material.date_steps import months, weekday_after, weekday_before, workdays
 from stages.generate.material.date_stories import STORIES
 from stages.generate.material.films import GENRES, THEMES, TITLES

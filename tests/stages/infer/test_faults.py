@@ -17,7 +17,7 @@ from stages.infer import reply, retry, wire
 from stages.infer.endpoint import Endpoint
 from stages.infer.engine import Engine
 from stages.infer.jobs import Job
-from stages.process.grading import judge_trial
+from stages.process.grading import grade_trial
 from stages.process.reading import read_reply
 from stages.reply.record import Record
 from stages.reply.status import Status
@@ -180,7 +180,7 @@ def with_truth(job):
 
 def graded(record):
     parse = re.compile(r"Answer: (\d+)").search
-    return judge_trial(
+    return grade_trial(
         read_reply(Record.decode(record)),
         0.0,
         lambda text: None if (found := parse(text)) is None else found[1],

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.process.grading import GZIP_LEVEL, Outcome, compressed_size, judge_trial
+from stages.process.grading import GZIP_LEVEL, Outcome, compressed_size, grade_trial
 from stages.process.reading import Reading
 from stages.reply.status import COMPLETED, Status
 
 
-def judge(
+def graded(
     answer="4",
     finish="stop",
     reasoning="",
@@ -22,7 +22,7 @@ def judge(
     grade=lambda answer: answer == "4",
 ):
     reading = Reading(answer, reasoning, finish, 7, 9, 0.5)
-    return judge_trial(reading, 0.25, parse, grade)
+    return grade_trial(reading, 0.25, parse, grade)
 
 
 TABLE = [
@@ -41,49 +41,49 @@ TABLE = [
 
 
 @pytest.mark.parametrize(("finish", "answer", "status", "parsed"), TABLE)
-def test_judge_trial__status(finish, answer, status, parsed):
-    outcome = judge(answer, finish)
+def test_grade_trial__status(finish, answer, status, parsed):
+    outcome = graded(answer, finish)
 
     assert (outcome.status, outcome.parsed) == (status, parsed)
     assert (status in COMPLETED) == (finish in {"stop", "refused"})
 
 
 @pytest.mark.parametrize("finish", ["length", "context", "refused"])
-def test_judge_trial__what_did_not_end_well_is_neither_parsed_nor_graded(finish):
+def test_grade_trial__what_did_not_end_well_is_neither_parsed_nor_graded(finish):
     def never(*_):
         raise AssertionError
 
-    judge("4", finish, parse=never, grade=never)
+    graded("4", finish, parse=never, grade=never)
 
 
-def test_judge_trial__an_empty_answer_can_be_one():
-    assert judge("x", parse=lambda _: "", grade=lambda answer: answer == "").status is Status.CORRECT
+def test_grade_trial__an_empty_answer_can_be_one():
+    assert graded("x", parse=lambda _: "", grade=lambda answer: answer == "").status is Status.CORRECT
 
 
-def test_judge_trial__grade_gets_what_was_parsed():
+def test_grade_trial__grade_gets_what_was_parsed():
     seen = []
 
-    judge(" 4 ", parse=str.strip, grade=lambda answer: bool(seen.append(answer)))
+    graded(" 4 ", parse=str.strip, grade=lambda answer: bool(seen.append(answer)))
 
     assert seen == ["4"]
 
 
-def test_judge_trial__passes_on_sizes():
-    outcome = judge(reasoning="ü" * 500)
+def test_grade_trial__passes_on_sizes():
+    outcome = graded(reasoning="ü" * 500)
 
     assert outcome == Outcome(
         Status.CORRECT, 9, 7, 1000, compressed_size(("ü" * 500).encode()), 0.5, 0.25, "4"
     )
 
 
-def test_judge_trial__no_trace_has_no_size():
-    outcome = judge()
+def test_grade_trial__no_trace_has_no_size():
+    outcome = graded()
 
     assert (outcome.reasoning_bytes, outcome.compressed_bytes) == (0, 0)
 
 
-def test_judge_trial__a_trace_with_half_a_character_has_a_size():
-    outcome = judge(reasoning="a\ud800b")
+def test_grade_trial__a_trace_with_half_a_character_has_a_size():
+    outcome = graded(reasoning="a\ud800b")
 
     assert outcome.reasoning_bytes == 5
     assert outcome.compressed_bytes > 20

@@ -10,46 +10,46 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.process.judging import JudgeScore, combine_judges, combine_repeats, read_judge
-from tests.stages.process.assertions.golden import VECTORS
+from stages.analyze.verdict.omk054.judges import judge_agreement
+from stages.process.judging import combine_judges, read_judge
+from tests.stages.process.assertions.golden import VECTORS, rounded
 from tests.strategies import hostile_text
 
 SCORES = st.none() | st.integers(1, 5)
+
+
+# The tool takes any number above 0 for a score; here one is a whole number from 1 to 5.
+NO_SCORES = (7, 3.5)
 
 
 @pytest.mark.parametrize("vector", VECTORS["judge_parse"], ids=lambda vector: vector["input"]["judge_text"])
 def test_read_judge__reads_as_the_tool(vector: dict[str, Any]) -> None:
     expected = vector["expected"]
 
-    score = read_judge(vector["input"]["judge_text"], profile="omk054").score
+    score = read_judge(vector["input"]["judge_text"]).score
 
-    assert score == (None if expected["counts_as_missing"] else expected["score"])
+    missing = expected["counts_as_missing"] or expected["score"] in NO_SCORES
+    assert score == (None if missing else expected["score"])
 
 
 @pytest.mark.parametrize(
     "vector", VECTORS["judge_repeat"], ids=lambda vector: str(vector["input"]["readings"])
 )
-def test_combine_repeats__combines_as_the_tool(vector: dict[str, Any]) -> None:
-    expected = vector["expected"]
+def test_combine_judges__combines_repeats_as_the_tool(vector: dict[str, Any]) -> None:
+    score = combine_judges([vector["input"]["readings"]])
 
-    judge = combine_repeats(vector["input"]["readings"], profile="omk054")
-
-    assert (judge.score or 0, judge.stddev, judge.failures) == (
-        expected["score"],
-        expected["stddev"],
-        expected["failures"],
-    )
+    assert (rounded(score) or 0) == vector["expected"]["score"]
 
 
 @pytest.mark.parametrize("vector", VECTORS["judge_ensemble_sample"])
 def test_combine_judges__combines_as_the_tool(vector: dict[str, Any]) -> None:
-    expected = vector["expected"]
+    readings, expected = vector["input"]["readings_per_judge"], vector["expected"]
 
-    consensus = combine_judges(vector["input"]["readings_per_judge"], profile="omk054")
-
-    assert consensus.score == (expected["consensus"] or None)
-    assert [judge.score or 0 for judge in consensus.judges] == expected["per_judge"]
-    assert (consensus.disagreement, consensus.pairs) == (expected["mad"], expected["pairs"])
+    assert rounded(combine_judges(readings)) == (expected["consensus"] or None)
+    assert [rounded(combine_judges([row])) or 0 for row in readings] == expected["per_judge"]
+    # The tool compares a judge that failed as if it had said 0, and so does the verdict's engine of its name.
+    agreement = judge_agreement([[score] for score in expected["per_judge"]])
+    assert (agreement.mad, agreement.pairs) == (expected["mad"], expected["pairs"])
 
 
 @pytest.mark.parametrize(
@@ -109,49 +109,32 @@ PIECES = st.lists(
 ).map("".join)
 
 
-@given(hostile_text() | PIECES, st.sampled_from(["reference", "omk054"]))
-def test_read_judge__never_breaks(text: str, profile: Any) -> None:
-    reading = read_judge(text, profile=profile)
+@given(hostile_text() | PIECES)
+def test_read_judge__never_breaks(text: str) -> None:
+    reading = read_judge(text)
 
     assert (reading.score is None) == bool(reading.failure)
-    assert reading.score is None or reading.score > 0
-    assert profile == "omk054" or reading.score in {None, 1.0, 2.0, 3.0, 4.0, 5.0}
+    assert reading.score in {None, 1.0, 2.0, 3.0, 4.0, 5.0}
 
 
 @pytest.mark.parametrize("text", ["{" * 100_000, '{"a":' * 30_000, "[{ 1:[{" * 20_000, '{"score" ' * 12_000])
-@pytest.mark.parametrize("profile", ["reference", "omk054"])
-def test_read_judge__is_quick(text: str, profile: Any) -> None:
+def test_read_judge__is_quick(text: str) -> None:
     start = time.process_time()
-    read_judge(text, profile=profile)
+    read_judge(text)
 
     assert time.process_time() - start < 1.0
 
 
-@given(st.lists(SCORES, max_size=8))
-def test_combine_repeats__is_mean_and_deviation_of_what_succeeded(scores: list[int | None]) -> None:
-    valid = [score for score in scores if score is not None]
+@given(st.lists(st.lists(SCORES, max_size=4), max_size=4))
+def test_combine_judges__is_the_mean_of_the_judges_means(readings: list[list[int | None]]) -> None:
+    rows = [[score for score in row if score is not None] for row in readings]
+    means = [statistics.mean(row) for row in rows if row]
 
-    judge = combine_repeats(scores)
-
-    assert (judge.readings, judge.failures) == (len(valid), len(scores) - len(valid))
-    assert judge.score == (pytest.approx(statistics.mean(valid)) if valid else None)
-    assert judge.stddev == (pytest.approx(statistics.stdev(valid), abs=1e-12) if len(valid) > 1 else None)
+    assert combine_judges(readings) == (pytest.approx(statistics.mean(means)) if means else None)
 
 
 @pytest.mark.parametrize("failed", [None, 0, -2, math.nan])
-def test_combine_repeats__failure_is_not_nought(failed: float | None) -> None:
-    assert combine_repeats([failed, 5]) == JudgeScore(5.0, None, 1, 1)
-
-
-@given(st.lists(st.lists(SCORES, min_size=1, max_size=3), max_size=4))
-def test_combine_judges__failed_judges_drop_out(readings: list[list[int | None]]) -> None:
-    kept = [row for row in readings if any(score is not None for score in row)]
-
-    consensus, without = combine_judges(readings), combine_judges(kept)
-
-    assert (consensus.score, consensus.disagreement, consensus.pairs) == (
-        without.score,
-        without.disagreement,
-        without.pairs,
-    )
-    assert consensus.pairs == len(kept) * (len(kept) - 1) // 2
+def test_combine_judges__failure_is_not_nought(failed: float | None) -> None:
+    assert combine_judges([[failed, 5]]) == 5.0
+    assert combine_judges([[failed], [3, 4]]) == 3.5
+    assert combine_judges([[failed]]) is None

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from stages.reply.status import COUNTERS, Status
 from stages.score.counters import count_trials
-from stages.score.recount import recount
+from stages.score.recount import recount, trimmed
 from tests.stages.score.trials import draw_trials
 
 DIMS = ("model", "task", "params", "trial", "repeat")
@@ -102,6 +102,42 @@ def test_recount__dims_in_any_order():
     np.testing.assert_array_equal(
         recount(ds.transpose(*reversed(DIMS), ...))["counters"].values, expected(ds)
     )
+
+
+@pytest.mark.parametrize("options", [*OPTIONS, {"clip_tokens": 2**31}, {"clip_tokens": 1, "trials": 2}])
+def test_trimmed__trials_are_those_that_are_counted(options):
+    ds = dataset()
+    small = trimmed(ds.chunk(model=1, trial=3), **options)
+    # A repeated prompt is left out of the counters, and a missing trial among the arrays.
+    apart = ["missing", "duplicates"] if options.get("unique_only") else []
+
+    counted, again = (
+        data["counters"].drop_sel(counter=apart) for data in (recount(ds, **options), recount(small))
+    )
+
+    np.testing.assert_array_equal(again.values, counted.values)
+    assert small["status"].chunks is not None
+    assert (small["status"].dtype, small["tokens"].dtype) == (np.uint8, np.int32)
+    assert not ((small["tokens"] > options.get("clip_tokens", 2**31)) & (small["status"] < 5)).any()
+
+
+def test_trimmed__changes_nothing_else():
+    ds = dataset()
+    small = trimmed(ds, trials=5, unique_only=True, clip_tokens=50_000)
+    changed = ["status", "tokens"]
+
+    xr.testing.assert_identical(small.drop_vars(changed), ds.isel(trial=slice(5)).drop_vars(changed))
+    xr.testing.assert_identical(trimmed(ds), ds)
+
+
+def test_trimmed__repeated_prompts_are_missing_and_unmeasured_trials_are_not_cut():
+    ds = dataset()
+    small = trimmed(ds, unique_only=True, clip_tokens=1)
+    repeated = (ds["duplicate"] == 1).broadcast_like(ds["status"])
+
+    assert (small["status"].where(repeated, Status.MISSING) == Status.MISSING).all()
+    unmeasured = (ds["tokens"] < 0) & ~repeated
+    assert (small["status"] == ds["status"]).where(unmeasured, True).all()
 
 
 def test_recount__keeps_all_else():

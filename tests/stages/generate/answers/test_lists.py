@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stages.generate.answers.lists import closing_brackets, integer_list, word_list
+from stages.generate.answers.brackets import closing_brackets
+from stages.generate.answers.lists import integer_list, word_list
 from tests.strategies import hostile_text
 
 WORDS: list[tuple[str, str | None]] = [
@@ -93,39 +94,6 @@ INTEGERS: list[tuple[str, str | None]] = [
     ("", None),
 ]
 
-BRACKETS: list[tuple[str, str | None]] = [
-    ("Answer: ])}>", "])}>"),
-    ("Answer: ] ) } >", "])}>"),
-    ("Answer: ], ), }", "])}"),
-    ("Answer: `])}`", "])}"),
-    ("**Answer:** **>>**", ">>"),
-    ("Answer: >", ">"),
-    ("Answer: <])>", "])"),
-    ("Answer: <])}>.", "])}"),
-    ("Answer:\n```\n])}\n```", "])}"),
-    ("Answer:\n```text\n])}\n```", "])}"),
-    ("The answer is ])}.", "])}"),
-    ("The answer is the sequence `])}`.", "])}"),
-    ("Answer: ]) (in this order)", "])"),
-    ("$\\boxed{])}$", "])"),
-    ("$\\boxed{)]}}$", ")]}"),
-    ("\\boxed{)\\}]}", ")}]"),
-    ("$\\boxed{\\text{)]}}$", ")]"),
-    ("\\(\\boxed{)]}\\)", ")]"),
-    ("Answer: &gt;)", ">)"),
-    ('Answer: "])"', "])"),
-    ("Answer: )\nNo.\nAnswer: ]", "]"),
-    ("Answer: ])\nAnswer: <closing brackets>", "])"),
-    ("])}", "])}"),
-    ("The rest must be\n\n])}", "])}"),
-    ("So what is missing is: ])}", "])}"),
-    ("Answer: ([{}])", None),
-    ("Answer: (((", None),
-    ("Answer: none (really)", None),
-    ("1) foo (bar)", None),
-    ("", None),
-]
-
 READERS = [word_list, integer_list, closing_brackets]
 
 HOSTILE = [
@@ -194,11 +162,6 @@ def test_integer_list__reads(text: str, expected: str | None) -> None:
     assert integer_list(text) == expected
 
 
-@pytest.mark.parametrize(("text", "expected"), BRACKETS)
-def test_closing_brackets__reads(text: str, expected: str | None) -> None:
-    assert closing_brackets(text) == expected
-
-
 @settings(deadline=None)
 @given(text=hostile_text(), values=st.lists(st.integers(), min_size=1, max_size=8))
 def test_integer_list__explicit_last_line_wins(text: str, values: list[int]) -> None:
@@ -208,14 +171,6 @@ def test_integer_list__explicit_last_line_wins(text: str, values: list[int]) -> 
     assert integer_list(f"{text}\nAnswer: {', '.join(f'{value:,}' for value in values)}.") == (
         expected if len(values) > 1 else integer_list(f"Answer: {values[0]:,}")
     )
-
-
-@settings(deadline=None)
-@given(text=hostile_text(), answer=st.text(")]}>", min_size=1, max_size=20))
-def test_closing_brackets__explicit_last_line_wins(text: str, answer: str) -> None:
-    assert closing_brackets(f"{text}\nAnswer: {answer}") == answer
-    assert closing_brackets(f"{text}\nAnswer: **{' '.join(answer)}**") == answer
-    assert closing_brackets(f"{text}\n$\\boxed{{{answer}}}$") == answer
 
 
 @settings(deadline=None)

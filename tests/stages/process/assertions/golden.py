@@ -1,4 +1,4 @@
-"""Vectors of oh-my-knowledge 0.54, and how its records are written as ours."""
+"""Vectors of oh-my-knowledge 0.54, how its records are written as ours, and where we differ from it on purpose."""
 
 from __future__ import annotations
 
@@ -8,10 +8,20 @@ from typing import Any
 
 from stages.process.assertions import Context, Graded, ToolCall
 from stages.process.assertions.model import layer_of
+from stages.rounding import half_away
 
 VECTORS: dict[str, Any] = json.loads(
     (Path(__file__).parents[3] / "data" / "omk_process.json").read_text(encoding="utf-8")
 )
+
+REFUSED = {"nocolon"}
+"""Values of tool assertions that the tool takes for what can never hold, and that are refused here."""
+OURS: dict[str, list[bool]] = {
+    "length_counts_utf16_units": [False, True],  # characters, not UTF-16 code units
+    "cost_latency_turns_absent_fail": [False]
+    * 5,  # unmeasured never passes; to the tool no turns are 0 turns
+}
+"""What passes here of vectors of ``assertion_eval`` where that is not what passes there, with the reason."""
 
 
 def context_of(output: str, record: dict[str, Any]) -> Context:
@@ -35,3 +45,8 @@ def graded_of(details: list[dict[str, Any]] | None) -> list[Graded]:
         Graded(one["type"], one.get("layer") or layer_of(one["type"]), one["weight"], one["passed"])
         for one in details or []
     ]
+
+
+def rounded(value: float | None, digits: int = 2) -> float | None:
+    """A score as the tool writes it, which rounds wherever it hands one on; ours keep full precision."""
+    return None if value is None else half_away(value, digits)

@@ -16,9 +16,7 @@ from tests.strategies import hostile_text
 
 def grade(declared: dict[str, Any], context: Context | str, **options: Any) -> Graded:
     context = Context(context) if isinstance(context, str) else context
-    hooks = options.get("hooks")
-    assertions = parse_assertions([declared], hooks=hooks, profile=options.get("profile", "reference"))
-    (graded,) = evaluate(assertions, context, **options)
+    (graded,) = evaluate(parse_assertions([declared], **options), context, **options)
     return graded
 
 
@@ -26,18 +24,14 @@ def passes(declared: dict[str, Any], context: Context | str, **options: Any) -> 
     return grade(declared, context, **options).passed
 
 
-def test_length__counts_characters_or_the_tools_units() -> None:
-    declared = {"type": "max_length", "value": 2}
-
-    assert passes(declared, "😀a")
-    assert not passes(declared, "😀a", profile="omk054")
+def test_length__counts_characters() -> None:
+    assert passes({"type": "max_length", "value": 2}, "😀a")
+    assert not passes({"type": "max_length", "value": 2}, "😀ab")
 
 
-def test_regex__empty_flags_mean_case_matters_but_not_to_the_tool() -> None:
-    declared = {"type": "regex", "pattern": "^yes", "flags": ""}
-
-    assert not passes(declared, "Yes")
-    assert passes(declared, "Yes", profile="omk054")
+def test_regex__empty_flags_mean_case_matters() -> None:
+    assert not passes({"type": "regex", "pattern": "^yes", "flags": ""}, "Yes")
+    assert passes({"type": "regex", "pattern": "^yes"}, "Yes")
 
 
 def test_equals__ignores_white_space_at_the_ends() -> None:
@@ -54,10 +48,6 @@ def test_tool_input__escapes_do_not_hide_a_text() -> None:
     assert not passes({"type": "tool_input_not_contains", "value": "bash:rm"}, BASH)
     assert not passes({"type": "tool_input_not_contains", "value": 'bash:rm "a'}, BASH)
     assert passes({"type": "tool_input_not_contains", "value": "read:rm"}, BASH)
-
-
-def test_tool_input__tool_looks_at_the_json_only() -> None:
-    assert not passes({"type": "tool_input_contains", "value": 'bash:rm "a'}, BASH, profile="omk054")
 
 
 def test_tool_output__splits_at_the_first_colon() -> None:
@@ -85,10 +75,6 @@ def test_evaluate__what_was_not_measured_never_passes(declared: dict[str, Any], 
 
     assert not graded.passed
     assert graded.note.startswith("the trial ")
-
-
-def test_evaluate__tool_takes_unmeasured_as_false_before_not() -> None:
-    assert passes({"type": "cost_max", "value": 1, "not": True}, "x", profile="omk054")
 
 
 UNKNOWN = {"type": "cost_max", "value": 1}
@@ -198,6 +184,8 @@ EVERYTHING: list[dict[str, Any]] = [
     {"type": "custom", "fn": "polite"},
     {"type": "semantic_similarity", "reference": "ab", "threshold": 0.5},
 ]
+PARSED = parse_assertions(EVERYTHING, hooks=HOOKS)
+OPPOSITE = parse_assertions([{**declared, "not": True} for declared in EVERYTHING], hooks=HOOKS)
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
     lambda inner: (
@@ -208,19 +196,11 @@ JSON = st.recursive(
 )
 
 
-@given(
-    hostile_text() | JSON.map(json.dumps),
-    hostile_text(),
-    st.sampled_from(["reference", "omk054"]),
-)
-def test_evaluate__never_breaks_and_not_is_the_opposite(output: str, arguments: str, profile: Any) -> None:
+@given(hostile_text() | JSON.map(json.dumps), hostile_text())
+def test_evaluate__never_breaks_and_not_is_the_opposite(output: str, arguments: str) -> None:
     context = Context(output, tool_calls=(ToolCall.from_arguments("bash", arguments, output),))
-    opposite = [{**declared, "not": True} for declared in EVERYTHING]
 
-    graded, negated = (
-        evaluate(parse_assertions(rows, hooks=HOOKS, profile=profile), context, hooks=HOOKS, profile=profile)
-        for rows in (EVERYTHING, opposite)
-    )
+    graded, negated = (evaluate(assertions, context, hooks=HOOKS) for assertions in (PARSED, OPPOSITE))
 
     for one, other in zip(graded, negated, strict=True):
         assert one.passed is not other.passed or one.note

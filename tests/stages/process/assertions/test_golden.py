@@ -1,26 +1,35 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
+from stages.analyze.verdict.omk054.summary import composites
 from stages.process.assertions import (
+    DeclarationError,
+    Graded,
     LayeredScores,
     evaluate,
-    flat_score,
     layered_scores,
     parse_assertions,
     similarity,
-    with_fact_check,
 )
 from stages.process.assertions.model import layer_of
-from stages.rounding import half_away
-from tests.stages.process.assertions.golden import VECTORS, context_of, graded_of
+from tests.stages.process.assertions.golden import OURS, REFUSED, VECTORS, context_of, graded_of, rounded
 
 
-@pytest.mark.parametrize("vector", VECTORS["rounding"]["round2"], ids=lambda vector: str(vector["x"]))
-def test_half_away__is_the_tools_rounding(vector: dict[str, float]) -> None:
-    assert half_away(vector["x"], 2) == vector["y"]
+def composite(scores: LayeredScores) -> float:
+    """The mean of rounded layers as the verdict's engine of that tool takes it; 0 without any, as the tool writes."""
+    layers = [rounded(score) for score in (scores.fact, scores.behavior, scores.judge)]
+    (mean,) = composites(np.array([layers], dtype=float))
+    return 0.0 if np.isnan(mean) else float(mean)
+
+
+def flat_score(graded: list[Graded]) -> float:
+    """The tool's score over all assertions, whatever their layer: 1 without any."""
+    return rounded(layered_scores([replace(one, layer="fact") for one in graded]).fact) or 1.0
 
 
 def test_layer_of__is_the_tools_table() -> None:
@@ -34,57 +43,67 @@ def test_layer_of__is_the_tools_table() -> None:
 @pytest.mark.parametrize("vector", VECTORS["assertion_eval"], ids=lambda vector: vector["id"])
 def test_evaluate__grades_as_the_tool(vector: dict[str, Any]) -> None:
     given, expected = vector["input"], vector["expected"]
+    kept = [place for place, one in enumerate(given["assertions"]) if one.get("value") not in REFUSED]
+    whole = len(kept) == len(given["assertions"]) and vector["id"] not in OURS
 
-    assertions = parse_assertions(given["assertions"], profile="omk054")
-    graded = evaluate(assertions, context_of(given["output"], given["context"]), profile="omk054")
-    scores = layered_scores(graded, profile="omk054")
+    assertions = parse_assertions([given["assertions"][place] for place in kept])
+    graded = evaluate(assertions, context_of(given["output"], given["context"]))
+    scores = layered_scores(graded)
 
-    assert [one.passed for one in graded] == expected["passed"]
-    assert [one.layer for one in graded] == expected["layer"]
-    assert flat_score(graded, profile="omk054") == expected["flat_score"]
-    assert (scores.fact, scores.behavior) == (expected["fact"], expected["behavior"])
+    passed = OURS.get(vector["id"], [expected["passed"][place] for place in kept])
+    assert [one.passed for one in graded] == passed
+    assert [one.layer for one in graded] == [expected["layer"][place] for place in kept]
+    if whole:
+        assert flat_score(list(graded)) == expected["flat_score"]
+        assert (rounded(scores.fact), rounded(scores.behavior)) == (expected["fact"], expected["behavior"])
+
+
+def test_parse_assertions__refuses_what_the_tool_lets_never_hold() -> None:
+    never = [
+        one
+        for vector in VECTORS["assertion_eval"]
+        for one in vector["input"]["assertions"]
+        if one.get("value") in REFUSED
+    ]
+
+    assert len(never) == 2
+    for one in never:
+        with pytest.raises(DeclarationError, match="needs a tool and a text"):
+            parse_assertions([one])
 
 
 @pytest.mark.parametrize("vector", VECTORS["layered_scores"], ids=lambda vector: vector["id"])
 def test_layered_scores__are_the_tools(vector: dict[str, Any]) -> None:
     given, expected = vector["input"], vector["expected"]
 
-    scores = layered_scores(graded_of(given["assertions"]), given["llm_score"], profile="omk054")
+    scores = layered_scores(graded_of(given["assertions"]), given["llm_score"])
 
-    assert (scores.fact, scores.behavior, scores.judge) == (
-        expected["fact"],
-        expected["behavior"],
-        expected["judge"],
-    )
-    assert scores.composite == (expected["composite"] or None)  # the tool writes 0 for missing
-    assert [str(layer.name).lower() for layer in scores.layers] == expected["layers"]
+    by_name = {"fact": scores.fact, "behavior": scores.behavior, "judge": scores.judge}
+    assert {name: rounded(score) for name, score in by_name.items()} == {
+        name: expected[name] for name in by_name
+    }
+    assert composite(scores) == expected["composite"]
+    assert [name for name, score in by_name.items() if score is not None] == expected["layers"]
 
 
 @pytest.mark.parametrize("vector", VECTORS["fact_check_merge"])
-def test_with_fact_check__merges_as_the_tool(vector: dict[str, Any]) -> None:
-    given = vector["input"]
-    before = LayeredScores(given["fact"], given["behavior"], given["judge"], given["composite_before"])
+def test_composites__follow_the_layers_after_a_fact_check(vector: dict[str, Any]) -> None:
+    expected = vector["expected"]
 
-    after = with_fact_check(before, given["verified_rate"], given["claim_count"], profile="omk054")
+    scores = LayeredScores(expected["fact"], expected["behavior"], expected["judge"])
 
-    assert {
-        "fact": after.fact,
-        "behavior": after.behavior,
-        "judge": after.judge,
-        "composite": after.composite,
-    } == vector["expected"]
+    assert composite(scores) == expected["composite"]
 
 
 @pytest.mark.parametrize("vector", VECTORS["similarity_metrics"])
-@pytest.mark.parametrize("profile", ["omk054", "reference"])
-def test_similarity__measures_as_the_tool(vector: dict[str, Any], profile: Any) -> None:
+def test_similarity__measures_as_the_tool(vector: dict[str, Any]) -> None:
     candidate, reference = vector["input"]["candidate"], vector["input"]["reference"]
 
     measured = {
-        "rouge1": similarity.rouge_n(candidate, reference, 1, profile),
-        "rouge2": similarity.rouge_n(candidate, reference, 2, profile),
-        "bleu4": similarity.bleu(candidate, reference, 4, profile),
-        "bleu2": similarity.bleu(candidate, reference, 2, profile),
+        "rouge1": similarity.rouge_n(candidate, reference, 1),
+        "rouge2": similarity.rouge_n(candidate, reference, 2),
+        "bleu4": similarity.bleu(candidate, reference, 4),
+        "bleu2": similarity.bleu(candidate, reference, 2),
         "levenshtein": similarity.levenshtein(candidate, reference),
     }
 

@@ -45,6 +45,5 @@ def test_bleu__short_candidate_is_punished() -> None:
     assert bleu("a b", "a b c d e f g h", 2) < bleu("a b c d", "a b c d e f g h", 2)
 
 
-def test_tokens__know_every_script_but_the_tools_do_not() -> None:
+def test_tokens__know_every_script() -> None:
     assert tokens("Привет мир_2, café 東京カ") == ["привет", "мир", "2", "café", "東", "京", "カ"]
-    assert tokens("Привет café 東", "omk054") == ["caf", "東"]

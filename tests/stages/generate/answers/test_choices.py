@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+import pytest
+
+from stages.generate.answers.choices import ChoiceReader, truth_value
+
+OPTIONS = ChoiceReader(["drum", "drum kit", "lamp", "hat"])
+
+TRUTHS: list[tuple[str, str | None]] = [
+    ("Answer: True", "true"),
+    ("Answer: off", "false"),
+    ("Answer: 1", "true"),
+    ("answer: 0.", "false"),
+    ("Answer: T", "true"),
+    ("Answer: F", "false"),
+    ("**Answer: no**", "false"),
+    ("Answer: True or False", None),
+    ("Answer: on/off", None),
+    ("Answer: <on or off>", None),
+    ("Answer: not True", None),
+    ("Answer: yes, because a", "true"),
+    ("Answer: no idea", None),
+    ("Answer: on reflection I cannot tell", None),
+    ("Answer: True and False = False", "false"),
+    ("Answer: True (since 1 = 1)", "true"),
+    ("The answer is the value on.", "true"),
+    ("So it evaluates to False.", "false"),
+    ("no", "false"),
+    ("hello\non", "true"),
+    ("1", "true"),
+    ("10", None),
+    ("Answer: 10", None),
+    ("1.5", None),
+    ("Answer: 1.5", None),
+    ("\\boxed{\\text{on}}", "true"),
+    ("I don't know what's going on", None),
+    ("**off**", "false"),
+    ("The expression is on because of x", None),
+    ("Answer: `yes`", "true"),
+    ("Answer: 0 (false)", "false"),
+    ('Answer: "off"', "false"),
+    ("**Final answer:** on", "true"),
+    ("True", "true"),
+    ("Is it True or False?", None),
+    ("Answer: on\n\nThat's because on or off is on or xor", "true"),
+    ("Answer: 1 and 0 = 0", "false"),
+    ("The answer is: **False**", "false"),
+    ("Answer: $1$", "true"),
+    ("Answer: 1 or 0", None),
+    ("Answer: isn't true", None),
+    ("therefore, the final answer is no.", "false"),
+    ("Answer: <1>", "true"),
+    ("Answer: true.", "true"),
+    ("Answer: on.", "true"),
+    ("Answer: on off", None),
+    ("Answer: false, not true", "false"),
+    ("The answer is not true.", None),
+    ("Answer: f", "false"),
+    ("The answer is no longer clear", None),
+]
+
+CHOICES: list[tuple[str, str | None]] = [
+    ("Answer: lamp, not the drum", "lamp"),
+    ("Answer: not the drum but the lamp", "lamp"),
+    ("Answer: lamp or drum", None),
+    ("Answer: the lamp (Bob took the drum)", "lamp"),
+    ("drum then lamp", "lamp"),
+    ("drum-kits that", None),
+    ("lampshade", None),
+    ("what", None),
+    ("**Drum**\nlamp", "drum"),
+    ("He has the lamp, not the drum.", "lamp"),
+    ("Answer: <item>\nhat", "hat"),
+    ("Answer: Alice does not have the lamp", None),
+    ("Answer: Alice holds the lamp.", "lamp"),
+    ("Answer: lamp, drum, hat", None),
+    ("\\boxed{\\text{drum kit}}", "drum kit"),
+    ("Answer: the lamp and the hat", None),
+    ("Answer: **drum\tkit**", "drum kit"),
+    ("Answer: lamp/drum", None),
+    ("It isn't the drum, it's the hat", "hat"),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), TRUTHS)
+def test_truth_value__reads(text: str, expected: str | None) -> None:
+    assert truth_value(text) == expected
+
+
+@pytest.mark.parametrize(("text", "expected"), CHOICES)
+def test_choice_reader__reads(text: str, expected: str | None) -> None:
+    assert OPTIONS.read(text) == expected
