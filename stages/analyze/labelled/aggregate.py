@@ -18,7 +18,8 @@ from stages.analyze.formulas.estimators import Bounds, Joint, Mode
 from stages.analyze.formulas.intervals import Floats, quantile
 from stages.analyze.formulas.reasonscore import column
 from stages.analyze.labelled import selection
-from stages.analyze.labelled.counters import counters, names
+from stages.analyze.labelled.axes import names
+from stages.analyze.labelled.counters import counters
 from stages.analyze.labelled.selection import CELL, MODEL, Groups, Key, Selection, Where
 
 Pooling = Literal["pooled", "stratified"]

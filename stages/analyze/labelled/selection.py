@@ -11,7 +11,7 @@ import xarray as xr
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from stages.analyze.labelled.counters import facets, names
+from stages.analyze.labelled.axes import facets, names
 
 Condition = object
 """A value, a list of values, a pair (low, high) with both ends included and None for open, or a test of a value."""
