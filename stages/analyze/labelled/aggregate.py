@@ -1,4 +1,4 @@
-"""The cube's dataset -> estimates of any groups of its cells, labelled, with the counters they rest on.
+"""Estimates of any groups of a cube's cells, labelled, with the counters they rest on.
 
 Counters of a group are summed first and one formula is applied to the sums; `pooling="stratified"` averages
 the estimates of points instead. A dataset on Dask stays lazy: sums run block by block along models.

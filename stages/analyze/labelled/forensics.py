@@ -1,4 +1,4 @@
-"""The cube's dataset -> forensic tables as datasets: hazards and curves over tokens, compression, costs.
+"""Forensic tables of a cube as datasets: hazards and curves over tokens, compression, costs.
 
 Trials are read one evaluation at a time, so that memory does not grow with the number of evaluations.
 """

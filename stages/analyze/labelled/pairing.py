@@ -1,4 +1,4 @@
-"""Trial outcomes of two evaluations of a cube -> how they differ on the same questions, task by task and overall."""
+"""How two evaluations of a cube differ on the same questions, task by task and overall."""
 
 from __future__ import annotations
 

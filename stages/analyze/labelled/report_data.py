@@ -1,4 +1,4 @@
-"""The cube's dataset -> the numbers behind the report's figures, per model and task."""
+"""The numbers behind the report's figures, per model and task."""
 
 from __future__ import annotations
 

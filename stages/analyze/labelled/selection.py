@@ -1,4 +1,4 @@
-"""The cube's coordinates and a mapping of conditions -> which models and cells are meant, and their groups."""
+"""Which models and cells of a cube fulfil conditions, and how they fall into groups."""
 
 from __future__ import annotations
 

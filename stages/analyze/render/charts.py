@@ -1,4 +1,4 @@
-"""Numbers -> positions on axes and SVG shapes, as plain values for the report's template."""
+"""Positions on axes and SVG shapes, as plain values for the report's template."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Forensic tables -> SVG drawings: curves over tokens, and scores against what they cost with the Pareto front."""
+"""SVG drawings of forensic tables: curves over tokens, and scores against costs with the Pareto front."""
 
 from __future__ import annotations
 

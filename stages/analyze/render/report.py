@@ -1,4 +1,4 @@
-"""A cube's dataset and its leaderboard -> one self-contained HTML page without scripts or network."""
+"""The report of a cube as one self-contained HTML page without scripts or network."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Draws of models' scores -> the distribution of each model's rank, with an interval."""
+"""The distribution of each model's rank, with an interval, from draws of the models' scores."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pairwise win rates -> expected wins and Bradley-Terry ratings."""
+"""Expected wins and Bradley–Terry ratings from pairwise win rates."""
 
 from __future__ import annotations
 

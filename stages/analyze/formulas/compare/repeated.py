@@ -1,4 +1,4 @@
-"""Two models' answers to questions that each were asked several times -> a test and a design effect by question.
+"""A test and a design effect by question, for questions that were each asked several times.
 
 Answers to one question are alike, so that trials are not independent, but questions are: the test turns the sign
 of whole questions, and intervals take as many trials as independent ones would tell as much.
