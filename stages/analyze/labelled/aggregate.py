@@ -7,11 +7,10 @@ the estimates of points instead. A dataset on Dask stays lazy: sums run block by
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import xarray as xr
-from scipy.sparse import csr_array
 
 from stages.analyze.formulas import estimators, stratified
 from stages.analyze.formulas.estimators import Bounds, Joint, Mode
@@ -21,6 +20,9 @@ from stages.analyze.labelled import selection
 from stages.analyze.labelled.axes import names
 from stages.analyze.labelled.counters import counters
 from stages.analyze.labelled.selection import CELL, MODEL, Groups, Key, Selection, Where
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 Pooling = Literal["pooled", "stratified"]
 
