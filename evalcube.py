@@ -75,9 +75,9 @@ if TYPE_CHECKING:
     from stages.analyze.formulas.stratified import stratified
     from stages.analyze.labelled.aggregate import aggregate, points
     from stages.analyze.labelled.forensics import compression_table, cost_table, hazard_table, pareto_rows
-    from stages.analyze.labelled.leaderboard import Estimate, Leaderboard
     from stages.analyze.labelled.outcomes import cube_outcome_metrics, cube_outcomes, outcome_metrics
     from stages.analyze.labelled.restriction import restrict
+    from stages.analyze.labelled.results import Estimate, Leaderboard
     from stages.analyze.verdict import Verdict, verdict
     from stages.generate import TASKS, Task, TaskError, TaskParams, Trial
     from stages.infer.endpoint import InferenceError
@@ -227,10 +227,10 @@ _HOMES = {
     "Categories": "stages.analyze.formulas.outcomes",
     "ConfigError": "flows.errors",
     "DeployError": "deploy.errors",
-    "Estimate": "stages.analyze.labelled.leaderboard",
+    "Estimate": "stages.analyze.labelled.results",
     "ExistingScheduler": "deploy.clusters",
     "InferenceError": "stages.infer.endpoint",
-    "Leaderboard": "stages.analyze.labelled.leaderboard",
+    "Leaderboard": "stages.analyze.labelled.results",
     "LocalProcesses": "deploy.clusters",
     "OpenPart": "flows.cubes.selection",
     "Part": "flows.cubes.selection",

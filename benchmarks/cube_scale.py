@@ -20,7 +20,7 @@ import numpy as np
 import xarray as xr
 
 from stages.analyze.formulas import reasonscore
-from stages.analyze.labelled import counters as labelled
+from stages.analyze.labelled import counters
 from stages.reply.status import COUNTERS
 from stages.score.counters import VALUES
 from stages.score.recount import recount
@@ -193,18 +193,18 @@ def ranking(sizes: Mapping[str, int], seed: int, options: argparse.Namespace) ->
     print(f"\nRanking {sizes['model']} models from {cells[..., 0].size:,} cells of counters, no bootstrap\n")
     print(f"| {'':46s} | {'wall s':>8s} | {'CPU s':>8s} |\n|---|---|---|")
     measured("sums, scores, score per token", lambda: scores(ds), runs=9)
-    measured("  of this the sums per tier", lambda: labelled.tier_counters(ds).values, runs=9)
-    grouped = labelled.tier_counters(ds).values
+    measured("  of this the sums per tier", lambda: counters.tier_counters(ds).values, runs=9)
+    grouped = counters.tier_counters(ds).values
     measured("  of this the scores", lambda: tier_scores(ds, grouped), runs=9)
-    measured("  of this the totals", lambda: labelled.counters(ds).values.sum(axis=(1, 2)), runs=9)
+    measured("  of this the totals", lambda: counters.counters(ds).values.sum(axis=(1, 2)), runs=9)
     if duckdb is not None:
         rank_with_duckdb(cells, member, scores(ds), options)
 
 
 def scores(ds: xr.Dataset) -> tuple[np.ndarray, np.ndarray]:
     """Mean score and score per token of each model, and what else the leaderboard sums."""
-    labelled.counters(ds).values.sum(axis=(1, 2))
-    return tier_scores(ds, labelled.tier_counters(ds).values)
+    counters.counters(ds).values.sum(axis=(1, 2))
+    return tier_scores(ds, counters.tier_counters(ds).values)
 
 
 def tier_scores(ds: xr.Dataset, grouped: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -28,7 +28,7 @@ from flows.cli.selecting import (
 
 if TYPE_CHECKING:
     from flows.cubes.selection import OpenPart
-    from stages.analyze.render.table import Sheet
+    from stages.analyze.render.table import TableSpec
 
 analyze = typer.Typer(
     name="analyze",
@@ -154,10 +154,10 @@ def _answer(
     plot: Path | None,
     as_json: bool,
     markdown: bool,
-    measure: Callable[[], tuple[OpenPart, Sheet, Sequence[dict[str, Any]]]],
+    measure: Callable[[], tuple[OpenPart, TableSpec, Sequence[dict[str, Any]]]],
 ) -> None:
     one_form(as_json=as_json, markdown=markdown)
-    opened, sheet, rows = measure()
+    opened, table, rows = measure()
     warn(opened.warnings)
     document = {
         "schema": f"evalcube.{name}",
@@ -165,6 +165,6 @@ def _answer(
         "selection": opened.selection,
         "rows": list(rows),
     }
-    emit(sheet, document, as_json=as_json, markdown=markdown)
+    emit(table, document, as_json=as_json, markdown=markdown)
     if plot is not None and not as_json:
         show(str(plot))

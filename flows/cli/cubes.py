@@ -24,7 +24,7 @@ from flows.cli.selecting import (
     emit,
     one_form,
     part_of,
-    show_sheet,
+    show_table,
     warn,
 )
 
@@ -73,7 +73,7 @@ def leaderboard(
 ) -> None:
     """Rank the models of a cube, or of a part of it, by ReasonScore."""
     from flows.cubes.statistics import boards
-    from stages.analyze.render.leaderboard_table import board_sheet
+    from stages.analyze.render.table_specs import leaderboard_spec
 
     one_form(as_json=as_json, markdown=markdown)
     part = part_of(where, view, trials, unique_only=unique_only, clip_context=clip_context, tier=tier)
@@ -86,15 +86,15 @@ def leaderboard(
     for place, (value, board) in enumerate(found.items()):
         if group_by:
             show(("\n" if place else "") + safe(f"{group_by} = {value}") + ("\n" if markdown else ""))
-        emit(board_sheet(board), {}, as_json=False, markdown=markdown)
+        emit(leaderboard_spec(board), {}, as_json=False, markdown=markdown)
 
 
 def print_leaderboard(cube: str) -> None:
     """Print the leaderboard as a table for a terminal."""
     from flows.cubes.statistics import leaderboard as make_board
-    from stages.analyze.render.leaderboard_table import board_sheet
+    from stages.analyze.render.table_specs import leaderboard_spec
 
-    show_sheet(board_sheet(make_board(cube)))
+    show_table(leaderboard_spec(make_board(cube)))
 
 
 def report(

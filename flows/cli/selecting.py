@@ -11,7 +11,7 @@ from flows.cli.output import complain, show, show_json
 
 if TYPE_CHECKING:
     from flows.cubes.selection import Part
-    from stages.analyze.render.table import Sheet
+    from stages.analyze.render.table import TableSpec
 
 CubeArgument = Annotated[str, typer.Argument(help="Address of a cube, such as results/quickstart.zarr.")]
 WhereOption = Annotated[
@@ -103,20 +103,20 @@ def warn(warnings: Sequence[str]) -> None:
         complain(text)
 
 
-def emit(sheet: Sheet, document: Mapping[str, Any], *, as_json: bool, markdown: bool) -> None:
-    """Print a sheet in the form that was asked for."""
+def emit(table: TableSpec, document: Mapping[str, Any], *, as_json: bool, markdown: bool) -> None:
+    """Print a table in the form that was asked for."""
     from stages.analyze.render.table import markdown_text
 
     if as_json:
         show_json(document)
     elif markdown:
-        show(markdown_text(sheet))
+        show(markdown_text(table))
     else:
-        show_sheet(sheet)
+        show_table(table)
 
 
-def show_sheet(sheet: Sheet) -> None:
-    """Print a sheet as a table that fits the terminal, and its notes below it."""
+def show_table(table: TableSpec) -> None:
+    """Print a table that fits the terminal, and its notes below it."""
     from dataclasses import replace
 
     from rich.console import Console
@@ -125,6 +125,6 @@ def show_sheet(sheet: Sheet) -> None:
     from stages.analyze.render.table import terminal
 
     console = Console()
-    console.print(terminal(replace(sheet, notes=()), width=console.width))
-    for note in sheet.notes:
+    console.print(terminal(replace(table, notes=()), width=console.width))
+    for note in table.notes:
         console.print(Text(note), style="dim")

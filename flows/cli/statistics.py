@@ -53,18 +53,19 @@ def table(
 ) -> None:
     """Success rates with intervals, of any groups."""
     from flows.cubes.statistics import aggregate
-    from stages.analyze.labelled import counters as labelled
-    from stages.analyze.render.table_specs import group_records, group_sheet
+    from stages.analyze.labelled import axes
+    from stages.analyze.render.rows import group_rows
+    from stages.analyze.render.table_specs import group_spec
 
     one_form(as_json=as_json, markdown=markdown)
     part = part_of(where, view, trials, unique_only=unique_only, clip_context=clip_context)
     opened, found = aggregate(cube, part, by=names_of(by), mode=mode, pooling=pooling, joint=joint)  # type: ignore[arg-type]
     warn(opened.warnings)
     dims = [str(name) for name in found["point"].dims]
-    rows = group_records(found, labelled.evaluation_labels(opened.dataset))
+    rows = group_rows(found, axes.evaluation_labels(opened.dataset))
     how = "every trial weighs the same" if pooling == "pooled" else "every point weighs the same"
     notes = (*([f"Part of the cube ({opened.selection})."] if opened.selection else []), f"{pooling}: {how}.")
-    if labelled.most_repeats(opened.dataset) > 1:
+    if axes.most_repeats(opened.dataset) > 1:
         notes = (*notes, "Intervals take all answers as independent, also those to one question.")
     document = {
         "schema": "evalcube.table",
@@ -74,7 +75,7 @@ def table(
         "selection": opened.selection,
         "rows": rows,
     }
-    emit(group_sheet(rows, dims, mode, notes), document, as_json=as_json, markdown=markdown)
+    emit(group_spec(rows, dims, mode, notes), document, as_json=as_json, markdown=markdown)
 
 
 def rank(
@@ -94,13 +95,13 @@ def rank(
 ) -> None:
     """Who stands where: rank intervals, groups not told apart, expected wins, ratings."""
     from flows.cubes.statistics import rank as make_ranking
-    from stages.analyze.render.table_specs import ranking_sheet
+    from stages.analyze.render.table_specs import ranking_spec
 
     one_form(as_json=as_json, markdown=markdown)
     part = part_of(where, view, trials, unique_only=unique_only, clip_context=clip_context)
     opened, found, board = make_ranking(cube, part, version=score, prior=prior)  # type: ignore[arg-type]
     warn(opened.warnings)
-    emit(ranking_sheet(found, board), found.to_dict(board), as_json=as_json, markdown=markdown)
+    emit(ranking_spec(found, board), found.to_dict(board), as_json=as_json, markdown=markdown)
 
 
 def compare(
@@ -127,8 +128,8 @@ def compare(
 ) -> None:
     """Compare models on the questions that both answered, task by task and overall."""
     from flows.cubes.statistics import compare as compare_models
-    from stages.analyze.labelled.pairing import verdict_in_words
-    from stages.analyze.render.table_specs import pair_record, pair_sheet, pairs_sheet
+    from stages.analyze.render.rows import pair_row
+    from stages.analyze.render.table_specs import pair_conclusion, pair_spec, pairs_spec
 
     one_form(as_json=as_json, markdown=markdown)
     part = part_of(where, view, trials, unique_only=unique_only, clip_context=clip_context)
@@ -140,13 +141,13 @@ def compare(
         "confidence": 0.95,
         "selection": opened.selection,
         "warnings": list(opened.warnings),
-        "pairs": [pair_record(pair) | {"words": verdict_in_words(pair)} for pair in pairs],
+        "pairs": [pair_row(pair) | {"words": pair_conclusion(pair)} for pair in pairs],
     }
     part_note = (f"Part of the cube ({opened.selection}).",) if opened.selection else ()
     sheet = (
-        pair_sheet(pairs[0], part_note)
+        pair_spec(pairs[0], part_note)
         if len(pairs) == 1
-        else pairs_sheet(pairs, (*part_note, "Name two models to see their tasks."))
+        else pairs_spec(pairs, (*part_note, "Name two models to see their tasks."))
     )
     emit(sheet, document, as_json=as_json, markdown=markdown)
     warn(opened.warnings)
@@ -179,8 +180,9 @@ def metrics(
 ) -> None:
     """Pass@k and its family: what several answers to each question are worth."""
     from flows.cubes.statistics import metrics as evaluate
-    from stages.analyze.labelled import counters as labelled
-    from stages.analyze.render.table_specs import metric_records, metric_sheet
+    from stages.analyze.labelled import axes
+    from stages.analyze.render.rows import metric_rows
+    from stages.analyze.render.table_specs import metric_spec
 
     one_form(as_json=as_json, markdown=markdown)
     part = part_of(where, view, trials, unique_only=unique_only, clip_context=clip_context)
@@ -188,7 +190,7 @@ def metrics(
     opened, found = evaluate(cube, part, names=wanted, k=_numbers(k), by=by, tau=tau)
     warn(opened.warnings)
     dims = [str(dim) for dim in found["questions"].dims]
-    rows = metric_records(found, wanted, labelled.evaluation_labels(opened.dataset))
+    rows = metric_rows(found, wanted, axes.evaluation_labels(opened.dataset))
     document = {
         "schema": "evalcube.metrics",
         "schema_version": 1,
@@ -197,7 +199,7 @@ def metrics(
         "selection": opened.selection,
         "rows": rows,
     }
-    emit(metric_sheet(rows, dims, wanted, opened.selection), document, as_json=as_json, markdown=markdown)
+    emit(metric_spec(rows, dims, wanted, opened.selection), document, as_json=as_json, markdown=markdown)
 
 
 def _numbers(text: str) -> list[int]:

@@ -10,7 +10,7 @@ import xarray as xr
 
 from flows.config.findings import close_name
 from flows.errors import SweepError
-from stages.analyze.labelled import counters as labelled
+from stages.analyze.labelled import axes
 from stages.analyze.labelled.selection import Condition, Key, shown
 
 Where = Mapping[str, Condition] | Sequence[str]
@@ -82,7 +82,7 @@ def checked_where(where: Where, table: Table, ds: xr.Dataset) -> dict[str, Condi
             raise SweepError(
                 f"--where: '{name}' is given twice", f"Give all of its values at once: {name}=one,two"
             )
-        values = labelled.names(ds, "tier") if key == "tier" else table[key].values
+        values = axes.names(ds, "tier") if key == "tier" else table[key].values
         read = condition if isinstance(where, Mapping) else _read(name, str(condition), values)
         _check_labels(name, read, values)
         _check_range(name, read, values)

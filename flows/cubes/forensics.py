@@ -12,25 +12,25 @@ import xarray as xr
 
 from flows.cubes.outputs import check_picture, write_picture
 from flows.cubes.selection import OpenPart, Part, checked_option, open_part, refused
-from flows.cubes.statistics import board_of
+from flows.cubes.statistics import leaderboard_of
 from flows.errors import SweepError
 from stages.analyze.formulas.forensics.hazard import CAUSES
-from stages.analyze.labelled import counters as labelled
+from stages.analyze.labelled import axes
 from stages.analyze.labelled.forensics import (
     compression_table,
     cost_table,
     hazard_table,
     pareto_rows,
 )
-from stages.analyze.labelled.leaderboard import Leaderboard
+from stages.analyze.labelled.leaderboard import label_rows
+from stages.analyze.labelled.results import Leaderboard
 from stages.analyze.render import forensic_charts as figures
-from stages.analyze.render import table_specs as listings
-from stages.analyze.render.leaderboard_table import label_rows
-from stages.analyze.render.table import Sheet
-from stages.analyze.render.table_specs import Record
+from stages.analyze.render import table_specs
+from stages.analyze.render.rows import PlainRow, compression_rows, cost_rows, hazard_rows
+from stages.analyze.render.table import TableSpec
 from stages.score.recount import recount
 
-Found = tuple[OpenPart, Sheet, list[Record]]
+Found = tuple[OpenPart, TableSpec, list[PlainRow]]
 
 _CLIPPED = ("limit", "score", "score_lower", "score_upper")
 
@@ -50,19 +50,19 @@ def compression(
     """
     check_picture(plot)
     opened = open_part(cube, part)
-    labels = labelled.evaluation_labels(opened.dataset)
+    labels = axes.evaluation_labels(opened.dataset)
     with refused():
         table = compression_table(opened.dataset, by_task=by_task)
         whole = table if not by_task or plot is None else compression_table(opened.dataset)
-    rows = listings.compression_records(table, labels)
+    rows = compression_rows(table, labels)
     if not rows:
         raise SweepError(
             "no trial has a reasoning trace, so that there is nothing to compress",
             "Measure a model that reasons, or select one with --where",
         )
     if plot is not None:
-        write_picture(plot, figures.compression_figure(listings.compression_records(whole, labels)))
-    return opened, listings.compression_sheet(rows, _groups(by_task=by_task), _notes(opened)), rows
+        write_picture(plot, figures.compression_figure(compression_rows(whole, labels)))
+    return opened, table_specs.compression_spec(rows, _groups(by_task=by_task), _notes(opened)), rows
 
 
 def hazard(
@@ -84,16 +84,16 @@ def hazard(
     check_picture(plot)
     checked_option("--cause", cause, CAUSES)
     opened = open_part(cube, part)
-    labels = labelled.evaluation_labels(opened.dataset)
+    labels = axes.evaluation_labels(opened.dataset)
     with refused():
         table = hazard_table(opened.dataset, by_task=by_task, width=width)
         whole = table if not by_task or plot is None else hazard_table(opened.dataset, width=width)
-    rows = listings.hazard_records(table, labels)
+    rows = hazard_rows(table, labels)
     if not rows:
         raise SweepError("no trial is finished, so that there are no tokens to count", "Run the sweep first")
     if plot is not None:
         write_picture(plot, figures.hazard_figure(whole, labels, cause=cause))
-    return opened, listings.hazard_sheet(rows, _groups(by_task=by_task), _notes(opened)), rows
+    return opened, table_specs.hazard_spec(rows, _groups(by_task=by_task), _notes(opened)), rows
 
 
 def clip(
@@ -119,19 +119,19 @@ def clip(
         dataset = opened.dataset
         with refused():
             dataset = dataset if limit is None else recount(dataset, clip_tokens=limit)
-        boards[limit] = board_of(
+        boards[limit] = leaderboard_of(
             replace(opened, dataset=dataset),
             version=version,  # type: ignore[arg-type]  # refused there if it is none
             mode="C_P",
         )
-    names = labelled.evaluation_labels(opened.dataset)
+    names = axes.evaluation_labels(opened.dataset)
     rows = sorted(
         (row for limit, board in boards.items() for row in _clipped(limit, board)),
         key=lambda row: names.index(row["model"]),
     )
     if plot is not None:
         write_picture(plot, _clip_figure(rows, names))
-    return opened, listings.clip_sheet(rows, _notes(opened)), rows
+    return opened, table_specs.clip_spec(rows, _notes(opened)), rows
 
 
 def cost(
@@ -152,12 +152,12 @@ def cost(
     check_picture(plot)
     checked_option("--against", against, ("tokens", "cost"))
     opened = open_part(cube, part)
-    labels = labelled.evaluation_labels(opened.dataset)
-    board = board_of(opened)
+    labels = axes.evaluation_labels(opened.dataset)
+    board = leaderboard_of(opened)
     front = pareto_rows(board)
     with refused():
         table = cost_table(opened.dataset, by_task=by_task)
-    rows = listings.cost_records(table, labels, dict(zip(label_rows(board), front, strict=True)))
+    rows = cost_rows(table, labels, dict(zip(label_rows(board), front, strict=True)))
     notes = _notes(opened)
     if all(math.isnan(row["total"]) for row in rows):
         notes = (
@@ -167,10 +167,10 @@ def cost(
     if plot is not None:
         named = [replace(row, model_name=label) for row, label in zip(front, label_rows(board), strict=True)]
         write_picture(plot, figures.pareto_figure(named, against=against))
-    return opened, listings.cost_sheet(rows, _groups(by_task=by_task), notes), rows
+    return opened, table_specs.cost_spec(rows, _groups(by_task=by_task), notes), rows
 
 
-def _clipped(limit: int | None, board: Leaderboard) -> list[Record]:
+def _clipped(limit: int | None, board: Leaderboard) -> list[PlainRow]:
     return [
         {
             "model": label,
@@ -188,7 +188,7 @@ def _clipped(limit: int | None, board: Leaderboard) -> list[Record]:
     ]
 
 
-def _clip_figure(rows: Sequence[Record], names: Sequence[str]) -> str:
+def _clip_figure(rows: Sequence[PlainRow], names: Sequence[str]) -> str:
     series = []
     for name in names:
         mine = [row for row in rows if row["model"] == name and row["limit"] is not None]

@@ -16,12 +16,12 @@ import xarray as xr
 from flows.cubes.outputs import check_output, write_output
 from flows.cubes.reader import Reader
 from flows.cubes.selection import Part, checked_option, labelled_dataset, open_part, refused
-from flows.cubes.statistics import board_of
+from flows.cubes.statistics import leaderboard_of
 from flows.cubes.status import cube_status
 from stages.analyze.formulas.estimators import Mode
-from stages.analyze.labelled import counters as labelled
+from stages.analyze.labelled import axes
 from stages.analyze.labelled.aggregate import Pooling
-from stages.analyze.labelled.counters import Version
+from stages.analyze.labelled.leaderboard import Version
 from stages.analyze.render.report import SampleTrial, render_report
 from stages.reply.status import Status
 from storage.cube.cube import Cube
@@ -97,7 +97,7 @@ def report(
     reader = Reader(cube, cache)
     checked_option("--pooling", pooling, get_args(Pooling))
     opened = open_part(labelled_dataset(reader.cube), part, notes=reader.notes)
-    board = board_of(opened, version=version, mode=mode)
+    board = leaderboard_of(opened, version=version, mode=mode)
     with refused():
         html = render_report(
             opened.dataset,
@@ -130,8 +130,8 @@ def _samples(reader: Reader, count: int, dataset: xr.Dataset) -> list[SampleTria
     if count < 1 or reader.cache() is None:
         return []
     samples = []
-    meant, tasks = (set(labelled.names(dataset, name)) for name in ("eval_id", "task"))
-    for model, eval_id in enumerate(labelled.names(reader.cube.dataset(), "eval_id")):
+    meant, tasks = (set(axes.names(dataset, name)) for name in ("eval_id", "task"))
+    for model, eval_id in enumerate(axes.names(reader.cube.dataset(), "eval_id")):
         if eval_id not in meant:
             continue
         status = reader.cube.read_region(Region(model, 0, 0), ("status",))["status"]

@@ -16,7 +16,7 @@ from flows.cubes.filters import Where, checked_where
 from flows.errors import SweepError
 from flows.plan.records import read_notes
 from flows.plan.spec import parse_spec
-from stages.analyze.labelled import counters as labelled
+from stages.analyze.labelled import axes, duplicates
 from stages.analyze.labelled.restriction import restrict
 from stages.analyze.labelled.selection import keys
 from stages.score.recount import recount, trimmed
@@ -166,10 +166,10 @@ def _restricted(dataset: xr.Dataset, where: Where, nothing: str) -> xr.Dataset:
 def _warnings(dataset: xr.Dataset, part: Part) -> tuple[str, ...]:
     if not part.unique_only or "duplicate" not in dataset:
         return ()
-    unknown = labelled.unmarked_tasks(dataset)
+    unknown = duplicates.unmarked_tasks(dataset)
     if not unknown.any():
         return ()
-    tasks = [name for name, here in zip(labelled.names(dataset, "task"), unknown, strict=True) if here]
+    tasks = [name for name, here in zip(axes.names(dataset, "task"), unknown, strict=True) if here]
     text = f"It is not known yet which questions of {', '.join(tasks)} are new; they all count as new."
     return (f"{text} Run the sweep again to have them compared.",)
 

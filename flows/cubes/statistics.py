@@ -15,17 +15,16 @@ from flows.cubes.selection import OpenPart, Part, checked_option, open_part, ref
 from flows.errors import SweepError
 from stages.analyze.formulas.estimators import MODES, Joint, Mode
 from stages.analyze.formulas.outcomes.table import METRICS, Options
-from stages.analyze.labelled import counters as labelled
-from stages.analyze.labelled import pairing
-from stages.analyze.labelled import ranking as standing
+from stages.analyze.labelled import axes, pairing, ranking
 from stages.analyze.labelled.aggregate import Pooling
 from stages.analyze.labelled.aggregate import aggregate as estimate_groups
-from stages.analyze.labelled.counters import VERSIONS, Version
-from stages.analyze.labelled.leaderboard import Leaderboard
+from stages.analyze.labelled.leaderboard import VERSIONS, Version
+from stages.analyze.labelled.leaderboard import leaderboard as rank_evaluations
 from stages.analyze.labelled.outcomes import cube_outcome_metrics
 from stages.analyze.labelled.pairing import Pair
-from stages.analyze.labelled.ranking import Standings
+from stages.analyze.labelled.ranking import Ranking
 from stages.analyze.labelled.restriction import restrict
+from stages.analyze.labelled.results import Leaderboard
 from stages.analyze.labelled.selection import keys
 
 
@@ -60,10 +59,10 @@ def leaderboard(
         As `open_part`; also if counters contradict each other or an option is unknown.
     """
     opened = open_part(cube, part)
-    return board_of(opened, version=version, mode=mode, seed=seed, draws=draws, confidence=confidence)
+    return leaderboard_of(opened, version=version, mode=mode, seed=seed, draws=draws, confidence=confidence)
 
 
-def board_of(
+def leaderboard_of(
     opened: OpenPart,
     *,
     version: Version = "v1",
@@ -76,7 +75,7 @@ def board_of(
     checked_option("--score", version, VERSIONS)
     checked_option("--mode", mode, MODES)
     with refused():
-        return labelled.leaderboard(
+        return rank_evaluations(
             opened.dataset,
             version=version,
             mode=mode,
@@ -109,17 +108,17 @@ def boards(
     """
     opened = open_part(cube, part)
     if by is None:
-        return opened.warnings, {"": board_of(opened, version=version, mode=mode)}
+        return opened.warnings, {"": leaderboard_of(opened, version=version, mode=mode)}
     table = keys(opened.dataset)
     name = checked_names([by], table, "--group-by")[0]
     name = "model_name" if name == "model" and "model_name" in table else name
-    values = labelled.names(opened.dataset, "tier") if name == "tier" else table[name].values
+    values = axes.names(opened.dataset, "tier") if name == "tier" else table[name].values
     found = {}
     for value in dict.fromkeys(value for value in values if value is not None):
         with refused():
             dataset = restrict(opened.dataset, {name: value})
         words = ", ".join(filter(None, (opened.selection, f"{by}={value}")))
-        found[str(value)] = board_of(OpenPart(dataset, words), version=version, mode=mode)
+        found[str(value)] = leaderboard_of(OpenPart(dataset, words), version=version, mode=mode)
     return opened.warnings, found
 
 
@@ -161,10 +160,10 @@ def rank(
     part: Part | None = None,
     *,
     version: Version = "v1",
-    prior: float = standing.PRIOR,
+    prior: float = ranking.PRIOR,
     seed: int = 0,
     draws: int = 2000,
-) -> tuple[OpenPart, Standings, Leaderboard]:
+) -> tuple[OpenPart, Ranking, Leaderboard]:
     """The part; its evaluations with rank intervals, clusters, expected wins and ratings; their leaderboard.
 
     Raises
@@ -176,9 +175,9 @@ def rank(
         raise SweepError(f"--prior: {prior} is no number of games", "Give a number from 0, such as 1")
     opened = open_part(cube, part)
     need_several(opened, 2)
-    board = board_of(opened, version=version, seed=seed, draws=draws)
+    board = leaderboard_of(opened, version=version, seed=seed, draws=draws)
     with refused():
-        return opened, standing.standings(opened.dataset, board, prior=prior), board
+        return opened, ranking.rank_rows(opened.dataset, board, prior=prior), board
 
 
 def compare(
@@ -210,7 +209,7 @@ def compare(
     """
     checked_option("--truncated", truncated, pairing.TRUNCATED)
     opened = open_part(cube, part)
-    labels = labelled.evaluation_labels(opened.dataset)
+    labels = axes.evaluation_labels(opened.dataset)
     chosen = [_evaluation(name, labels, opened.dataset) for name in models] or list(range(len(labels)))
     if len(set(chosen)) < len(chosen):
         raise SweepError("a model is named twice", "Name two different ones")
@@ -291,7 +290,7 @@ def need_several(opened: OpenPart, least: int, count: int | None = None) -> None
     """
     there = opened.dataset.sizes["model"] if count is None else count
     if there < least:
-        names = ", ".join(labelled.evaluation_labels(opened.dataset))
+        names = ", ".join(axes.evaluation_labels(opened.dataset))
         raise SweepError(
             f"a comparison needs at least two evaluations, got {there}; here are: {names}",
             "Name two, widen --where, or measure another model",
@@ -300,7 +299,7 @@ def need_several(opened: OpenPart, least: int, count: int | None = None) -> None
 
 def _evaluation(name: str, labels: Sequence[str], dataset: xr.Dataset) -> int:
     """Index of an evaluation by its label, its model's name if there is one only, or its number."""
-    models = labelled.names(dataset, "model_name")
+    models = axes.names(dataset, "model_name")
     found = [index for index, label in enumerate(labels) if name in (label, models[index])]
     if not found and name.isascii() and name.isdecimal() and int(name) < len(labels):
         found = [int(name)]

@@ -1,1 +1,1 @@
-"""Summed counters -> scores, intervals, rankings, tables and pages."""
+"""From summed counters to scores, intervals, rankings, tables and pages."""

@@ -1,4 +1,4 @@
-"""Cells' counters and tier membership -> bootstrap intervals of tier scores, their mean, score per token.
+"""Bootstrap intervals of tier scores, their mean and the score per token, from counters of cells.
 
 A draw redoes the sweep through its counters: in every cell, with its number of finished trials n fixed, the
 counts of (correct, incorrect but completed, truncated) are drawn from a multinomial with the cell's observed

@@ -1,4 +1,4 @@
-"""Summed counters -> the six estimates of success (equality or correctness × three readings of truncation).
+"""The six estimates of success: equality or correctness, under three readings of truncation.
 
 The event is E, equality with the reference answer, or C, correctness: equality less what guessing explains.
 A truncated trial would have been right as often as a completed one (I, independence), never (P, pessimism) or

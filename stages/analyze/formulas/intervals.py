@@ -1,4 +1,4 @@
-"""Counts of successes and trials -> interval estimates of the success rate."""
+"""Wilson intervals of success rates, with real-valued counts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Summed counters -> ReasonScore, version 1: point, task and tier scores, and score per token.
+"""ReasonScore, version 1: scores of points, tasks and tiers, and the score per token.
 
 Counters add, so every function takes counters that are already summed over the group that it scores: a point
 is one cell, a task is the sum of its cells within a tier. Clipping, intervals and ratios happen here, after

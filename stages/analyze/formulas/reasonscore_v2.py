@@ -1,4 +1,4 @@
-"""Summed counters -> ReasonScore, version 2: pessimistic point estimates, with a bootstrap interval.
+"""ReasonScore, version 2: pessimistic point estimates, with a bootstrap interval.
 
 Version 1 gives the benefit of the doubt: it scores upper bounds. Version 2 scores what was measured, the point
 value of C_P, guesses taken out and truncated trials failed, and says with an interval how uncertain that is.

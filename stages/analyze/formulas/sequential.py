@@ -1,4 +1,4 @@
-"""Successes and trials -> bounds that hold at every moment at once, whatever decides when sampling stops.
+"""Bounds of a success rate that hold at every moment at once, whatever decides when sampling stops.
 
 An interval for a fixed number of trials is wrong once somebody looks, and goes on while it is too wide. These
 bounds cover the truth at all times together with the probability asked for, so that any stopping rule is

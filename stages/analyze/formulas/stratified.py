@@ -1,4 +1,4 @@
-"""Counters of points -> the weighted mean of the points' success, with an interval from their own variances.
+"""The weighted mean of the points' success, with an interval from the points' own variances.
 
 Adaptive sampling gives uncertain points more trials, so that summed counters answer "how often was a trial
 right", not "how good is the model over the points". Here each point is a stratum with a declared weight.

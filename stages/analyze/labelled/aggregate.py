@@ -1,4 +1,4 @@
-"""The cube's dataset -> estimates of any groups of its cells, labelled, with the counters they rest on.
+"""Estimates of any groups of a cube's cells, labelled, with the counters they rest on.
 
 Counters of a group are summed first and one formula is applied to the sums; `pooling="stratified"` averages
 the estimates of points instead. A dataset on Dask stays lazy: sums run block by block along models.
@@ -7,19 +7,22 @@ the estimates of points instead. A dataset on Dask stays lazy: sums run block by
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import xarray as xr
-from scipy.sparse import csr_array
 
 from stages.analyze.formulas import estimators, stratified
 from stages.analyze.formulas.estimators import Bounds, Joint, Mode
 from stages.analyze.formulas.intervals import Floats, quantile
 from stages.analyze.formulas.reasonscore import column
 from stages.analyze.labelled import selection
-from stages.analyze.labelled.counters import counters, names
+from stages.analyze.labelled.axes import names
+from stages.analyze.labelled.counters import counters
 from stages.analyze.labelled.selection import CELL, MODEL, Groups, Key, Selection, Where
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 Pooling = Literal["pooled", "stratified"]
 

@@ -1,4 +1,4 @@
-"""The cube's dataset -> forensic tables as datasets: hazards and curves over tokens, compression, costs.
+"""Forensic tables of a cube as datasets: hazards and curves over tokens, compression, costs.
 
 Trials are read one evaluation at a time, so that memory does not grow with the number of evaluations.
 """
@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from stages.analyze.formulas.forensics import compression as traces
 from stages.analyze.formulas.forensics import hazard
 from stages.analyze.formulas.forensics.cost import costs, pareto_front
-from stages.analyze.labelled import counters as labelled
-from stages.analyze.labelled.leaderboard import Leaderboard
+from stages.analyze.labelled import axes, counters
+from stages.analyze.labelled.results import Leaderboard
 
 BOUNDS = ("value", "lower", "upper")
 """Labels along the dim ``bound``."""
@@ -116,7 +116,7 @@ def cost_table(ds: xr.Dataset, *, by_task: bool = False, confidence: float | Non
     by_task, confidence
         As in `hazard_table`.
     """
-    summed = labelled.task_counters(ds)
+    summed = counters.task_counters(ds)
     summed = summed if by_task else summed.sum("task")
     groups = ("model", "task") if by_task else ("model",)
     known = [str(name) for name in ("price_prompt", "price_completion") if name in ds.coords]
@@ -126,7 +126,7 @@ def cost_table(ds: xr.Dataset, *, by_task: bool = False, confidence: float | Non
         priced = ds["price_prompt"] * summed.sel(counter="prompt_tokens_sum", drop=True)
         priced = (priced + ds["price_completion"] * summed.sel(counter="tokens_sum", drop=True)) / 1e6
         total = priced.where(priced.notnull(), total)
-    names = labelled.names(ds, "counter")
+    names = axes.names(ds, "counter")
     found = costs(summed.values, total.transpose(*groups).values, labels=names, confidence=confidence)
     variables = {field.name: (groups, getattr(found, field.name)) for field in fields(found)}
     return xr.Dataset(variables, _labels(ds, groups))
@@ -198,5 +198,5 @@ def _bounds(curve: hazard.Curve | traces.Ratio) -> NDArray[np.float64]:
 
 def _labels(ds: xr.Dataset, groups: tuple[str, ...]) -> dict[str, Any]:
     """The coordinates that name evaluations and tasks."""
-    kept: dict[str, Any] = {name: ("model", labelled.names(ds, name)) for name in _NAMES if name in ds.coords}
-    return kept | ({"task": labelled.names(ds, "task")} if "task" in groups else {})
+    kept: dict[str, Any] = {name: ("model", axes.names(ds, name)) for name in _NAMES if name in ds.coords}
+    return kept | ({"task": axes.names(ds, "task")} if "task" in groups else {})

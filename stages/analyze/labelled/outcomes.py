@@ -1,4 +1,4 @@
-"""Labelled outcomes or a cube -> metrics per remaining label, with the number of questions that they rest on.
+"""Outcome metrics such as pass@k of labelled outcomes or a cube, with how many questions they rest on.
 
 A question with some, but not all, of its samples finished is left out, and counted: every question then has the
 same N, which the metrics need, and k means the same everywhere. To use the samples that all questions have,

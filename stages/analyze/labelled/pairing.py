@@ -1,4 +1,4 @@
-"""Trial outcomes of two evaluations of a cube -> how they differ on the same questions, task by task and overall."""
+"""How two evaluations of a cube differ on the same questions, task by task and overall."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from stages.analyze.formulas.compare.paired import holm, pair_table, paired_diff
 from stages.analyze.formulas.compare.repeated import design_effect, sign_flip
 from stages.analyze.formulas.compare.winrates import need_two
 from stages.analyze.formulas.intervals import Floats
-from stages.analyze.labelled import counters as labelled
-from stages.analyze.labelled.leaderboard import Estimate
+from stages.analyze.labelled import axes
+from stages.analyze.labelled.results import Estimate
 from stages.reply.status import COMPLETED, Status
 
 TRUNCATED = ("wrong", "drop")
@@ -85,7 +85,7 @@ def compare_evaluations(
         raise ValueError(f"`truncated` must be 'wrong' or 'drop', got {truncated!r}")
     if "status" not in ds:
         raise ValueError("the dataset has no array `status`; open it with `Cube.dataset()`")
-    labels, tasks = labelled.evaluation_labels(ds), labelled.names(ds, "task")
+    labels, tasks = axes.evaluation_labels(ds), axes.names(ds, "task")
     found = []
     for place, first in enumerate(models[:-1]):
         codes = _codes(ds, first)
@@ -156,49 +156,3 @@ def _difference(cells: Floats, task: str, method: str, confidence: float | None)
         p,
         p,
     )
-
-
-def verdict_in_words(pair: Pair, *, level: float = 0.05) -> str:
-    """What the comparison says, in a sentence or two."""
-    overall, gap = pair.overall, 100 * pair.overall.difference.value
-    low, high = 100 * overall.difference.lower, 100 * overall.difference.upper
-    if overall.p_holm < level and (low > 0 or high < 0):
-        better, worse = (pair.first, pair.second) if gap > 0 else (pair.second, pair.first)
-        ends = sorted((abs(low), abs(high)))
-        head = (
-            f"{better} is right more often than {worse}: by {abs(gap):.1f} points ({ends[0]:.1f} to {ends[1]:.1f}), "
-            f"{_p_equals(overall.p_holm)}."
-        )
-    else:
-        head = (
-            f"These {overall.trials:,} trials do not tell {pair.first} and {pair.second} apart: the difference is "
-            f"{gap:+.1f} points, and anything from {low:+.1f} to {high:+.1f} fits them ({_p_equals(overall.p_holm)})."
-        )
-    return f"{head} {_tasks_in_words(pair, level)}"
-
-
-def _tasks_in_words(pair: Pair, level: float) -> str:
-    parts = []
-    for name, sign in ((pair.first, 1), (pair.second, -1)):
-        ahead = [item.task for item in pair.tasks if item.p_holm < level and sign * item.difference.value > 0]
-        if ahead:
-            parts.append(f"{name} is ahead in {', '.join(ahead)}")
-    if not parts:
-        return "No single task tells them apart, all tasks being tested together (Holm)."
-    return "; ".join(parts) + " (Holm over all tasks)."
-
-
-def _p_equals(p: float) -> str:
-    text = p_text(p)
-    return f"p {text[0]} {text[1:]}" if text.startswith("<") else f"p = {text}"
-
-
-def p_text(p: float) -> str:
-    """A p value with what can be said of it.
-
-    Examples
-    --------
-    >>> p_text(0.03456), p_text(1e-9), p_text(1.0)
-    ('0.035', '<0.0001', '1')
-    """
-    return "<0.0001" if p < 1e-4 else f"{p:.2g}"

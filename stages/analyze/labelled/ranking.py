@@ -1,4 +1,4 @@
-"""A leaderboard and its dataset -> who stands where: rank intervals, groups told apart, chances to win, ratings."""
+"""Where each evaluation stands among the others: clusters of equals, chances to win, ratings."""
 
 from __future__ import annotations
 
@@ -14,10 +14,9 @@ from stages.analyze.formulas.compare.ratings import bradley_terry, expected_wins
 from stages.analyze.formulas.compare.winrates import win_rates
 from stages.analyze.formulas.estimators import counts
 from stages.analyze.formulas.intervals import Floats
-from stages.analyze.labelled import counters as labelled
-from stages.analyze.labelled import report_data as views
-from stages.analyze.labelled.leaderboard import Estimate, Leaderboard, Row
-from stages.analyze.render.leaderboard_table import label_rows
+from stages.analyze.labelled import axes, counters
+from stages.analyze.labelled.leaderboard import label_rows, row_order
+from stages.analyze.labelled.results import Estimate, Leaderboard, Row
 
 SCHEMA = "evalcube.ranking"
 SCHEMA_VERSION = 1
@@ -27,7 +26,7 @@ PRIOR = 1.0
 
 
 @dataclass(frozen=True)
-class Standing:
+class RankedRow:
     """One evaluation among the others."""
 
     row: Row
@@ -46,10 +45,10 @@ class Standing:
 
 
 @dataclass(frozen=True)
-class Standings:
+class Ranking:
     """All evaluations in the order of the leaderboard."""
 
-    rows: tuple[Standing, ...]
+    rows: tuple[RankedRow, ...]
     clusters: tuple[tuple[int, ...], ...]
     """Indices of rows that the intervals of their scores do not tell apart, best cluster first; may share rows."""
     rates: Floats
@@ -88,8 +87,8 @@ class Standings:
         }
 
 
-def standings(ds: xr.Dataset, board: Leaderboard, *, prior: float = PRIOR, strict: bool = False) -> Standings:
-    """Compare the rows of a leaderboard with each other.
+def rank_rows(ds: xr.Dataset, board: Leaderboard, *, prior: float = PRIOR, strict: bool = False) -> Ranking:
+    """The rows of a leaderboard, compared with each other.
 
     Wins are chances that one evaluation's success rate in a task is above another's, a truncated trial being a
     failure and guesses taken out, averaged over the tasks of both.
@@ -99,7 +98,7 @@ def standings(ds: xr.Dataset, board: Leaderboard, *, prior: float = PRIOR, stric
     ds
         The dataset that the board was made from.
     board
-        From `stages.analyze.labelled.counters.leaderboard`.
+        From `stages.analyze.labelled.leaderboard.leaderboard`.
     prior
         See `stages.analyze.formulas.compare.ratings.bradley_terry`.
     strict
@@ -110,7 +109,7 @@ def standings(ds: xr.Dataset, board: Leaderboard, *, prior: float = PRIOR, stric
     ValueError
         If there are fewer than two evaluations, or the board was not made from this dataset.
     """
-    order = views.row_order(ds, board)
+    order = row_order(ds, board)
     found = overlap_clusters(
         [row.score.lower for row in board.rows], [row.score.upper for row in board.rows], strict=strict
     )
@@ -118,7 +117,7 @@ def standings(ds: xr.Dataset, board: Leaderboard, *, prior: float = PRIOR, stric
     rates = win_rates(*_successes(ds, order)).rates
     wins, ratings = expected_wins(rates), _ratings(rates, prior)
     rows = tuple(
-        Standing(
+        RankedRow(
             row,
             label,
             tuple(number for number, members in enumerate(clusters) if place in members),
@@ -127,7 +126,7 @@ def standings(ds: xr.Dataset, board: Leaderboard, *, prior: float = PRIOR, stric
         )
         for place, (row, label) in enumerate(zip(board.rows, label_rows(board), strict=True))
     )
-    return Standings(rows, clusters, rates, prior)
+    return Ranking(rows, clusters, rates, prior)
 
 
 def cluster_name(number: int) -> str:
@@ -144,8 +143,8 @@ def cluster_name(number: int) -> str:
 
 def _successes(ds: xr.Dataset, order: Sequence[int]) -> tuple[Floats, Floats]:
     """Successes and trials of each row and task such that their ratio is C_P."""
-    summed = labelled.task_counters(ds).astype(np.float64).compute().values[list(order)]
-    found = counts(summed, labels=labelled.names(ds, "counter"))
+    summed = counters.task_counters(ds).astype(np.float64).compute().values[list(order)]
+    found = counts(summed, labels=axes.names(ds, "counter"))
     with np.errstate(all="ignore"):
         stretched = (found.completed - found.guesses) * found.trials / found.completed
     trials = np.where(found.completed > 0, stretched, found.trials)

@@ -1,4 +1,4 @@
-"""The cube's dataset -> the numbers behind the report's figures, per model and task."""
+"""The numbers behind the report's figures, per model and task."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import xarray as xr
 from stages.analyze.formulas import reasonscore
 from stages.analyze.formulas.estimators import Mode
 from stages.analyze.formulas.intervals import Floats, wilson_bounds
-from stages.analyze.labelled import counters as labelled
+from stages.analyze.labelled import axes, counters, duplicates
 from stages.analyze.labelled.aggregate import Pooling, aggregate
-from stages.analyze.labelled.leaderboard import Estimate, Leaderboard, Row
+from stages.analyze.labelled.results import Estimate
 
 MOST_POINTS = 12
 """A curve with more difficulties than this is drawn with neighbours pooled."""
@@ -54,34 +54,6 @@ class CurveView:
     """True if neighbouring difficulties were pooled."""
 
 
-def row_order(ds: xr.Dataset, board: Leaderboard) -> list[int]:
-    """Index in the dataset of each of the board's rows.
-
-    Raises
-    ------
-    ValueError
-        If a row is not in the dataset.
-    """
-    parts = [labelled.names(ds, name) for name in ("eval_id", "model_name", "template", "sampler")]
-    free: dict[tuple[str, ...], list[int]] = {}
-    for index, key in enumerate(zip(*parts, strict=True)):
-        free.setdefault(key, []).append(index)
-    order = []
-    for row in board.rows:
-        found = free.get(_key(row))
-        if not found:
-            raise ValueError(
-                f"the leaderboard's row {row.model_name!r} (eval_id {row.eval_id!r}) is not in the dataset; "
-                "make the leaderboard from the same dataset"
-            )
-        order.append(found.pop(0))
-    return order
-
-
-def _key(row: Row) -> tuple[str, ...]:
-    return (row.eval_id, row.model_name, row.template, row.sampler)
-
-
 def task_views(
     ds: xr.Dataset,
     order: Sequence[int],
@@ -103,14 +75,14 @@ def task_views(
     """
     if not len(order):
         return []
-    tasks = labelled.names(ds, "task")
+    tasks = axes.names(ds, "task")
 
     def by_task(data: xr.Dataset) -> xr.Dataset:
         found = aggregate(data, by=("model", "task"), mode=mode, pooling=pooling, confidence=confidence)
         return found.isel(model=list(order)).sel(task=tasks)
 
-    found, rates = by_task(ds), by_task(labelled.ranked(ds))
-    labels = labelled.names(ds, "counter")
+    found, rates = by_task(ds), by_task(counters.within_tiers(ds))
+    labels = axes.names(ds, "counter")
     summed = found["counters"].values
     accuracy = np.stack([rates[name].values for name in ("point", "lower", "upper")])
     trials = reasonscore.column(summed, "trials", labels)
@@ -136,8 +108,8 @@ def task_views(
 
 def unique_by_task(ds: xr.Dataset) -> list[float]:
     """Share of finished trials of all models whose question is new in its cell, by task; NaN if not known."""
-    shares = labelled.unique_shares(ds)
-    trials = reasonscore.column(labelled.task_counters(ds).values, "trials", labelled.names(ds, "counter"))
+    shares = duplicates.unique_shares(ds)
+    trials = reasonscore.column(counters.task_counters(ds).values, "trials", axes.names(ds, "counter"))
     with np.errstate(all="ignore"):
         total = np.where(trials > 0, shares * trials, 0.0).sum(axis=0)
         return [
@@ -147,8 +119,8 @@ def unique_by_task(ds: xr.Dataset) -> list[float]:
 
 def outcome_shares(ds: xr.Dataset, order: Sequence[int]) -> list[dict[str, float]]:
     """Share of each of `OUTCOMES` in the finished trials of each model; empty for a model without any."""
-    labels = labelled.names(ds, "counter")
-    summed = labelled.task_counters(ds).sum("task").values[list(order)]
+    labels = axes.names(ds, "counter")
+    summed = counters.task_counters(ds).sum("task").values[list(order)]
     rows = []
     for values in summed:
         count = {label: float(value) for label, value in zip(labels, values, strict=True)}
@@ -167,11 +139,11 @@ def curve_views(ds: xr.Dataset, order: Sequence[int]) -> list[CurveView]:
     """
     if "difficulty" not in ds.coords:
         return []
-    labels = labelled.names(ds, "counter")
-    cells = labelled.counters(ds).values[list(order)]
+    labels = axes.names(ds, "counter")
+    cells = counters.counters(ds).values[list(order)]
     difficulty = ds["difficulty"].transpose("task", "params").values.astype(float)
     views = []
-    for index, task in enumerate(labelled.names(ds, "task")):
+    for index, task in enumerate(axes.names(ds, "task")):
         run = (reasonscore.column(cells[:, index], "trials", labels) > 0).any(axis=0)
         used = np.flatnonzero(run & np.isfinite(difficulty[index]) & (difficulty[index] > 0))
         if len(used) == 0:

@@ -1,4 +1,4 @@
-"""A cube's dataset and conditions on its coordinates -> the same dataset as if only what fulfils them existed."""
+"""The part of a cube that fulfils conditions, as if nothing else existed."""
 
 from __future__ import annotations
 

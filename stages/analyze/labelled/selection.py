@@ -1,17 +1,19 @@
-"""The cube's coordinates and a mapping of conditions -> which models and cells are meant, and their groups."""
+"""Which models and cells of a cube fulfil conditions, and how they fall into groups."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
-from stages.analyze.labelled.counters import facets, names
+from stages.analyze.labelled.axes import facets, names
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 Condition = object
 """A value, a list of values, a pair (low, high) with both ends included and None for open, or a test of a value."""
@@ -197,6 +199,8 @@ def group(
 
     A cell belongs to each of its tiers; one to which a name does not apply belongs to no group.
     """
+    from scipy.sparse import csr_array  # a leaderboard needs no groups
+
     chosen = [name for name in by if (CELL if name == "tier" else table[name].dims) == dims]
     inside = np.flatnonzero((selection.models if dims == MODEL else selection.cells).ravel())
     levels: list[list[Any]] = []

@@ -1,4 +1,4 @@
-"""Numbers -> positions on axes and SVG shapes, as plain values for the report's template."""
+"""Positions on axes and SVG shapes, as plain values for the report's template."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from stages.analyze.labelled.leaderboard import Estimate
+from stages.analyze.labelled.results import Estimate
 from stages.analyze.render.text import percent, significant
 
 WIDTH, HEIGHT = 320.0, 208.0

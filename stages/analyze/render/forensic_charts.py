@@ -1,4 +1,4 @@
-"""Forensic tables -> SVG drawings: curves over tokens, and scores against what they cost with the Pareto front."""
+"""SVG drawings of forensic tables: curves over tokens, and scores against costs with the Pareto front."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from stages.analyze.labelled.axes import plain
 from stages.analyze.labelled.forensics import FrontRow
 from stages.analyze.render.charts import (
     BOTTOM,
@@ -25,7 +26,7 @@ from stages.analyze.render.charts import (
     mark,
     short,
 )
-from stages.analyze.render.text import plain, significant
+from stages.analyze.render.text import significant
 
 COLOURS = ("#2f6f9f", "#c8553d", "#4c8b48", "#8a5fa8", "#b07d12", "#52606d")
 """One for each mark of `stages.analyze.render.charts.mark`; told apart in the common forms of colour blindness."""

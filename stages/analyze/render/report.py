@@ -1,4 +1,4 @@
-"""A cube's dataset and its leaderboard -> one self-contained HTML page without scripts or network."""
+"""The report of a cube as one self-contained HTML page without scripts or network."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ import xarray as xr
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from stages.analyze.labelled import ranking as standing
-from stages.analyze.labelled import report_data as views
+from stages.analyze.labelled import ranking, report_data
 from stages.analyze.labelled.aggregate import Pooling
-from stages.analyze.labelled.leaderboard import Estimate, Leaderboard, Row, TierEstimate
+from stages.analyze.labelled.axes import plain
+from stages.analyze.labelled.leaderboard import label_rows, row_order
+from stages.analyze.labelled.results import Estimate, Leaderboard, Row, TierEstimate
 from stages.analyze.render import charts as figures
-from stages.analyze.render import leaderboard_table as tables
-from stages.analyze.render.text import ABSENT, number, percent, plain, printable, shorten, significant
+from stages.analyze.render.table_specs import span
+from stages.analyze.render.text import ABSENT, number, percent, printable, shorten, significant
 
 MOST_LINES = 6
 """Curves per chart: more cannot be told apart."""
@@ -85,7 +86,7 @@ def render_report(
         The dataset that the leaderboard was made from; its coordinate ``difficulty`` (task, params), in
         elementary steps, gives the curves, which are left out without it.
     board
-        From `stages.analyze.labelled.counters.leaderboard`.
+        From `stages.analyze.labelled.leaderboard.leaderboard`.
     facts
         What the sweep was (seed, trials, version, digest, date), shown in this order; ``title`` is the
         heading.
@@ -101,13 +102,15 @@ def render_report(
     ValueError
         If the board was not made from this dataset.
     """
-    order = views.row_order(ds, board)
+    order = row_order(ds, board)
     used = ("counters", "duplicate", "planned_trials")
     loaded = ds.drop_vars([name for name in ds.data_vars if name not in used]).load()
-    labels = [shorten(label, MOST_NAME) for label in tables.label_rows(board)]
-    tasks = views.task_views(loaded, order, mode=board.mode, pooling=pooling, confidence=board.confidence)
-    ranking = standing.standings(loaded, board) if len(labels) > 1 else None
-    curves = views.curve_views(loaded, order)
+    labels = [shorten(label, MOST_NAME) for label in label_rows(board)]
+    tasks = report_data.task_views(
+        loaded, order, mode=board.mode, pooling=pooling, confidence=board.confidence
+    )
+    found = ranking.rank_rows(loaded, board) if len(labels) > 1 else None
+    curves = report_data.curve_views(loaded, order)
     shown = min(len(labels), MOST_LINES)
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent / "templates"),
@@ -123,8 +126,8 @@ def render_report(
         plain=plain,
         interval=_interval,
         shade=_shade,
-        span=tables.span,
-        letter=standing.cluster_name,
+        span=span,
+        letter=ranking.cluster_name,
         code=_code,
     )
     return environment.get_template("report.html.j2").render(
@@ -139,17 +142,17 @@ def render_report(
         tasks=tasks,
         pooling=pooling,
         mode_words=MODES_IN_WORDS[board.mode],
-        standings=ranking,
-        groups=[[labels[place] for place in members] for members in ranking.clusters] if ranking else [],
-        unique=views.unique_by_task(loaded),
+        standings=found,
+        groups=[[labels[place] for place in members] for members in found.clusters] if found else [],
+        unique=report_data.unique_by_task(loaded),
         unique_column=any(row.unique < 1 for row in board.rows),
         cut_mark=CUT_MARK,
         most_tokens=max((view.tokens for row in tasks for view in row if view.trials), default=1.0) or 1.0,
         charts=[_chart(view, labels[:shown]) for view in curves],
         legend=[(kind, label, figures.mark(kind, 8, 8, 4.2)) for kind, label in enumerate(labels[:shown])],
         box=_BOX,
-        outcomes=views.outcome_shares(loaded, order),
-        outcome_names=views.OUTCOMES,
+        outcomes=report_data.outcome_shares(loaded, order),
+        outcome_names=report_data.OUTCOMES,
         failures=[
             (shorten(plain(label), MOST_NAME), plain(cause), count)
             for label, causes in failures.items()
@@ -238,7 +241,7 @@ def _initials(tiers: Sequence[str]) -> list[str]:
     return letters if len(set(letters)) == len(letters) else [str(place + 1) for place in range(len(tiers))]
 
 
-def _chart(view: views.CurveView, labels: Sequence[str]) -> figures.Chart:
+def _chart(view: report_data.CurveView, labels: Sequence[str]) -> figures.Chart:
     series = [(kind, label, view.accuracy[kind]) for kind, label in enumerate(labels)]
     return figures.curve_chart(plain(view.task), view.difficulty, series, pooled=view.pooled)
 

@@ -1,4 +1,4 @@
-"""Rows and the columns to show of them -> a table for the terminal or in Markdown."""
+"""Tables for the terminal or in Markdown, from rows and the columns to show of them."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from rich import box
+from rich import table as rich_table
 from rich.cells import cell_len
-from rich.table import Table
 from rich.text import Text
 
 from stages.analyze.render.text import ABSENT, markdown, shorten
@@ -36,7 +36,7 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Sheet:
+class TableSpec:
     """What a table shows; values are anything that the columns' cells take."""
 
     columns: tuple[Column, ...]
@@ -50,7 +50,7 @@ class Sheet:
         """The cells' texts, row by row."""
         return [[column.cell(row) for column in self.columns] for row in self.rows]
 
-    def filled(self) -> Sheet:
+    def filled(self) -> TableSpec:
         """The same without columns that can give way and have a value in no row."""
         kept = [
             column
@@ -60,47 +60,47 @@ class Sheet:
         return replace(self, columns=tuple(kept))
 
 
-def terminal(sheet: Sheet, *, width: int = 100) -> Table:
+def terminal(table: TableSpec, *, width: int = 100) -> rich_table.Table:
     """Table for a terminal of `width` characters: columns give way until every row fits on one line.
 
     All text is shown as it is: markup in it does nothing, and control characters of names are gone.
     """
-    fitted, name_width = _fit(sheet, width)
-    table = Table(
+    fitted, name_width = _fit(table, width)
+    shown = rich_table.Table(
         box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False, caption_justify="left"
     )
     for column in fitted.columns:
-        table.add_column(Text(column.head), justify="right" if column.right else "left", no_wrap=True)
+        shown.add_column(Text(column.head), justify="right" if column.right else "left", no_wrap=True)
     for row, texts in zip(fitted.rows, fitted.texts(), strict=True):
         cells = zip(fitted.columns, texts, strict=True)
-        shown = (shorten(text, name_width) if column.name else text for column, text in cells)
-        table.add_row(*map(Text, shown), style="dim" if fitted.dim(row) else None)
-    if sheet.notes:
-        table.caption = Text("\n".join(sheet.notes))
-    return table
+        shortened = (shorten(text, name_width) if column.name else text for column, text in cells)
+        shown.add_row(*map(Text, shortened), style="dim" if fitted.dim(row) else None)
+    if table.notes:
+        shown.caption = Text("\n".join(table.notes))
+    return shown
 
 
-def markdown_text(sheet: Sheet) -> str:
+def markdown_text(table: TableSpec) -> str:
     """All columns as a Markdown table, followed by the notes; ends with a line end."""
     lines = [
-        _line([markdown(column.head) for column in sheet.columns]),
-        _line(["--:" if column.right else ":--" for column in sheet.columns]),
-        *(_line(map(markdown, texts)) for texts in sheet.texts()),
+        _line([markdown(column.head) for column in table.columns]),
+        _line(["--:" if column.right else ":--" for column in table.columns]),
+        *(_line(map(markdown, texts)) for texts in table.texts()),
     ]
-    notes = "".join(f"\n{markdown(note)}\n" for note in sheet.notes)
+    notes = "".join(f"\n{markdown(note)}\n" for note in table.notes)
     return "\n".join(lines) + "\n" + notes
 
 
-def _fit(sheet: Sheet, width: int) -> tuple[Sheet, int]:
+def _fit(table: TableSpec, width: int) -> tuple[TableSpec, int]:
     """The columns that fit, and the width that each name gets."""
-    texts = list(zip(*sheet.texts(), strict=True)) or [()] * len(sheet.columns)
+    texts = list(zip(*table.texts(), strict=True)) or [()] * len(table.columns)
     sizes = {
         column: max([cell_len(column.head), *map(cell_len, cells)])
-        for column, cells in zip(sheet.columns, texts, strict=True)
+        for column, cells in zip(table.columns, texts, strict=True)
     }
-    names = [column for column in sheet.columns if column.name]
+    names = [column for column in table.columns if column.name]
     wanted = min(NAME_WIDTH, max((sizes[column] for column in names), default=NAME_LEAST))
-    chosen = list(sheet.columns)
+    chosen = list(table.columns)
 
     def spare() -> int:
         """Characters for each name."""
@@ -110,7 +110,7 @@ def _fit(sheet: Sheet, width: int) -> tuple[Sheet, int]:
     while spare() < min(wanted, NAME_ENOUGH) and any(column.keep for column in chosen):
         last = max(column.keep for column in chosen)
         chosen = [column for column in chosen if column.keep != last]
-    return replace(sheet, columns=tuple(chosen)), max(NAME_LEAST, min(wanted, spare()))
+    return replace(table, columns=tuple(chosen)), max(NAME_LEAST, min(wanted, spare()))
 
 
 def _line(cells: Iterable[str]) -> str:

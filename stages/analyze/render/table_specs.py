@@ -1,26 +1,22 @@
-"""Results of analyses -> rows of plain values, and sheets that show them."""
+"""The columns and notes with which tables show the results of analyses."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import product
-from typing import Any
 
 import numpy as np
-import xarray as xr
-from numpy.typing import NDArray
 
 from stages.analyze.formulas.outcomes.table import METRICS
-from stages.analyze.labelled.forensics import FrontRow
-from stages.analyze.labelled.leaderboard import Leaderboard
-from stages.analyze.labelled.pairing import Difference, Pair, p_text, verdict_in_words
-from stages.analyze.labelled.ranking import Standings
-from stages.analyze.render.leaderboard_table import INCOMPLETE, span
-from stages.analyze.render.table import Column, Sheet
-from stages.analyze.render.text import ABSENT, number, percent, plain, significant
+from stages.analyze.labelled.axes import plain
+from stages.analyze.labelled.leaderboard import label_rows
+from stages.analyze.labelled.pairing import Difference, Pair
+from stages.analyze.labelled.ranking import Ranking
+from stages.analyze.labelled.results import Estimate, Leaderboard, Row
+from stages.analyze.render.rows import PlainRow, metric_parts
+from stages.analyze.render.table import Column, TableSpec
+from stages.analyze.render.text import ABSENT, number, percent, significant
 
-Record = dict[str, Any]
-"""One row of plain values; NaN where undefined."""
+INCOMPLETE = "*"
 
 _WIDE = 4
 """Metrics that stand side by side; more, or ones with intervals, stand below each other."""
@@ -32,29 +28,37 @@ _BAYESIAN = (
 )
 
 
-def group_records(table: xr.Dataset, labels: Sequence[str]) -> list[Record]:
-    """A row for each group of `stages.analyze.labelled.aggregate.aggregate` that has planned points.
+def leaderboard_spec(board: Leaderboard) -> TableSpec:
+    """Rank, label and what there is to show of every evaluation; incomplete rows carry ``*`` and are faint."""
+    labels = dict(zip(map(id, board.rows), label_rows(board), strict=True))
+    tiers = [
+        Column(plain(tier), lambda row, at=place: _tier(row, at), 3)  # type: ignore[misc]
+        for place, tier in enumerate(board.tiers)
+    ]
+    level = f"{100 * board.confidence:g} %"
+    repeated = any(row.unique < 1 for row in board.rows)
+    columns = [
+        Column("#", lambda row: ABSENT if row.rank is None else str(row.rank)),
+        Column("model", lambda row: labels[id(row)], right=False, name=True),
+        Column("score", lambda row: number(row.score.value) + (INCOMPLETE if row.incomplete else "")),
+        Column(level, lambda row: span(row.score), 1),
+        *(tiers if len(tiers) > 1 else []),
+        Column(_accuracy_head(board), lambda row: percent(row.accuracy.value), 2),
+        Column("tokens", lambda row: number(row.tokens_per_trial), 4),
+        Column("score/token", lambda row: significant(row.score_per_token.value), 5),
+        Column("truncated", lambda row: percent(row.truncated), 6),
+        *([Column("ranks", lambda row: span(row.rank_interval), 7)] if len(board.rows) > 1 else []),
+        Column("USD/1000", lambda row: significant(row.cost_per_1000), 8),
+        Column("invalid", lambda row: percent(row.invalid), 9),
+        Column("trials", lambda row: number(row.trials), 10),
+        *([Column("unique", lambda row: percent(row.unique), 11)] if repeated else []),
+    ]
+    return TableSpec(tuple(columns), board.rows, board.notes, lambda row: row.incomplete).filled()
 
-    Parameters
-    ----------
-    table
-        In memory.
-    labels
-        Names of the evaluations, for groups by model.
-    """
-    counters = [str(name) for name in table["counter"].values.tolist()]
-    dims = list(table["point"].dims)
-    rows = []
-    for place, names, values in _groups(table, dims, labels):
-        if not values["points_planned"][place]:
-            continue
-        row = names | {name: float(values[name][place]) for name in ("point", "lower", "upper")}
-        row |= {name: int(values[name][place]) for name in ("points", "points_planned")}
-        rows.append(row | {"counters": dict(zip(counters, values["counters"][place].tolist(), strict=True))})
-    return rows
 
-
-def group_sheet(rows: Sequence[Record], by: Sequence[str], head: str, notes: tuple[str, ...] = ()) -> Sheet:
+def group_spec(
+    rows: Sequence[PlainRow], by: Sequence[str], head: str, notes: tuple[str, ...] = ()
+) -> TableSpec:
     """Groups with their estimate; ones that lack points carry ``*``."""
     columns = [
         *_names(by),
@@ -66,10 +70,10 @@ def group_sheet(rows: Sequence[Record], by: Sequence[str], head: str, notes: tup
     ]
     if any(_lacks(row) for row in rows):
         notes = (*notes, "* Rests on part of the points: not comparable with rows that have all of them.")
-    return Sheet(tuple(columns), rows, notes, _lacks)
+    return TableSpec(tuple(columns), rows, notes, _lacks)
 
 
-def ranking_sheet(found: Standings, board: Leaderboard) -> Sheet:
+def ranking_spec(found: Ranking, board: Leaderboard) -> TableSpec:
     """Every evaluation with its place among the others."""
     columns = [
         Column("#", lambda item: ABSENT if item.row.rank is None else str(item.row.rank)),
@@ -87,10 +91,10 @@ def ranking_sheet(found: Standings, board: Leaderboard) -> Sheet:
         f"wins: expected against the {len(found.rows) - 1} others. rating: a/(a + b) is a's chance against b.",
         *board.notes,
     )
-    return Sheet(tuple(columns), found.rows, notes, lambda item: item.row.incomplete)
+    return TableSpec(tuple(columns), found.rows, notes, lambda item: item.row.incomplete)
 
 
-def pair_sheet(pair: Pair, notes: tuple[str, ...] = ()) -> Sheet:
+def pair_spec(pair: Pair, notes: tuple[str, ...] = ()) -> TableSpec:
     """The tasks of two evaluations, and all together, with what that says."""
     repeated = pair.overall.trials > pair.overall.questions
     columns = [
@@ -109,12 +113,12 @@ def pair_sheet(pair: Pair, notes: tuple[str, ...] = ()) -> Sheet:
         "first, second only: trials that only one of them got right. p: McNemar, adjusted by Holm.",
         *([_REPEATED] if repeated else []),
         *notes,
-        verdict_in_words(pair),
+        pair_conclusion(pair),
     )
-    return Sheet(tuple(columns), [*pair.tasks, pair.overall], notes, lambda row: not row.trials)
+    return TableSpec(tuple(columns), [*pair.tasks, pair.overall], notes, lambda row: not row.trials)
 
 
-def pairs_sheet(pairs: Sequence[Pair], notes: tuple[str, ...] = ()) -> Sheet:
+def pairs_spec(pairs: Sequence[Pair], notes: tuple[str, ...] = ()) -> TableSpec:
     """Every pair of evaluations over all tasks."""
     columns = [
         Column("first", lambda pair: pair.first, right=False, name=True),
@@ -132,45 +136,60 @@ def pairs_sheet(pairs: Sequence[Pair], notes: tuple[str, ...] = ()) -> Sheet:
         *([_REPEATED] if repeated else []),
         *notes,
     )
-    return Sheet(tuple(columns), pairs, notes)
+    return TableSpec(tuple(columns), pairs, notes)
 
 
-def pair_record(pair: Pair) -> Record:
-    """Plain values of a comparison."""
-
-    def plain_values(item: Difference) -> Record:
-        found = {
-            name: getattr(item, name) for name in Difference.__dataclass_fields__ if name != "difference"
-        }
-        gap = item.difference
-        return found | {"difference": gap.value, "lower": gap.lower, "upper": gap.upper}
-
-    tasks = [plain_values(item) for item in pair.tasks]
-    overall = {name: value for name, value in plain_values(pair.overall).items() if name != "task"}
-    return {"first": pair.first, "second": pair.second, "overall": overall, "tasks": tasks}
-
-
-def metric_records(table: xr.Dataset, names: Sequence[str], labels: Sequence[str]) -> list[Record]:
-    """A row for each group and k of `stages.analyze.labelled.outcomes.cube_outcome_metrics`."""
-    dims = list(table["questions"].dims)
-    rows = []
-    for place, found, values in _groups(table, dims, labels):
-        base = found | {name: int(values[name][place]) for name in ("questions", "questions_incomplete")}
-        if not base["questions"] and not base["questions_incomplete"]:
-            continue
-        for index, k in enumerate(table["k"].values.tolist()):
-            row = base | {"k": k}
-            for name in (part for metric in names for part in _parts(metric)):
-                row[name] = float(np.ravel(values[name][place])[index if "k" in table[name].dims else 0])
-            rows.append(row)
-    return rows
+def pair_conclusion(pair: Pair, *, level: float = 0.05) -> str:
+    """What the comparison says, in a sentence or two."""
+    overall, gap = pair.overall, 100 * pair.overall.difference.value
+    low, high = 100 * overall.difference.lower, 100 * overall.difference.upper
+    if overall.p_holm < level and (low > 0 or high < 0):
+        better, worse = (pair.first, pair.second) if gap > 0 else (pair.second, pair.first)
+        ends = sorted((abs(low), abs(high)))
+        head = (
+            f"{better} is right more often than {worse}: by {abs(gap):.1f} points ({ends[0]:.1f} to {ends[1]:.1f}), "
+            f"{_p_equals(overall.p_holm)}."
+        )
+    else:
+        head = (
+            f"These {overall.trials:,} trials do not tell {pair.first} and {pair.second} apart: the difference is "
+            f"{gap:+.1f} points, and anything from {low:+.1f} to {high:+.1f} fits them ({_p_equals(overall.p_holm)})."
+        )
+    return f"{head} {_tasks_in_words(pair, level)}"
 
 
-def metric_sheet(
-    rows: Sequence[Record], by: Sequence[str], names: Sequence[str], selection: str = ""
-) -> Sheet:
+def _tasks_in_words(pair: Pair, level: float) -> str:
+    parts = []
+    for name, sign in ((pair.first, 1), (pair.second, -1)):
+        ahead = [item.task for item in pair.tasks if item.p_holm < level and sign * item.difference.value > 0]
+        if ahead:
+            parts.append(f"{name} is ahead in {', '.join(ahead)}")
+    if not parts:
+        return "No single task tells them apart, all tasks being tested together (Holm)."
+    return "; ".join(parts) + " (Holm over all tasks)."
+
+
+def _p_equals(p: float) -> str:
+    text = p_text(p)
+    return f"p {text[0]} {text[1:]}" if text.startswith("<") else f"p = {text}"
+
+
+def p_text(p: float) -> str:
+    """A p value with what can be said of it.
+
+    Examples
+    --------
+    >>> p_text(0.03456), p_text(1e-9), p_text(1.0)
+    ('0.035', '<0.0001', '1')
+    """
+    return "<0.0001" if p < 1e-4 else f"{p:.2g}"
+
+
+def metric_spec(
+    rows: Sequence[PlainRow], by: Sequence[str], names: Sequence[str], selection: str = ""
+) -> TableSpec:
     """Groups, k, and the metrics beside or below each other."""
-    wide = len(names) <= _WIDE and all(len(_parts(name)) == 1 for name in names)
+    wide = len(names) <= _WIDE and all(len(metric_parts(name)) == 1 for name in names)
     columns = [*_names(by), Column("k", lambda row: ABSENT if row["k"] is None else str(row["k"]))]
     if wide:
         shown = rows
@@ -193,42 +212,22 @@ def metric_sheet(
             *notes,
             "Questions with some of their repeats only are left out; `evalcube run` completes them.",
         )
-    return Sheet(tuple(columns), shown, notes).filled()
+    return TableSpec(tuple(columns), shown, notes).filled()
 
 
-def _by_metric(row: Record, names: Sequence[str], first: int) -> Iterator[Record]:
+def _by_metric(row: PlainRow, names: Sequence[str], first: int) -> Iterator[PlainRow]:
     """A row for each metric; one that does not depend on k comes once."""
     for name in names:
         takes_k = METRICS[name].takes_k
         if not takes_k and row["k"] != first:
             continue
-        main, *others = _parts(name)
+        main, *others = metric_parts(name)
         values = {other.removeprefix(f"{name}_"): row[other] for other in others}
         bounds = {part: values.get(part, np.nan) for part in ("lo", "hi", "sigma")}
         yield row | {"k": row["k"] if takes_k else None, "metric": name, "value": row[main]} | bounds
 
 
-def hazard_records(table: xr.Dataset, labels: Sequence[str]) -> list[Record]:
-    """A row for each evaluation (and task) and bin of tokens in which a trial was still at risk."""
-    dims = [dim for dim in table["at_risk"].dims if dim != "bin"]
-    causes = list(enumerate(table["cause"].values.tolist()))
-    ends = table["end"].values.tolist()
-    rows = []
-    for place, names, values in _groups(table, dims, labels):
-        for index, tokens in enumerate(table["tokens"].values.tolist()):
-            here = (*place, index)
-            if not values["at_risk"][here]:
-                continue
-            row = names | {"tokens": tokens, "at_risk": int(values["at_risk"][here])}
-            row |= {f"ends_{end}": int(values["ends"][(*here, at)]) for at, end in enumerate(ends)}
-            for name in ("hazard", "incidence"):
-                for at, cause in causes:
-                    row |= _bounds(values[name][(*here, at)], f"{name}_{cause}")
-            rows.append(row | _bounds(values["survival"][here], "survival"))
-    return rows
-
-
-def hazard_sheet(rows: Sequence[Record], by: Sequence[str], notes: tuple[str, ...] = ()) -> Sheet:
+def hazard_spec(rows: Sequence[PlainRow], by: Sequence[str], notes: tuple[str, ...] = ()) -> TableSpec:
     """The life table."""
     columns = [
         *_names(by),
@@ -243,23 +242,10 @@ def hazard_sheet(rows: Sequence[Record], by: Sequence[str], notes: tuple[str, ..
         Column("95 %", lambda row: _shares(row["incidence_right_lower"], row["incidence_right_upper"]), 2),
         Column("wrong by then", lambda row: percent(row["incidence_wrong"]), 2),
     ]
-    return Sheet(tuple(columns), rows, notes)
+    return TableSpec(tuple(columns), rows, notes)
 
 
-def compression_records(table: xr.Dataset, labels: Sequence[str]) -> list[Record]:
-    """A row for each evaluation (and task) and outcome with a reasoning trace."""
-    rows = []
-    for place, names, values in _groups(table, list(table["traces"].dims), labels):
-        if not values["traces"][place]:
-            continue
-        row = names | {"traces": int(values["traces"][place])}
-        for name in ("ratio", "bytes_per_token", "compressed_per_token"):
-            row |= _bounds(values[name][place], name)
-        rows.append(row)
-    return rows
-
-
-def compression_sheet(rows: Sequence[Record], by: Sequence[str], notes: tuple[str, ...] = ()) -> Sheet:
+def compression_spec(rows: Sequence[PlainRow], by: Sequence[str], notes: tuple[str, ...] = ()) -> TableSpec:
     """How well traces compress by outcome."""
     columns = [
         *_names([*by, "outcome"]),
@@ -269,23 +255,10 @@ def compression_sheet(rows: Sequence[Record], by: Sequence[str], notes: tuple[st
         Column("bytes/token", lambda row: number(row["bytes_per_token"], 2), 2),
         Column("gzip bytes/token", lambda row: number(row["compressed_per_token"], 2), 3),
     ]
-    return Sheet(tuple(columns), rows, notes)
+    return TableSpec(tuple(columns), rows, notes)
 
 
-def cost_records(table: xr.Dataset, labels: Sequence[str], front: Mapping[str, FrontRow]) -> list[Record]:
-    """A row for each evaluation (and task) with its costs; `front` has the evaluations' rows by label."""
-    rows = []
-    for place, names, values in _groups(table, list(table["total"].dims), labels):
-        row = names | {name: float(array[place]) for name, array in values.items()}
-        known = front.get(names["model"]) if "task" not in names else None
-        if known is not None:
-            row |= {"score": known.score, "tokens": known.tokens}
-            row |= {name: getattr(known, name) for name in ("on_token_front", "on_cost_front", "on_front")}
-        rows.append(row)
-    return rows
-
-
-def cost_sheet(rows: Sequence[Record], by: Sequence[str], notes: tuple[str, ...] = ()) -> Sheet:
+def cost_spec(rows: Sequence[PlainRow], by: Sequence[str], notes: tuple[str, ...] = ()) -> TableSpec:
     """Costs, and for evaluations the front of score against tokens and cost."""
     columns = [
         *_names(by),
@@ -300,10 +273,10 @@ def cost_sheet(rows: Sequence[Record], by: Sequence[str], notes: tuple[str, ...]
             Column("tokens", lambda row: number(row["tokens"]), 2),
             Column("front", _fronts),
         ]
-    return Sheet(tuple(columns), rows, notes)
+    return TableSpec(tuple(columns), rows, notes)
 
 
-def clip_sheet(rows: Sequence[Record], notes: tuple[str, ...] = ()) -> Sheet:
+def clip_spec(rows: Sequence[PlainRow], notes: tuple[str, ...] = ()) -> TableSpec:
     """Scores as they were with other limits of tokens."""
     columns = [
         *_names(["model"]),
@@ -316,27 +289,11 @@ def clip_sheet(rows: Sequence[Record], notes: tuple[str, ...] = ()) -> Sheet:
         Column("tokens", lambda row: number(row["tokens"]), 3),
         Column("USD/1000", lambda row: significant(row["cost_per_1000"]), 4),
     ]
-    return Sheet(tuple(columns), rows, notes).filled()
-
-
-def _groups(
-    table: xr.Dataset, dims: Sequence[Any], labels: Sequence[str]
-) -> Iterator[tuple[tuple[int, ...], Record, dict[str, NDArray[Any]]]]:
-    """Index and names of each group, with the arrays that the index belongs to."""
-    levels: dict[Any, list[Any]] = {
-        dim: table[dim].values.tolist() if dim in table.coords else list(range(table.sizes[dim]))
-        for dim in dims
-    }
-    if "model" in levels:
-        levels["model"] = [labels[level] for level in levels["model"]]
-    values = {str(name): array.transpose(*dims, ...).values for name, array in table.data_vars.items()}
-    for place in product(*(range(len(found)) for found in levels.values())):
-        names = {str(dim): levels[dim][at] for dim, at in zip(dims, place, strict=True)}
-        yield place, names, values
+    return TableSpec(tuple(columns), rows, notes).filled()
 
 
 def _names(by: Sequence[str]) -> list[Column]:
-    def cell(name: str) -> Callable[[Record], str]:
+    def cell(name: str) -> Callable[[PlainRow], str]:
         return lambda row: f"{row[name]:.4g}" if isinstance(row[name], float) else plain(str(row[name]))
 
     return [
@@ -345,22 +302,12 @@ def _names(by: Sequence[str]) -> list[Column]:
     ]
 
 
-def _parts(metric: str) -> list[str]:
-    """Names of a metric's values, the main one first."""
-    return [f"{metric}_{part}" if part else metric for part in METRICS[metric].parts or ("",)]
-
-
-def _bounds(values: NDArray[Any], name: str) -> Record:
-    value, lower, upper = values.tolist()
-    return {name: value, f"{name}_lower": lower, f"{name}_upper": upper}
-
-
-def _fronts(row: Record) -> str:
+def _fronts(row: PlainRow) -> str:
     on = [name for name in ("tokens", "cost") if row[f"on_{name.removesuffix('s')}_front"]]
     return " + ".join(on) or ABSENT
 
 
-def _lacks(row: Record) -> bool:
+def _lacks(row: PlainRow) -> bool:
     return bool(row["points"] < row["points_planned"])
 
 
@@ -376,7 +323,7 @@ def _numbers(low: float, high: float, digits: int = 0) -> str:
     return ABSENT if np.isnan(low) else f"{number(low, digits)}–{number(high, digits)}"
 
 
-def _correct_span(row: Record) -> str:
+def _correct_span(row: PlainRow) -> str:
     """Bounds of the USD per 1000 right answers."""
     low, high = 1000 * row["per_correct_lower"], 1000 * row["per_correct_upper"]
     if np.isnan(low):
@@ -395,3 +342,18 @@ def _point_span(row: Difference) -> str:
 
 def _p(row: Difference) -> str:
     return ABSENT if np.isnan(row.p_holm) else p_text(row.p_holm)
+
+
+def span(estimate: Estimate, digits: int = 0) -> str:
+    """The interval of an estimate, a single number if both ends are shown alike."""
+    low, high = number(estimate.lower, digits), number(estimate.upper, digits)
+    return low if low == high else ABSENT if ABSENT in (low, high) else f"{low}–{high}"
+
+
+def _accuracy_head(board: Leaderboard) -> str:
+    return "accuracy" if board.mode == "C_I" else board.mode
+
+
+def _tier(row: Row, place: int) -> str:
+    tier = row.tiers[place]
+    return number(tier.score.value) + (INCOMPLETE if tier.incomplete else "")

@@ -1,30 +1,18 @@
-"""Foreign text and numbers -> text that is safe and short to show. Names of models come from anyone."""
+"""Text and numbers in the short and safe form in which tables, charts and pages show them."""
 
 from __future__ import annotations
 
 import math
 import unicodedata
-from collections.abc import Sequence
+
+from stages.analyze.labelled.axes import HIDDEN, plain
 
 ABSENT = "–"
 """Shown for a value that is undefined or was not measured."""
 
-_HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 _MARKDOWN = str.maketrans(
     {char: f"\\{char}" for char in "\\`*_[]|~#"} | {"<": "&lt;", ">": "&gt;", "&": "&amp;"}
 )
-
-
-def plain(text: str) -> str:
-    r"""One line without control, direction-changing, unassigned or surrogate characters.
-
-    Examples
-    --------
-    >>> plain("a\x1b[31mb\nc")
-    'a[31mb c'
-    """
-    spaced = " ".join(text.split())
-    return "".join(char for char in spaced if unicodedata.category(char) not in _HIDDEN)
 
 
 def printable(text: str, limit: int) -> str:
@@ -36,7 +24,7 @@ def printable(text: str, limit: int) -> str:
     'one\ntwo… (5 more characters)'
     """
     kept = text[:limit].replace("\r\n", "\n")
-    shown = "".join(char for char in kept if char in "\n\t" or unicodedata.category(char) not in _HIDDEN)
+    shown = "".join(char for char in kept if char in "\n\t" or unicodedata.category(char) not in HIDDEN)
     rest = len(text) - limit
     return f"{shown}… ({rest:,} more characters)" if rest > 0 else shown
 
@@ -106,18 +94,3 @@ def significant(value: float, digits: int = 3) -> str:
         return "0"
     decimals = max(0, digits - 1 - math.floor(math.log10(abs(value))))
     return f"{value:,.{min(decimals, 12)}f}"
-
-
-def distinguishing(parts: Sequence[tuple[str, ...]]) -> list[str]:
-    """A label for each tuple of names: the first name, and those of the others that differ between tuples.
-
-    Examples
-    --------
-    >>> distinguishing([("a", "plain", "cold"), ("a", "plain", "hot")])
-    ['a · cold', 'a · hot']
-    """
-    several = [place == 0 or len(set(names)) > 1 for place, names in enumerate(zip(*parts, strict=True))]
-    return [
-        " · ".join(plain(name) for name, shown in zip(names, several, strict=True) if shown)
-        for names in parts
-    ]

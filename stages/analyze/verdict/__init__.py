@@ -1,4 +1,4 @@
-"""Scores of a control and its treatments on the same units -> one verdict, whether the change may ship."""
+"""Whether a treatment may replace the control: one verdict from scores on the same units."""
 
 from stages.analyze.verdict.result import Verdict
 from stages.analyze.verdict.verdict import verdict

@@ -1,4 +1,4 @@
-"""Readings of several judges, or of a judge and a human, on the same units -> how well they agree."""
+"""How well several judges, or a judge and a human, agree on the same units."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from stages.analyze.formulas.intervals import Floats
-from stages.analyze.verdict.resampling import Mapper, in_blocks, indices
+from stages.analyze.verdict.resampling import in_blocks, indices
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,6 @@ def gold_agreement(
     level_alpha: float = 0.05,
     draws: int = 2000,
     seed: int = 0,
-    mapper: Mapper = map,
 ) -> GoldAgreement:
     """Krippendorff's alpha with an interval, weighted kappa and Pearson of gold and judge.
 
@@ -152,7 +151,7 @@ def gold_agreement(
         Lowest and highest rating.
     level_alpha
         1 − level of the interval.
-    draws, seed, mapper
+    draws, seed
         Resampling; see `stages.analyze.verdict.resampling`.
     """
     both = np.stack([np.asarray(gold, dtype=float), np.asarray(judge, dtype=float)], axis=1)
@@ -163,7 +162,7 @@ def gold_agreement(
     def drawn_alphas(start: int, stop: int) -> Floats:
         return alphas(both, indices(len(both), start, stop, seed=seed))
 
-    drawn = in_blocks(drawn_alphas, draws, mapper=mapper)
+    drawn = in_blocks(drawn_alphas, draws)
     drawn = drawn[~np.isnan(drawn)]
     tails = (level_alpha / 2, 1 - level_alpha / 2)
     low, high = np.quantile(drawn, tails) if len(drawn) else (math.nan, math.nan)

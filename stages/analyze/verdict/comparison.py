@@ -1,4 +1,4 @@
-"""Layers of a control and one treatment -> every interval and test of the pair, and its verdict."""
+"""Every interval and test of one treatment against the control, and the verdict of that pair."""
 
 from __future__ import annotations
 
@@ -56,12 +56,10 @@ def compare(
         else []
     )
     moved = steps[:, [LAYERS.index(name) for name in names]]
-    level, seed, mapper = options.alpha / treatments, options.seed, options.mapper
-    intervals = partial(
-        paired_intervals, alpha=level, draws=options.draws, seed=seed, method=options.method, mapper=mapper
-    )
+    level, seed = options.alpha / treatments, options.seed
+    intervals = partial(paired_intervals, alpha=level, draws=options.draws, seed=seed, method=options.method)
     main, scaled = intervals(np.stack([totals[1] - totals[0], spread[1] - spread[0]], axis=1))
-    together = simultaneous_intervals(moved, alpha=level, draws=options.draws, seed=seed, mapper=mapper)
+    together = simultaneous_intervals(moved, alpha=level, draws=options.draws, seed=seed)
     simultaneous = dict(zip(names, together, strict=True))
     evidence = _evidence(control, treatment, main, simultaneous, options)
     fewer = min(options.draws, SENSITIVITY_DRAWS)
@@ -75,10 +73,8 @@ def compare(
         layers=dict(zip(names, intervals(moved), strict=True)),
         simultaneous=simultaneous,
         standardised=scaled,
-        joint=hotelling(moved, draws=options.draws, seed=seed, mapper=mapper),
-        sensitivity=sensitivity(
-            steps, weights=options.weights, alpha=level, draws=fewer, seed=seed, mapper=mapper
-        ),
+        joint=hotelling(moved, draws=options.draws, seed=seed),
+        sensitivity=sensitivity(steps, weights=options.weights, alpha=level, draws=fewer, seed=seed),
     )
 
 

@@ -1,4 +1,4 @@
-"""Layer scores of units -> their composite, which layers are behind it, and both as text.
+"""The composite of a unit's layer scores, which layers are behind it, and both as text.
 
 Layers run along the last axis in the order of `LAYERS`; NaN means that the layer was not measured. The composite is
 the weighted mean of the layers that are present. Two composites are comparable only if the same layers are behind

@@ -1,4 +1,4 @@
-"""Layer scores of one arm -> its layer means and whether each reaches the gate."""
+"""Whether each of an arm's layer means reaches the gate."""
 
 from __future__ import annotations
 
@@ -65,26 +65,3 @@ def layer_gate(means: Mapping[str, float], threshold: float = THRESHOLD) -> Gate
     """
     present = {name: float(mean) for name, mean in means.items() if not math.isnan(mean)}
     return Gate(present, threshold, tuple(name for name, mean in present.items() if mean < threshold - SLACK))
-
-
-@dataclass(frozen=True)
-class PowerWarnings:
-    """What a plan of n units and some repeats is too small for, known before it is run."""
-
-    tiny: bool
-    """Fewer than 5 units: nothing but the largest effects can show."""
-    small: bool
-    """5 to 19 units: below the band where a shift counts as powered."""
-    single_run: bool
-    """One repeat: run-to-run stability cannot be measured."""
-
-
-def power_warnings(units: int, repeats: int = 1) -> PowerWarnings:
-    """Warnings about the size of a comparison before it is run.
-
-    Examples
-    --------
-    >>> power_warnings(12)
-    PowerWarnings(tiny=False, small=True, single_run=True)
-    """
-    return PowerWarnings(tiny=units < 5, small=5 <= units < 20, single_run=repeats < 2)

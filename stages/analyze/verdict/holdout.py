@@ -1,4 +1,4 @@
-"""Ids of units and a ratio -> a held-out part, and how much worse a variant does on it."""
+"""A part of the units held out, and how much worse a variant does on it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Paired differences of several layers -> one test that none of them moved (Hotelling's T²).
+"""One test that none of several layers moved (Hotelling's T²), by sign flips.
 
 A gain in one layer and a loss in another can leave the composite flat; the joint test sees the pair. Its p value comes
 from flipping the signs of whole units, so that it needs neither normal scores nor a formula for ties, and holds for
@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from stages.analyze.formulas.intervals import Floats
 from stages.analyze.verdict.paired import DRAWS, checked
-from stages.analyze.verdict.resampling import TIE, Mapper, flips, in_blocks, total_flips
+from stages.analyze.verdict.resampling import TIE, flips, in_blocks, total_flips
 
 
 @dataclass(frozen=True)
@@ -32,16 +32,14 @@ class Hotelling:
     """Number of linearly independent layers in the test; layers that never differ drop out."""
 
 
-def hotelling(
-    differences: ArrayLike, *, draws: int = DRAWS, seed: int = 0, mapper: Mapper = map
-) -> Hotelling:
+def hotelling(differences: ArrayLike, *, draws: int = DRAWS, seed: int = 0) -> Hotelling:
     """Hotelling's T² of the mean paired difference with a sign-flip p value.
 
     Parameters
     ----------
     differences
         Array (unit, layer), treatment − control; units with a NaN and layers that are NaN throughout are left out.
-    draws, seed, mapper
+    draws, seed
         As in `paired_intervals`.
     """
     values = checked(differences, 0.5, draws)
@@ -58,7 +56,7 @@ def hotelling(
         return np.asarray(((signs @ scores) ** 2).sum(axis=1))
 
     observed = float(shares(0, 1)[0])
-    drawn = in_blocks(shares, total_flips(pairs, draws), mapper=mapper)
+    drawn = in_blocks(shares, total_flips(pairs, draws))
     extreme = int((drawn >= observed - TIE * pairs).sum())
     share = min(observed / pairs, 1.0)
     statistic = (pairs - 1) * share / (1.0 - share) if share < 1.0 - TIE else math.inf

@@ -1,4 +1,4 @@
-"""Arrays as a caller has them -> checked scores with every axis in place, or one message about what does not fit."""
+"""Scores of a comparison with every axis in place, or one message about what does not fit."""
 
 from __future__ import annotations
 

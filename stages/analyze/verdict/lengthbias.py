@@ -1,4 +1,4 @@
-"""Two judgements of the same answers, the second told to ignore length -> how much length moved the judge.
+"""How much the length of answers moves a judge, from a second rating that is told to ignore it.
 
 Asking the same judge again about the same answers is a paired measurement: what differs is the instruction only. The
 mean shift shows whether scores fall when length must not count; its slope on log length shows whether long
@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from stages.analyze.formulas.intervals import Floats
 from stages.analyze.verdict.paired import DRAWS, Interval, paired_intervals
-from stages.analyze.verdict.resampling import Mapper, in_blocks, indices
+from stages.analyze.verdict.resampling import in_blocks, indices
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,6 @@ def length_bias(
     alpha: float = 0.05,
     draws: int = DRAWS,
     seed: int = 0,
-    mapper: Mapper = map,
 ) -> LengthBias:
     """Paired shift of a judge's readings and its slope on log2 length.
 
@@ -55,7 +54,7 @@ def length_bias(
         Readings (unit,) without and with the instruction to ignore length; NaN or <= 0 where the judge failed.
     lengths
         Length of each answer, > 0, in any unit; without it the slope is NaN.
-    alpha, draws, seed, mapper
+    alpha, draws, seed
         As in `paired_intervals`.
 
     Raises
@@ -66,7 +65,7 @@ def length_bias(
     first, second = np.asarray(original, dtype=float), np.asarray(neutral, dtype=float)
     valid = (first > 0) & (second > 0)
     change = (second - first)[valid]
-    shift = paired_intervals(change[:, np.newaxis], alpha=alpha, draws=draws, seed=seed, mapper=mapper)[0]
+    shift = paired_intervals(change[:, np.newaxis], alpha=alpha, draws=draws, seed=seed)[0]
     if lengths is None:
         return LengthBias(shift, math.nan, -math.inf, math.inf, len(change))
     size = np.asarray(lengths, dtype=float)[valid]
@@ -80,7 +79,7 @@ def length_bias(
         drawn = indices(len(x), start, stop, seed=seed)
         return _slope(x[drawn], y[drawn])
 
-    values = in_blocks(slopes, draws, mapper=mapper)
+    values = in_blocks(slopes, draws)
     low, high = np.nanquantile(values, (alpha / 2, 1 - alpha / 2))
     slope = float(_slope(x[np.newaxis], y[np.newaxis])[0])
     return LengthBias(shift, slope, float(low), float(high), len(change))

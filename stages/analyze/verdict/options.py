@@ -8,7 +8,6 @@ from typing import Literal
 
 from stages.analyze.verdict.gates import THRESHOLD
 from stages.analyze.verdict.paired import DRAWS, Method
-from stages.analyze.verdict.resampling import Mapper
 from stages.analyze.verdict.rules import Limits
 
 
@@ -32,4 +31,3 @@ class Options:
     """Gold rating by unit id."""
     gold_variant: str | None = None
     """Variant whose answers were rated; the control if None."""
-    mapper: Mapper = map

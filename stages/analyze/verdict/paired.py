@@ -1,6 +1,6 @@
-"""Paired differences per column -> mean, interval and p value of each column, one at a time or simultaneously.
+"""Intervals and p values of mean paired differences, one column at a time or all together.
 
-Three procedures, all with draws that can be sharded:
+Three procedures:
 
 * **sign flip** (default): under "no effect" the two arms of a unit could be swapped, so every difference could have had
   the other sign. The p value counts the sign patterns that are at least as extreme. The interval is the set of shifts
@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from stages.analyze.formulas.intervals import Floats
-from stages.analyze.verdict.resampling import TIE, Mapper, flips, in_blocks, indices, on_grid, total_flips
+from stages.analyze.verdict.resampling import TIE, flips, in_blocks, indices, on_grid, total_flips
 
 Method = Literal["sign-flip", "studentised"]
 
@@ -71,7 +71,6 @@ def paired_intervals(
     draws: int = DRAWS,
     seed: int = 0,
     method: Method = "sign-flip",
-    mapper: Mapper = map,
 ) -> list[Interval]:
     """Interval and p value of the mean of each column, each at level 1 − alpha.
 
@@ -87,8 +86,6 @@ def paired_intervals(
         Seed, >= 0; the same for every column, so that columns are resampled together.
     method
         "sign-flip" or "studentised".
-    mapper
-        How blocks of draws are computed; does not change the result.
 
     Raises
     ------
@@ -97,10 +94,10 @@ def paired_intervals(
     """
     values = checked(differences, alpha, draws)
     if method == "sign-flip":
-        return _sign_flip(values, alpha, draws, seed, mapper)
+        return _sign_flip(values, alpha, draws, seed)
     if method != "studentised":
         raise ValueError(f"`method` must be 'sign-flip' or 'studentised', got {method!r}")
-    return [_studentised(column[~np.isnan(column)], alpha, draws, seed, mapper) for column in values.T]
+    return [_studentised(column[~np.isnan(column)], alpha, draws, seed) for column in values.T]
 
 
 def checked(differences: ArrayLike, alpha: float, draws: int) -> Floats:
@@ -121,14 +118,14 @@ def _subset_sums(whole: Floats, present: Floats, draws: int, seed: int, start: i
     return np.stack([table @ whole, table @ present], axis=-1)
 
 
-def _sign_flip(values: Floats, alpha: float, draws: int, seed: int, mapper: Mapper) -> list[Interval]:
+def _sign_flip(values: Floats, alpha: float, draws: int, seed: int) -> list[Interval]:
     units, columns = values.shape
     present = (~np.isnan(values)).astype(float)
     if units == 0 or columns == 0:
         return [nothing(alpha, "sign-flip") for _ in range(columns)]
     whole, step = on_grid(values)
     rows = total_flips(units, draws)
-    sums = in_blocks(partial(_subset_sums, whole, present, draws, seed), rows, mapper=mapper)
+    sums = in_blocks(partial(_subset_sums, whole, present, draws, seed), rows)
     tie = TIE * units * np.abs(whole).max(axis=0)
     sums[..., 0] = np.where(np.abs(sums[..., 0]) <= tie, 0.0, sums[..., 0])
     pairs, means = present.sum(axis=0), whole.sum(axis=0)
@@ -158,11 +155,11 @@ def _invert(sums: Floats, sizes: Floats, mean: float, pairs: int, alpha: float) 
     return Interval(mean, float(low), float(high), p_value, alpha, pairs, "sign-flip")
 
 
-def _studentised(column: Floats, alpha: float, draws: int, seed: int, mapper: Mapper) -> Interval:
+def _studentised(column: Floats, alpha: float, draws: int, seed: int) -> Interval:
     pairs = len(column)
     if pairs < 2 or np.ptp(column) <= TIE * np.abs(column).max():
         # equal differences have no standard error to divide by
-        return _sign_flip(column[:, np.newaxis], alpha, draws, seed, mapper)[0]
+        return _sign_flip(column[:, np.newaxis], alpha, draws, seed)[0]
     mean, error = column.mean(), column.std(ddof=1) / math.sqrt(pairs)
 
     def ratios(start: int, stop: int) -> Floats:
@@ -173,7 +170,7 @@ def _studentised(column: Floats, alpha: float, draws: int, seed: int, mapper: Ma
         endless = np.where(shift > 0, math.inf, np.where(shift < 0, -math.inf, 0.0))
         return np.asarray(np.where(flat, endless, shift / np.where(flat, 1.0, spread)))
 
-    drawn = np.sort(in_blocks(ratios, draws, mapper=mapper))
+    drawn = np.sort(in_blocks(ratios, draws))
     spare = max(math.floor(alpha / 2 * (draws + 1) + 1e-9) - 1, 0)
     low, high = mean - drawn[-1 - spare] * error, mean - drawn[spare] * error
     observed, tie = mean / error, TIE * (1 + abs(mean / error))
@@ -188,7 +185,6 @@ def simultaneous_intervals(
     alpha: float = 0.05,
     draws: int = DRAWS,
     seed: int = 0,
-    mapper: Mapper = map,
 ) -> list[Interval]:
     """Intervals of all columns that hold together at level 1 − alpha, with adjusted p values (max-t).
 
@@ -210,7 +206,7 @@ def simultaneous_intervals(
         return np.asarray(_t_values(sums, squares, pairs).max(axis=1))
 
     rows = total_flips(units, draws)
-    drawn = np.sort(in_blocks(largest, rows, mapper=mapper))
+    drawn = np.sort(in_blocks(largest, rows))
     observed = _t_values(whole.sum(axis=0), squares, pairs)
     spare = math.floor(alpha * rows + 1e-9)
     critical = float(drawn[-1 - spare]) * (1 + 2 * TIE) if spare > 0 else math.inf

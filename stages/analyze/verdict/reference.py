@@ -1,4 +1,4 @@
-"""Checked scores and options -> the verdict of the reference engine.
+"""The verdict of the reference engine.
 
 Runs of a unit are averaged before anything is compared, because the unit is what a comparison may generalise to.
 Failed executions are missing, everywhere. Units are in the order of their ids.
@@ -12,11 +12,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from stages.analyze.formulas.intervals import Floats
-from stages.analyze.verdict.agreement import GoldAgreement, judge_agreement
+from stages.analyze.verdict.agreement import GoldAgreement, gold_agreement, judge_agreement
 from stages.analyze.verdict.comparison import compare
 from stages.analyze.verdict.composite import composite, describe, judge_layer, layer_bits
 from stages.analyze.verdict.gates import layer_gate, layer_means
-from stages.analyze.verdict.gold import compare_gold
 from stages.analyze.verdict.holdout import overfit_gap, split_holdout
 from stages.analyze.verdict.inputs import JUDGE, Scores
 from stages.analyze.verdict.options import Options
@@ -164,7 +163,10 @@ def _gold(scores: Scores, layers: Floats, options: Options) -> GoldAgreement | N
         raise ValueError(f"`gold_variant` must be one of {', '.join(scores.variants)}, got {variant!r}")
     readings = layers[scores.variants.index(variant), :, JUDGE].tolist()
     judged = dict(zip(scores.units, readings, strict=True))
-    return compare_gold(options.gold, judged, seed=options.seed).agreement
+    rated = [name for name in options.gold if name in judged]
+    return gold_agreement(
+        [options.gold[name] for name in rated], [judged[name] for name in rated], seed=options.seed
+    )
 
 
 def _badges(arms: Sequence[Arm], decided: PairResult | None, gold: GoldAgreement | None) -> Badges:

@@ -1,15 +1,14 @@
-"""A seed and a range of draws -> sign flips or resampled units of just those draws.
+"""Sign flips and resampled units of any range of draws, the same however the draws are split into blocks.
 
 Draw b has its own stretch of a Philox counter (Salmon et al. 2011, Parallel random numbers: as easy as 1, 2, 3),
-so a block of draws needs neither the draws before it nor a shared state: any split over any number of workers gives
-the same numbers. Differences are put on an integer grid first, which makes their sums exact and hence independent
+so a block of draws needs neither the draws before it nor a shared state: memory is bounded by a block, and no result
+depends on its size. Differences are put on an integer grid first, which makes their sums exact and hence independent
 of block size, order and the linear algebra library.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Protocol
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from numpy.random import Philox
@@ -26,13 +25,6 @@ TIE = 1e-9
 _FLIPS, _INDICES = 1, 2
 _WORDS = 4
 """64-bit words per Philox counter step."""
-
-
-class Mapper(Protocol):
-    """Calls a function on every block, as the built-in `map` does; a pool's or a cluster's map fits as well."""
-
-    def __call__(self, function: Callable[[tuple[int, int]], Any], blocks: Any, /) -> Iterable[Any]:  # noqa: ANN401, D102 - as `map`
-        ...
 
 
 def total_flips(units: int, draws: int) -> int:
@@ -92,15 +84,13 @@ def _raw(words: int, start: int, stop: int, seed: int, purpose: int) -> NDArray[
     return source.random_raw((stop - start) * steps * _WORDS).reshape(stop - start, steps * _WORDS)
 
 
-def spans(total: int, block: int = BLOCK) -> Iterator[tuple[int, int]]:
-    """Consecutive ranges (start, stop) of at most `block` draws."""
-    return ((start, min(start + block, total)) for start in range(0, total, block))
+def spans(total: int) -> Iterator[tuple[int, int]]:
+    """Consecutive ranges (start, stop) of at most `BLOCK` draws."""
+    return ((start, min(start + BLOCK, total)) for start in range(0, total, BLOCK))
 
 
-def in_blocks(
-    function: Callable[[int, int], Floats], total: int, *, block: int = BLOCK, mapper: Mapper = map
-) -> Floats:
-    """Results of `function(start, stop)` over all blocks of draws, joined along the first axis.
+def in_blocks(function: Callable[[int, int], Floats], total: int) -> Floats:
+    """Results of `function(start, stop)` over all blocks of at most `BLOCK` draws, joined along the first axis.
 
     Parameters
     ----------
@@ -108,12 +98,8 @@ def in_blocks(
         Statistic of a range of draws: array (draw, ...).
     total
         Number of draws.
-    block
-        Draws per call.
-    mapper
-        How the calls are made, such as `map` or a pool's `map`.
     """
-    return np.concatenate(list(mapper(lambda span: function(*span), spans(total, block))))
+    return np.concatenate([function(start, stop) for start, stop in spans(total)])
 
 
 def on_grid(differences: Floats) -> tuple[Floats, Floats]:

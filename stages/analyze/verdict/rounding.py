@@ -1,10 +1,27 @@
-"""A number -> the same number with few decimals, for people to read; nothing here is used inside a formula."""
+"""Numbers with few decimals: for people to read, and where a profile rounds between its formulas."""
 
 from __future__ import annotations
 
 import math
+from decimal import ROUND_HALF_UP, Decimal
 
-from stages.rounding import half_away
+_PLAIN_BELOW = 1e21
+"""From here on numbers are written with an exponent; they have no decimals to round."""
+
+
+def half_away(value: float, digits: int = 2) -> float:
+    """`value` with `digits` decimals, exact ties away from zero; NaN, infinities and huge numbers stay.
+
+    The binary value decides, so 1.005, which is stored a little below, becomes 1.0.
+
+    Examples
+    --------
+    >>> half_away(1.125), half_away(-1.125), half_away(1.005)
+    (1.13, -1.13, 1.0)
+    """
+    if not math.isfinite(value) or abs(value) >= _PLAIN_BELOW:
+        return value
+    return float(Decimal(value).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP))
 
 
 def fixed(value: float, digits: int = 2, *, sign: bool = False) -> str:
@@ -18,3 +35,22 @@ def fixed(value: float, digits: int = 2, *, sign: bool = False) -> str:
     if math.isnan(value):
         return "missing"
     return f"{half_away(value, digits):{'+' if sign else ''}.{digits}f}"
+
+
+def round4(value: float) -> float:
+    """`Math.round(x * 1e4) / 1e4`: halves up, also below zero.
+
+    Examples
+    --------
+    >>> round4(0.00005), round4(-0.00005), round4(0.00015)
+    (0.0001, 0.0, 0.0001)
+    """
+    if not math.isfinite(value):
+        return value
+    return whole(value * 1e4) / 1e4 + 0.0
+
+
+def whole(value: float) -> int:
+    """`Math.round(x)`: nearest whole number, halves up."""
+    below = math.floor(value)
+    return below + 1 if value - below >= 0.5 else below

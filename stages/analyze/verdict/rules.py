@@ -1,4 +1,4 @@
-"""Evidence of one pair -> its verdict, by the reference's order of rules; several pairs -> the one that decides.
+"""The reference's order of rules: the verdict of one pair, and which of several pairs decides.
 
 1 fewer than two variants: SOLO (in `verdict.py`). 2 composite worse: REGRESS. 3 treatment below a gate: CAUTIOUS if the
 composite is better, REGRESS if control held that gate, else CAUTIOUS. 4 nothing moved: UNDERPOWERED or NOISE.

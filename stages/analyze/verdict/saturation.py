@@ -1,4 +1,4 @@
-"""Means of growing samples -> whether more samples still change the picture."""
+"""Whether more samples still change the picture."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Layers' differences -> on how much of all possible weightings sign and significance of the composite hold.
+"""On how much of all possible weightings the sign and significance of the composite hold.
 
 Equal weights are a convention. The simplex of weights is covered with an even lattice; the composite is tested with the
 same sign flips at every point, and the shares of points say how much hangs on the convention.
@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from stages.analyze.formulas.intervals import Floats
 from stages.analyze.verdict.composite import checked_weights, composite
 from stages.analyze.verdict.paired import DRAWS, checked
-from stages.analyze.verdict.resampling import TIE, Mapper, flips, in_blocks, on_grid, total_flips
+from stages.analyze.verdict.resampling import TIE, flips, in_blocks, on_grid, total_flips
 
 RESOLUTION = 20
 """Steps along an edge of the simplex: 231 points for three layers."""
@@ -61,7 +61,6 @@ def sensitivity(
     draws: int = DRAWS,
     seed: int = 0,
     resolution: int = RESOLUTION,
-    mapper: Mapper = map,
 ) -> Sensitivity:
     """Share of the weight simplex on which sign and significance of the composite difference hold.
 
@@ -72,7 +71,7 @@ def sensitivity(
         take no part.
     weights
         Declared weights, one per layer; equal by default.
-    alpha, draws, seed, mapper
+    alpha, draws, seed
         As in `paired_intervals`.
     resolution
         Steps along an edge of the simplex.
@@ -84,7 +83,7 @@ def sensitivity(
         return Sensitivity(tuple(declared.tolist()), 0.0, 0.0, 0.0, 0.0, 0)
     points = np.vstack([declared[used] / declared[used].sum(), simplex(int(used.sum()), resolution)])
     columns = np.stack([composite(values[:, used], point) for point in points], axis=1)
-    sign, significant = _tested(columns[~np.isnan(columns).any(axis=1)], alpha, draws, seed, mapper)
+    sign, significant = _tested(columns[~np.isnan(columns).any(axis=1)], alpha, draws, seed)
     same = sign[1:] == sign[0]
     return Sensitivity(
         tuple(declared.tolist()),
@@ -106,15 +105,13 @@ def _extremes(whole: Floats, seed: int, draws: int, start: int, stop: int) -> Fl
     )
 
 
-def _tested(
-    columns: Floats, alpha: float, draws: int, seed: int, mapper: Mapper
-) -> tuple[Floats, NDArray[np.bool_]]:
+def _tested(columns: Floats, alpha: float, draws: int, seed: int) -> tuple[Floats, NDArray[np.bool_]]:
     """Sign of each column's mean, and whether the sign-flip test rejects 0 at level alpha."""
     if len(columns) == 0:
         return np.zeros(columns.shape[1]), np.zeros(columns.shape[1], dtype=bool)
     whole, _ = on_grid(columns)
     rows = total_flips(len(columns), draws)
-    counts = in_blocks(partial(_extremes, whole, seed, draws), rows, mapper=mapper).sum(axis=0)
+    counts = in_blocks(partial(_extremes, whole, seed, draws), rows).sum(axis=0)
     tie = TIE * len(whole) * np.abs(whole).max(axis=0)
     total = whole.sum(axis=0)
     sign = np.where(np.abs(total) <= tie, 0.0, np.sign(total))

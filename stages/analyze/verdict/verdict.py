@@ -1,4 +1,4 @@
-"""Layer scores and judge readings of all variants -> the verdict, by the engine that is asked for."""
+"""The verdict on a control and its treatments, by the engine that is asked for."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from stages.analyze.verdict.gates import THRESHOLD
 from stages.analyze.verdict.inputs import checked_scores
 from stages.analyze.verdict.options import Options
 from stages.analyze.verdict.paired import DRAWS, Method
-from stages.analyze.verdict.resampling import Mapper
 from stages.analyze.verdict.result import Engine, Verdict
 from stages.analyze.verdict.rules import Limits
 
@@ -38,7 +37,6 @@ def verdict(
     holdout_ratio: float = 0.0,
     gold: Mapping[str, float] | None = None,
     gold_variant: str | None = None,
-    mapper: Mapper = map,
 ) -> Verdict:
     """Whether a treatment may replace the control.
 
@@ -62,7 +60,7 @@ def verdict(
         Error of the whole comparison; K treatments are tested at alpha / K each.
     threshold, trivial
         Lowest layer mean that passes the gate; smallest gain that matters.
-    method, draws, seed, mapper
+    method, draws, seed
         Test and its resampling; see `stages.analyze.verdict.paired`. By default 10 000 draws with seed 0, and for
         "omk054" 1 000 with that tool's seed.
     weights
@@ -116,6 +114,5 @@ def verdict(
         holdout_ratio=holdout_ratio,
         gold=gold,
         gold_variant=gold_variant,
-        mapper=mapper,
     )
     return reference.evaluate(scores, options)

@@ -1,1 +1,1 @@
-"""Estimates or counters of several models -> clusters, win rates, ratings, paired differences and ranks."""
+"""Comparisons of several models: clusters, win rates, ratings, paired differences and ranks."""

@@ -1,4 +1,4 @@
-"""Intervals of models -> clusters of models that the intervals do not tell apart."""
+"""Clusters of models that their intervals do not tell apart."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Outcomes of models on the same trials -> paired tests and intervals of differences.
+"""Paired tests and intervals of differences of models that answered the same trials.
 
 Models of one cube answer the same questions, trial by trial, so that a pair differs in its discordant trials
 only: b, which the first alone got right, and c, which the second alone did.

@@ -1,4 +1,4 @@
-"""Draws of models' scores -> the distribution of each model's rank, with an interval."""
+"""The distribution of each model's rank, with an interval, from draws of the models' scores."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.stats import rankdata
 
 from stages.analyze.formulas.compare.winrates import need_two
 from stages.analyze.formulas.intervals import Floats
@@ -61,7 +60,7 @@ def rank_intervals(draws: ArrayLike, *, confidence: float = 0.95) -> Ranks:
     result = Ranks(blank, blank.copy(), blank.copy(), np.full((len(scores),) * 2, np.nan))
     if len(ranked) == 0:
         return result
-    best, worst = (rankdata(-scores[ranked], method=how, axis=0) for how in ("min", "max"))
+    best, worst = _places(-scores[ranked])
     tail = (1.0 - confidence) / 2.0
     result.expected[ranked] = (best + worst).mean(axis=1) / 2.0
     result.lower[ranked] = np.quantile(best, tail, axis=1, method="inverted_cdf")
@@ -71,3 +70,22 @@ def rank_intervals(draws: ArrayLike, *, confidence: float = 0.95) -> Ranks:
         inside = (low <= places[:, np.newaxis]) & (places[:, np.newaxis] <= high)
         result.shares[model] = (inside / (high - low + 1)).mean(axis=1)
     return result
+
+
+def _places(values: Floats) -> tuple[Floats, Floats]:
+    """First and last place of each value in its column, from 1: equal values share theirs.
+
+    `scipy.stats.rankdata` gives the same, but every command that reads a cube would wait for its import.
+    """
+    order = np.argsort(values, axis=0, kind="stable")
+    ordered = np.take_along_axis(values, order, axis=0)
+    place = np.arange(1.0, len(values) + 1)[:, np.newaxis]
+    step = ordered[1:] != ordered[:-1]
+    edge = np.ones((1, values.shape[1]), dtype=bool)
+    first = np.maximum.accumulate(np.where(np.concatenate([edge, step]), place, 0.0), axis=0)
+    ends = np.where(np.concatenate([step, edge]), place, np.inf)
+    last = np.minimum.accumulate(ends[::-1], axis=0)[::-1]
+    best, worst = np.empty_like(ordered), np.empty_like(ordered)
+    np.put_along_axis(best, order, first, axis=0)
+    np.put_along_axis(worst, order, last, axis=0)
+    return best, worst

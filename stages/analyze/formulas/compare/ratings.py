@@ -1,10 +1,9 @@
-"""Pairwise win rates -> expected wins and Bradley-Terry ratings."""
+"""Expected wins and Bradley–Terry ratings from pairwise win rates."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.sparse.csgraph import connected_components
 from scipy.special import expit
 
 from stages.analyze.formulas.compare.winrates import need_two
@@ -108,6 +107,8 @@ def _matches(rates: ArrayLike) -> tuple[Floats, np.ndarray]:
 
 
 def _need_connection(wins: Floats) -> None:
+    from scipy.sparse.csgraph import connected_components  # only without a prior; costs a tenth of a second
+
     groups, member = connected_components(wins > 0.0, connection="strong")
     if groups == 1:
         return

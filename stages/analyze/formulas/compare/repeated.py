@@ -1,4 +1,4 @@
-"""Two models' answers to questions that each were asked several times -> a test and a design effect by question.
+"""A test and a design effect by question, for questions that were each asked several times.
 
 Answers to one question are alike, so that trials are not independent, but questions are: the test turns the sign
 of whole questions, and intervals take as many trials as independent ones would tell as much.
@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.signal import fftconvolve
-from scipy.stats import binom
 
 from stages.analyze.formulas.compare.paired import METHODS, mcnemar
 from stages.analyze.formulas.intervals import Floats
@@ -60,6 +58,10 @@ def sign_flip(differences: ArrayLike, *, method: str = "midp") -> float:
 
 def _sums(steps: list[int], counts: list[int]) -> Floats:
     """Chances of 0, 1, 2, ... if each step is taken or not with chance ½, as often as it is there."""
+    # imported here: `scipy.stats` takes longer to import than most cubes to read, and few ask questions twice
+    from scipy.signal import fftconvolve
+    from scipy.stats import binom
+
     chances = np.ones(1)
     for step, count in zip(steps, counts, strict=True):
         taken = np.zeros(step * count + 1)

@@ -1,4 +1,4 @@
-"""Successes and trials of models per task -> the chance that one model is truly better than another."""
+"""The chance that one model is truly better than another, task by task."""
 
 from __future__ import annotations
 

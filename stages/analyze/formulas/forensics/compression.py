@@ -1,4 +1,4 @@
-"""Outcomes, token counts and byte counts of trials -> how well reasoning traces compress, by outcome.
+"""How well reasoning traces compress, by outcome.
 
 A trace that repeats itself compresses well: a low ratio among truncated trials tells loops from long thoughts.
 Sums of products are all that is kept; they add over chunks and groups.

@@ -1,4 +1,4 @@
-"""Summed counters and costs -> cost per trial and per right answer, and who is on the Pareto front."""
+"""Cost per trial and per right answer, and who is on the Pareto front."""
 
 from __future__ import annotations
 

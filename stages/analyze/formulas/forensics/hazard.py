@@ -1,4 +1,4 @@
-"""Outcomes and token counts of trials -> life tables, Kaplan–Meier and Aalen–Johansen curves.
+"""When trials end: life tables, Kaplan–Meier and Aalen–Johansen curves over tokens.
 
 Time is the number of completion tokens. A trial ends in a right or a wrong answer, which are competing risks, or is
 cut by the limit, which is right-censoring: how it would have ended is unknown. Everything is a function of

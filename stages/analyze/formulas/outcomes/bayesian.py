@@ -1,4 +1,4 @@
-"""Categorical outcomes, weights -> Bayes@N and avg@N, each with its uncertainty.
+"""Bayes@N and avg@N of categorical outcomes, each with its uncertainty.
 
 R is a matrix (questions × samples) of categories 0..C, `w` the score of each category; without it R must be
 binary and w = (0, 1). Bayes@N gives each question's category probabilities a posterior Dirichlet(1 + counts).

@@ -1,4 +1,4 @@
-"""Binary outcomes, draws k -> Pass@k, Pass^k, G-Pass@k, mG-Pass@k and AUC@k, each with a credible interval.
+"""Pass@k, Pass^k, G-Pass@k, mG-Pass@k and AUC@k, each with a credible interval.
 
 R is a matrix (questions × samples) of 0 and 1, or its `Successes`. The point metrics draw k of a question's N
 samples without replacement and average over questions. The ``_ci`` metrics give each question's success

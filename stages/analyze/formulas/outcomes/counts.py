@@ -1,4 +1,4 @@
-"""An outcome matrix -> how many questions have which counts of outcomes: one pass, and the counts add."""
+"""How many questions have which counts of outcomes: one pass over the matrix, and the counts add."""
 
 from __future__ import annotations
 

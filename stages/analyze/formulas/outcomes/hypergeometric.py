@@ -1,4 +1,4 @@
-"""Bank size, draws, payoff -> expected payoff of k draws without replacement: sums of positive terms only.
+"""Expected payoffs of k draws without replacement, as sums of positive terms only.
 
 X is the number of successes among k draws from a bank of N samples with c successes. As functions of c, tail
 probabilities have simple steps: turning one more sample into a success changes P(X >= j) only if that sample is

@@ -1,4 +1,4 @@
-"""Arguments of the outcome metrics -> checked values, or a ValueError or TypeError that names rule and value."""
+"""Checks of the arguments of outcome metrics; errors name the rule and the value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mean, standard deviation -> normal credible interval, clipped to bounds."""
+"""Normal credible intervals, clipped to the bounds of a metric."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Binary outcomes, draws k -> Maj@k, the probability of a strict majority of correct samples, and its interval."""
+"""Maj@k, the probability of a strict majority of correct samples, and its interval."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Categorical outcomes, rewards, draws k -> Max@k, the expected best reward of k samples, and its interval."""
+"""Max@k, the expected best reward of k samples, and its interval."""
 
 from __future__ import annotations
 

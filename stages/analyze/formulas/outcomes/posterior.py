@@ -1,4 +1,4 @@
-"""Success counts, Beta prior -> exact posterior moments of powers of the success probability."""
+"""Exact posterior moments of powers of the success probability under a Beta prior."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Outcomes, scores in [0, 1], budget k -> TailPass: the distribution of the average score of k future samples.
+"""TailPass: the distribution of the average score of k future samples.
 
 A profile holds, for each threshold t, the posterior mean and standard deviation of the probability that the
 average score of k samples reaches t. It is exact: all ways to split k draws among the distinct scores are listed.

@@ -1,4 +1,4 @@
-"""Binary outcomes, draws k, powers or weights -> the Geom@k, GeoSpectrum@k and threshold-spectrum metrics.
+"""The Geom@k, GeoSpectrum@k and threshold-spectrum metrics, each with its interval.
 
 Arguments and errors are those of `binary`, but for the ``_ci`` metrics any k >= 1 will do. The intervals of the
 blends x^a y^b rest on first-order (delta) propagation of the exact posterior moments of x and y.

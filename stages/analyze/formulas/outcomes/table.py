@@ -1,4 +1,4 @@
-"""One outcome matrix, names of metrics, several k -> all their values from a single pass over the matrix."""
+"""All values of many metrics and several k from a single pass over an outcome matrix."""
 
 from __future__ import annotations
 

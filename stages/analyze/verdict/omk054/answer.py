@@ -1,4 +1,4 @@
-"""What omk 0.54 reports -> the same `Verdict` that the reference engine gives."""
+"""The report of omk 0.54 as the same `Verdict` that the reference engine gives."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Observations -> percentile bootstrap intervals, number by number as omk 0.54 computes them."""
+"""Percentile bootstrap intervals, number by number as omk 0.54 computes them."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from stages.analyze.formulas.intervals import Floats
 from stages.analyze.verdict.omk054.mulberry import SEED, drawn_places
-from stages.analyze.verdict.omk054.rounding import round4, to_fixed
+from stages.analyze.verdict.rounding import round4
 
 ALPHA, DRAWS = 0.05, 1000
 
@@ -40,7 +40,7 @@ def mean_interval(
         return EMPTY
     if len(values) == 1:
         return Bootstrap(values[0], values[0], values[0], 0)
-    low, high = _tails(_resampled_means(np.asarray(values, dtype=float), draws, seed), alpha)
+    low, high = tails(_resampled_means(np.asarray(values, dtype=float), draws, seed), alpha)
     return Bootstrap(round4(low), round4(high), round4(in_order(values) / len(values)), draws)
 
 
@@ -59,52 +59,9 @@ def paired_difference(
     if len(control) == 0:
         return EMPTY
     steps = np.asarray(treatment, dtype=float) - np.asarray(control, dtype=float)
-    low, high = _tails(_resampled_means(steps, draws, seed), alpha)
+    low, high = tails(_resampled_means(steps, draws, seed), alpha)
     estimate = round4(in_order(steps) / len(steps))
     return Bootstrap(round4(low), round4(high), estimate, draws, not low <= 0 <= high)
-
-
-def unpaired_difference(
-    control: Sequence[float],
-    treatment: Sequence[float],
-    *,
-    alpha: float = ALPHA,
-    draws: int = DRAWS,
-    seed: int = SEED,
-) -> Bootstrap:
-    """Interval of the difference of two means, each group resampled on its own, control first.
-
-    Significance looks at the rounded bounds.
-    """
-    if len(control) == 0 or len(treatment) == 0:
-        return EMPTY
-    groups = [np.asarray(control, dtype=float), np.asarray(treatment, dtype=float)]
-    share = len(control) + len(treatment)
-    means, offset = [], 0
-    for group in groups:
-        places = drawn_places(len(group), 0, draws, seed=seed, offset=offset, stride=share)
-        means.append(_row_sums(group[places]) / len(group))
-        offset += len(group)
-    low, high = (round4(bound) for bound in _tails(means[1] - means[0], alpha))
-    estimate = in_order(treatment) / len(treatment) - in_order(control) / len(control)
-    return Bootstrap(low, high, round4(estimate), draws, not low <= 0 <= high)
-
-
-def metric_interval(
-    values: Sequence[float],
-    metric: Callable[[Floats], float],
-    *,
-    alpha: float = ALPHA,
-    draws: int = DRAWS,
-    seed: int = SEED,
-) -> Bootstrap:
-    """Interval of any metric of a sample; resamples on which it is undefined (NaN) are left out."""
-    if len(values) == 0:
-        return EMPTY
-    sample = np.asarray(values, dtype=float)
-    drawn = np.array([metric(sample[places]) for places in drawn_places(len(sample), 0, draws, seed=seed)])
-    low, high = _tails(drawn[~np.isnan(drawn)], alpha)
-    return Bootstrap(round4(low), round4(high), round4(metric(sample)), draws)
 
 
 def in_order(values: ArrayLike) -> float:
@@ -114,18 +71,20 @@ def in_order(values: ArrayLike) -> float:
 
 
 def _resampled_means(values: Floats, draws: int, seed: int) -> Floats:
-    places = drawn_places(len(values), 0, draws, seed=seed)
-    return _row_sums(values[places]) / len(values)
+    places = drawn_places(len(values), draws, seed=seed)
+    return row_sums(values[places]) / len(values)
 
 
-def _row_sums(rows: Floats) -> Floats:
+def row_sums(rows: Floats) -> Floats:
+    """Sum of each row from left to right, as `in_order`."""
     total = np.zeros(len(rows))
     for column in rows.T:
         total += column
     return total
 
 
-def _tails(drawn: Floats, alpha: float) -> tuple[float, float]:
+def tails(drawn: Floats, alpha: float) -> tuple[float, float]:
+    """Quantiles alpha / 2 and 1 − alpha / 2 of the resampled values."""
     ordered = np.sort(drawn)
     return quantile(ordered, alpha / 2), quantile(ordered, 1 - alpha / 2)
 
@@ -140,15 +99,3 @@ def quantile(ordered: Floats, share: float) -> float:
         return float(ordered[low])
     part = place - low
     return float(ordered[low] * (1 - part) + ordered[high] * part)
-
-
-def level_label(alpha: float | None) -> str:
-    """Level of an interval in words.
-
-    Examples
-    --------
-    >>> level_label(None), level_label(0.0125), level_label(0.05 / 3)
-    ('95%', '98.8%', '98.3%')
-    """
-    percent = to_fixed((1 - (ALPHA if alpha is None else alpha)) * 100, 1)
-    return f"{percent:g}%"

@@ -1,4 +1,4 @@
-"""Scores -> the report and verdict of omk 0.54, with its intervals, roundings and rules.
+"""The report and verdict of omk 0.54, with its intervals, roundings and rules.
 
 The last run is the report; earlier runs only feed stability and saturation. Layer means use finished executions, the
 composite mean and the intervals every row with a composite. Units keep the order they are given in.
@@ -16,18 +16,16 @@ from stages.analyze.verdict.composite import LAYERS
 from stages.analyze.verdict.gates import THRESHOLD
 from stages.analyze.verdict.holdout import Split, split_holdout
 from stages.analyze.verdict.inputs import Scores
-from stages.analyze.verdict.omk054.bootstrap import ALPHA, DRAWS, Bootstrap, mean_interval, paired_difference
+from stages.analyze.verdict.omk054.bootstrap import ALPHA, DRAWS, paired_difference
 from stages.analyze.verdict.omk054.mulberry import SEED
 from stages.analyze.verdict.omk054.rules import TRIVIAL, Curve, Outcome, Pair, Report, decide
 from stages.analyze.verdict.omk054.summary import (
-    RunComparison,
     RunStats,
     VariantSummary,
     composites,
     holdout_part,
     over_runs,
     rounded_layers,
-    run_comparisons,
     saturation_of,
     summarise,
 )
@@ -44,8 +42,6 @@ class Settings:
     draws: int = DRAWS
     seed: int = SEED
     holdout_ratio: float = 0.0
-    bootstrap: bool = True
-    """Without it there are no intervals, and the verdict goes by point values."""
 
 
 @dataclass(frozen=True)
@@ -53,17 +49,12 @@ class Evaluation:
     """Everything that tool reports about a comparison."""
 
     summaries: Mapping[str, VariantSummary]
-    mean_intervals: Mapping[str, Bootstrap]
     report: Report
     outcome: Outcome
     run_stats: Mapping[str, Mapping[str, RunStats]]
     """By variant and metric (fact, behavior, judge, composite); empty with one run."""
-    comparisons: tuple[RunComparison, ...]
-    layer_comparisons: Mapping[str, tuple[RunComparison, ...]]
     saturation: Mapping[str, Saturation]
     """Empty with fewer than five runs."""
-    checkpoints: tuple[int, ...]
-    """Composites of the first variant after each run; empty with one run."""
     split: Split | None
 
 
@@ -94,7 +85,7 @@ def evaluate(scores: Scores, settings: Settings | None = None) -> Evaluation:
         variants=names,
         samples=len(scores.units),
         means={name: summary.means for name, summary in summaries.items()},
-        pairs=_pairs(names, totals[-1], settings) if settings.bootstrap else (),
+        pairs=_pairs(names, totals[-1], settings),
         pearson={
             name: found.agreement.pearson for name, found in summaries.items() if found.agreement is not None
         },
@@ -111,16 +102,10 @@ def evaluate(scores: Scores, settings: Settings | None = None) -> Evaluation:
     )
     return Evaluation(
         summaries=summaries,
-        mean_intervals=_mean_intervals(names, totals[-1], settings) if settings.bootstrap else {},
         report=report,
         outcome=decide(report),
         run_stats=stats,
-        comparisons=tuple(run_comparisons(composite_stats)),
-        layer_comparisons={layer: _layer_comparisons(stats, layer) for layer in LAYERS},
         saturation=curves,
-        checkpoints=tuple(np.cumsum((~np.isnan(totals[:, 0])).sum(axis=-1)).tolist())
-        if runs > 1 and names
-        else (),
         split=split,
     )
 
@@ -128,10 +113,6 @@ def evaluate(scores: Scores, settings: Settings | None = None) -> Evaluation:
 def _run_stats(summaries: list[VariantSummary]) -> dict[str, RunStats]:
     found = {metric: over_runs(summaries, metric) for metric in (*LAYERS, "composite")}
     return {metric: stats for metric, stats in found.items() if stats is not None}
-
-
-def _layer_comparisons(stats: Mapping[str, Mapping[str, RunStats]], layer: str) -> tuple[RunComparison, ...]:
-    return tuple(run_comparisons({name: found[layer] for name, found in stats.items() if layer in found}))
 
 
 def _measured(totals: Floats) -> list[float]:
@@ -154,16 +135,6 @@ def _pairs(names: tuple[str, ...], totals: Floats, settings: Settings) -> list[P
             )
             found.append(Pair(names[0], names[place], interval, alpha))
     return found
-
-
-def _mean_intervals(names: tuple[str, ...], totals: Floats, settings: Settings) -> dict[str, Bootstrap]:
-    return {
-        name: mean_interval(
-            _measured(totals[place]), alpha=settings.alpha, draws=settings.draws, seed=settings.seed
-        )
-        for place, name in enumerate(names)
-        if _measured(totals[place])
-    }
 
 
 def _curves(names: tuple[str, ...], totals: Floats, settings: Settings) -> dict[str, Saturation]:

@@ -1,4 +1,4 @@
-"""Judges' readings and names -> agreement, gold comparison and self-preference as omk 0.54 has them."""
+"""How well the judges of a variant agree, as omk 0.54 computes it."""
 
 from __future__ import annotations
 
@@ -10,20 +10,8 @@ from itertools import combinations
 import numpy as np
 
 from stages.analyze.formulas.intervals import Floats
-from stages.analyze.verdict.agreement import GoldAgreement, krippendorff_alpha, pearson, weighted_kappa
-from stages.analyze.verdict.omk054.bootstrap import DRAWS, in_order, metric_interval
-from stages.analyze.verdict.omk054.mulberry import SEED
-from stages.analyze.verdict.omk054.rounding import round4, to_fixed
-
-VENDORS = {
-    "claude": "anthropic",
-    "claude-sdk": "anthropic",
-    "anthropic-api": "anthropic",
-    "codex": "openai",
-    "codex-sdk": "openai",
-    "openai-api": "openai",
-}
-"""Who makes the models behind an executor; any other executor is unknown."""
+from stages.analyze.verdict.omk054.bootstrap import in_order
+from stages.analyze.verdict.rounding import half_away
 
 
 @dataclass(frozen=True)
@@ -51,8 +39,8 @@ def judge_agreement(scores: Sequence[Sequence[float]]) -> JudgeAgreement:
         return JudgeAgreement(math.nan, 0.0, 0, units)
     apart = [in_order(np.abs(a - b)) / len(a) if len(a) else 0.0 for a, b in couples]
     defined = [value for value in (_pearson(a, b) for a, b in couples) if not math.isnan(value)]
-    mean = to_fixed(in_order(defined) / len(defined), 3) if defined else math.nan
-    return JudgeAgreement(mean, to_fixed(in_order(apart) / len(couples), 3), len(couples), units)
+    mean = half_away(in_order(defined) / len(defined), 3) if defined else math.nan
+    return JudgeAgreement(mean, half_away(in_order(apart) / len(couples), 3), len(couples), units)
 
 
 def _pearson(a: Floats, b: Floats) -> float:
@@ -80,51 +68,3 @@ def ensemble_agreement(readings: Floats) -> JudgeAgreement | None:
     if aligned.shape[1] < 2 or len(aligned) < 2:
         return None
     return judge_agreement(aligned.T.tolist())
-
-
-def gold_agreement(
-    gold: Sequence[float],
-    judge: Sequence[float],
-    *,
-    scale: tuple[float, float] = (1.0, 5.0),
-    level_alpha: float = 0.05,
-    draws: int = DRAWS,
-    seed: int = SEED,
-) -> GoldAgreement:
-    """Krippendorff's alpha with its bootstrap interval, weighted kappa and Pearson, four decimals."""
-    both = np.stack([np.asarray(gold, dtype=float), np.asarray(judge, dtype=float)], axis=1)
-    if len(both) == 0:
-        return GoldAgreement(math.nan, math.nan, math.nan, math.nan, math.nan, 0)
-    places = np.arange(len(both)).tolist()
-
-    def alpha_of(drawn: Floats) -> float:
-        return krippendorff_alpha(both[drawn.astype(int)])
-
-    interval = metric_interval(places, alpha_of, alpha=level_alpha, draws=draws, seed=seed)
-    kappa, correlation = weighted_kappa(both[:, 0], both[:, 1], scale), pearson(both[:, 0], both[:, 1])
-    return GoldAgreement(
-        interval.estimate, interval.low, interval.high, round4(kappa), round4(correlation), len(both)
-    )
-
-
-def self_preference(
-    executors: Sequence[str], judges: Sequence[str], *, calibrated: bool = False, judged: bool = True
-) -> bool:
-    """Whether the judges may favour answers of their own vendor and no gold set speaks for them.
-
-    Parameters
-    ----------
-    executors, judges
-        Names of what produced and what judged the answers. One unknown vendor, and nothing can be said.
-    calibrated
-        A gold comparison is attached.
-    judged
-        False if the judges did not run.
-    """
-    outputs = {VENDORS.get(name) for name in executors}
-    vendors = [VENDORS.get(name) for name in judges]
-    if not judged or not vendors or not outputs or None in outputs or None in vendors:
-        return False
-    same = all(vendor in outputs for vendor in vendors)
-    single = len(vendors) >= 2 and len(set(vendors)) == 1
-    return (same or single) and not calibrated

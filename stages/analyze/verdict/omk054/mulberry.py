@@ -1,4 +1,4 @@
-"""A seed and a position -> the uniform numbers of Mulberry32, the generator of omk 0.54.
+"""Mulberry32, the random number generator of omk 0.54, at any position of its stream.
 
 Its state only counts up, s_k = seed + k · 0x6D2B79F5 (mod 2³²), so any stretch of the stream can be computed directly.
 """
@@ -35,22 +35,17 @@ def _product(a: NDArray[np.uint64], b: NDArray[np.uint64]) -> NDArray[np.uint64]
     return (a * b) & _WORD
 
 
-def drawn_places(
-    length: int, start: int, stop: int, *, seed: int, offset: int = 0, stride: int | None = None
-) -> NDArray[np.int64]:
-    """Places drawn with replacement by resamples [start, stop): array (resample, length).
+def drawn_places(length: int, draws: int, *, seed: int) -> NDArray[np.int64]:
+    """Places drawn with replacement by each resample: array (resample, length).
 
     Parameters
     ----------
     length
         Number of observations, and of draws per resample.
-    start, stop
-        Resamples wanted.
+    draws
+        Number of resamples.
     seed
         Seed of the stream.
-    offset, stride
-        Where in a resample's share of the stream these draws lie, and how long that share is (two groups share one).
     """
-    share = length if stride is None else stride
-    numbers = uniform(seed, start * share, (stop - start) * share).reshape(stop - start, share)
-    return np.asarray(np.floor(numbers[:, offset : offset + length] * length), dtype=np.int64)
+    numbers = uniform(seed, 0, draws * length).reshape(draws, length)
+    return np.asarray(np.floor(numbers * length), dtype=np.int64)

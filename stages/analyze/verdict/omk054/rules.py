@@ -1,4 +1,4 @@
-"""Summary numbers of a report -> the verdict by omk 0.54's order of rules.
+"""The verdict by omk 0.54's order of rules, from the summary numbers of a report.
 
 What differs from the reference: gates are looked at only if the composite is significantly better; a gain needs neither
 20 pairs nor saturation; the sample count is that of the authored samples, not of complete pairs; a treatment
@@ -13,12 +13,10 @@ from dataclasses import dataclass, field
 
 from stages.analyze.verdict.gates import THRESHOLD
 from stages.analyze.verdict.omk054.bootstrap import Bootstrap, in_order
-from stages.analyze.verdict.omk054.rounding import to_fixed
 from stages.analyze.verdict.result import ROLL_UP, Decision
 
 MIN_SAMPLES, DISSENT, UNSTABLE, OVERFIT, TRIVIAL = 20, 0.4, 0.15, 0.5, 0.1
 MIN_SCORABLE = 3
-GAP_BAND = 0.2
 
 LAYERS = ("fact", "behavior", "judge")
 
@@ -53,14 +51,6 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Gap:
-    """Knowledge gap of one variant; without a watermark of its test set it does not count."""
-
-    rate: float
-    watermarked: bool
-
-
-@dataclass(frozen=True)
 class Report:
     """The numbers that the rules read."""
 
@@ -76,7 +66,6 @@ class Report:
     """(mean, standard deviation) of the run composites per variant."""
     saturation: Mapping[str, Curve] = field(default_factory=dict)
     holdout: Mapping[str, Part] = field(default_factory=dict)
-    gaps: Mapping[str, Gap] = field(default_factory=dict)
     threshold: float = THRESHOLD
     trivial: float = TRIVIAL
 
@@ -100,8 +89,6 @@ class Outcome:
     median_cv: float
     overfitting: tuple[str, float] | None
     """Variant and its train − holdout."""
-    gap_signal: tuple[str, int] | None
-    """Variant and its gap rate in percent; informational."""
 
 
 def gate_passes(means: Mapping[str, float], threshold: float) -> bool:
@@ -112,12 +99,12 @@ def gate_passes(means: Mapping[str, float], threshold: float) -> bool:
 
 def decide(report: Report) -> Outcome:
     """Verdict of a report, with what decided it."""
-    cv, overfit, gap = median_cv(report), overfitting(report), gap_signal(report)
+    cv, overfit = median_cv(report), overfitting(report)
     gates = {name: gate_passes(report.means.get(name, {}), report.threshold) for name in report.variants}
     passed = all(gates.values())
     if len(report.variants) < 2:
         decision = Decision("SOLO", "solo_gate_pass" if passed else "solo_gate_fail", ("a single variant",))
-        return Outcome(decision, (), None, passed, cv, overfit, gap)
+        return Outcome(decision, (), None, passed, cv, overfit)
     control = report.variants[0]
     pairs = list(report.pairs) or [Pair(control, name) for name in report.variants[1:]]
     decided = tuple((pair, *_decide_pair(pair, report)) for pair in pairs)
@@ -125,7 +112,7 @@ def decide(report: Report) -> Outcome:
     decision = worst[1]
     if decision.verdict == "PROGRESS":
         decision = _downgraded(decision, cv, overfit)
-    return Outcome(decision, decided, (worst[0].control, worst[0].treatment), passed, cv, overfit, gap)
+    return Outcome(decision, decided, (worst[0].control, worst[0].treatment), passed, cv, overfit)
 
 
 def _downgraded(decision: Decision, cv: float, overfit: tuple[str, float] | None) -> Decision:
@@ -211,7 +198,7 @@ def median_cv(report: Report) -> float:
     return ratios[middle] if len(ratios) % 2 else (ratios[middle - 1] + ratios[middle]) / 2
 
 
-def _subjects(report: Report) -> Sequence[str]:
+def subjects(report: Report) -> Sequence[str]:
     """All treatments, or the only variant."""
     return report.variants[1:] if len(report.variants) >= 2 else report.variants
 
@@ -221,20 +208,9 @@ def overfitting(report: Report) -> tuple[str, float] | None:
     found = [
         (name, part.train - part.holdout)
         for name, part in (
-            (name, report.holdout[name]) for name in _subjects(report) if name in report.holdout
+            (name, report.holdout[name]) for name in subjects(report) if name in report.holdout
         )
         if min(part.train_scorable, part.holdout_scorable) >= MIN_SCORABLE
         and part.train - part.holdout > OVERFIT
     ]
     return max(found, key=lambda item: item[1], default=None)
-
-
-def gap_signal(report: Report) -> tuple[str, int] | None:
-    """The variant with the largest watermarked knowledge gap of at least 20 %."""
-    found = [
-        (name, report.gaps[name].rate)
-        for name in _subjects(report)
-        if name in report.gaps and report.gaps[name].watermarked and report.gaps[name].rate >= GAP_BAND
-    ]
-    worst = max(found, key=lambda item: item[1], default=None)
-    return None if worst is None else (worst[0], int(to_fixed(worst[1] * 100, 0)))

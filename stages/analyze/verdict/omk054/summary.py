@@ -1,11 +1,10 @@
-"""Scores of one run, or of several -> the summary numbers that omk 0.54 reports and decides on."""
+"""The summary numbers that omk 0.54 reports and decides on, from the scores of one run or of several."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 
 import numpy as np
 
@@ -16,9 +15,9 @@ from stages.analyze.verdict.inputs import JUDGE, Scores
 from stages.analyze.verdict.omk054.bootstrap import in_order
 from stages.analyze.verdict.omk054.bootstrap import mean_interval as bootstrap_mean
 from stages.analyze.verdict.omk054.judges import JudgeAgreement, ensemble_agreement
-from stages.analyze.verdict.omk054.rounding import round4, to_fixed
 from stages.analyze.verdict.omk054.rules import Part
-from stages.analyze.verdict.omk054.ttest import Effect, MeanInterval, Welch, effect, mean_interval, welch
+from stages.analyze.verdict.omk054.ttest import MeanInterval, mean_interval
+from stages.analyze.verdict.rounding import half_away, round4
 from stages.analyze.verdict.saturation import Checkpoint, Method, Saturation, saturation
 
 
@@ -45,17 +44,6 @@ class RunStats:
     interval: MeanInterval
 
 
-@dataclass(frozen=True)
-class RunComparison:
-    """Two variants over runs: a − b."""
-
-    a: str
-    b: str
-    mean_difference: float
-    test: Welch
-    effect: Effect
-
-
 def rounded_layers(scores: Scores) -> Floats:
     """Layers (run, variant, unit, layer) with two decimals; the judge layer filled in from the ensemble."""
     layers = scores.layers.copy()
@@ -68,8 +56,8 @@ def rounded_layers(scores: Scores) -> Floats:
 
 def consensus(readings: Floats) -> float:
     """Mean of the valid readings of one answer, two decimals each; NaN without one."""
-    valid = [to_fixed(float(value), 2) for value in readings if value > 0]
-    return to_fixed(in_order(valid) / len(valid), 2) if valid else math.nan
+    valid = [half_away(float(value), 2) for value in readings if value > 0]
+    return half_away(in_order(valid) / len(valid), 2) if valid else math.nan
 
 
 def composites(layers: Floats) -> Floats:
@@ -79,19 +67,19 @@ def composites(layers: Floats) -> Floats:
     for place, row in enumerate(flat):
         present = row[~np.isnan(row)]
         if present.size:
-            totals[place] = to_fixed(in_order(present) / present.size, 2)
+            totals[place] = half_away(in_order(present) / present.size, 2)
     totals[~(totals > 0)] = np.nan
     return totals.reshape(layers.shape[:-1])
 
 
 def _each(values: Floats) -> Floats:
-    return np.array([to_fixed(float(value), 2) for value in values.ravel()]).reshape(values.shape)
+    return np.array([half_away(float(value), 2) for value in values.ravel()]).reshape(values.shape)
 
 
 def mean2(values: Floats) -> float:
     """Mean of the values that are there, two decimals; NaN without one."""
     present = values[~np.isnan(values)]
-    return to_fixed(in_order(present) / present.size, 2) if present.size else math.nan
+    return half_away(in_order(present) / present.size, 2) if present.size else math.nan
 
 
 def summarise(scores: Scores, layers: Floats, totals: Floats, run: int, variant: int) -> VariantSummary:
@@ -116,9 +104,9 @@ def summarise(scores: Scores, layers: Floats, totals: Floats, run: int, variant:
         entries=int(scores.entries[run, variant].sum()),
         finished=int(ok.sum()),
         means={name: value for name, value in parts.items() if not math.isnan(value)},
-        lowest=to_fixed(float(present.min()), 2) if present.size else math.nan,
-        highest=to_fixed(float(present.max()), 2) if present.size else math.nan,
-        between_sd=to_fixed(spread, 2),
+        lowest=half_away(float(present.min()), 2) if present.size else math.nan,
+        highest=half_away(float(present.max()), 2) if present.size else math.nan,
+        between_sd=half_away(spread, 2),
         agreement=None if scores.judges is None else ensemble_agreement(scores.judges[run, variant, ok]),
     )
 
@@ -127,17 +115,6 @@ def over_runs(summaries: Sequence[VariantSummary], metric: str) -> RunStats | No
     """A metric of one variant over its runs; None if no run has it."""
     means = tuple(summary.means[metric] for summary in summaries if metric in summary.means)
     return RunStats(means, mean_interval(means)) if means else None
-
-
-def run_comparisons(stats: Mapping[str, RunStats]) -> list[RunComparison]:
-    """Every variant against every later one."""
-    found = []
-    for a, b in combinations(stats, 2):
-        one, other = stats[a], stats[b]
-        step = to_fixed(one.interval.mean - other.interval.mean, 4)
-        test, size = welch(one.run_means, other.run_means), effect(one.run_means, other.run_means)
-        found.append(RunComparison(a, b, step, test, size))
-    return found
 
 
 def saturation_of(

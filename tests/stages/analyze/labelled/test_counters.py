@@ -5,8 +5,8 @@ import dask.base
 import numpy as np
 import pytest
 
-from stages.analyze.labelled import counters as labelled
-from stages.analyze.labelled.counters import leaderboard
+from stages.analyze.labelled import counters, duplicates
+from stages.analyze.labelled.leaderboard import leaderboard
 from stages.analyze.labelled.report_data import task_views
 from stages.reply.status import COUNTERS
 from tests.stages.analyze.synthetic import Profile, dataset
@@ -140,11 +140,11 @@ def test_leaderboard__facets_that_are_no_object_are_ignored(ds):
 
 
 def test_tier_counters__lazy_stays_lazy(ds):
-    summed = labelled.tier_counters(ds.chunk({"model": 1}))
+    summed = counters.tier_counters(ds.chunk({"model": 1}))
 
     assert dask.base.is_dask_collection(summed.data)
     assert summed.dims == ("model", "tier", "task", "counter")
-    assert np.array_equal(summed.values, labelled.tier_counters(ds).values)
+    assert np.array_equal(summed.values, counters.tier_counters(ds).values)
 
 
 def test_to_dict__is_stable_json_without_nan(board):
@@ -173,7 +173,7 @@ def test_leaderboard__second_version_scores_what_was_measured(ds):
 
     board = leaderboard(ds, draws=50, version="v2", mode="C_P")
 
-    grouped = labelled.tier_counters(ds).values
+    grouped = counters.tier_counters(ds).values
     expected = ds["in_tier"].values.any(axis=-1)
     scores = reasonscore_v2.tier_score(grouped, labels=list(COUNTERS), expected=expected).score
     names = ds["model_name"].values.tolist()
@@ -216,12 +216,12 @@ def test_unique_shares__are_unknown_until_prompts_were_compared():
     flags[0, 0, 2] = 255
     partly = ds.assign(duplicate=(("task", "params", "trial"), flags))
 
-    assert np.isnan(labelled.unique_shares(ds)).all()
-    known = labelled.unique_shares(marked)
+    assert np.isnan(duplicates.unique_shares(ds)).all()
+    known = duplicates.unique_shares(marked)
     assert np.isfinite(known).all()
     assert (known < 1).all()
-    assert np.isnan(labelled.unique_shares(partly)[:, 0]).all()
-    assert np.isfinite(labelled.unique_shares(partly)[:, 1]).all()
+    assert np.isnan(duplicates.unique_shares(partly)[:, 0]).all()
+    assert np.isfinite(duplicates.unique_shares(partly)[:, 1]).all()
     assert np.isnan(leaderboard(partly, draws=5).rows[0].unique)
 
 

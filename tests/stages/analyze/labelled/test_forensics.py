@@ -8,7 +8,6 @@ import xarray as xr
 
 from stages.analyze.formulas.forensics.compression import compression, sum_traces
 from stages.analyze.formulas.forensics.hazard import aalen_johansen, count_ends, kaplan_meier, life_table
-from stages.analyze.labelled.counters import leaderboard
 from stages.analyze.labelled.forensics import (
     FrontRow,
     compression_table,
@@ -16,6 +15,7 @@ from stages.analyze.labelled.forensics import (
     hazard_table,
     pareto_rows,
 )
+from stages.analyze.labelled.leaderboard import leaderboard
 from stages.analyze.render import forensic_charts as figures
 from tests.stages.analyze.synthetic import dataset
 

@@ -1,10 +1,11 @@
 import numpy as np
 import pytest
 
-from stages.analyze.labelled.counters import leaderboard
-from stages.analyze.labelled.pairing import compare_evaluations, verdict_in_words
-from stages.analyze.labelled.ranking import standings
-from stages.analyze.render.table import Column, Sheet, terminal
+from stages.analyze.labelled.leaderboard import leaderboard
+from stages.analyze.labelled.pairing import compare_evaluations
+from stages.analyze.labelled.ranking import rank_rows
+from stages.analyze.render.table import Column, TableSpec, terminal
+from stages.analyze.render.table_specs import pair_conclusion
 from stages.reply.status import COUNTERS, Status
 from tests.stages.analyze.synthetic import PROFILES, Profile, dataset
 
@@ -13,7 +14,7 @@ def test_standings__rows_clusters_and_wins_agree():
     ds = dataset(gaps=True)
     board = leaderboard(ds, draws=200)
 
-    found = standings(ds, board)
+    found = rank_rows(ds, board)
 
     assert [item.row for item in found.rows] == list(board.rows)
     for number, members in enumerate(found.clusters):
@@ -40,7 +41,7 @@ def test_standings__a_truncated_trial_is_a_failure():
 
     board = leaderboard(ds, draws=20)
 
-    wins = {item.label: item.wins for item in standings(ds, board).rows}
+    wins = {item.label: item.wins for item in rank_rows(ds, board).rows}
     assert wins["a"] < 0.05
 
 
@@ -48,7 +49,7 @@ def test_standings__needs_two_models():
     ds = dataset(PROFILES[:1])
 
     with pytest.raises(ValueError, match="at least two"):
-        standings(ds, leaderboard(ds, draws=20))
+        rank_rows(ds, leaderboard(ds, draws=20))
 
 
 def with_status(first, second):
@@ -71,7 +72,7 @@ def test_compare_evaluations__counts_what_both_finished():
     assert task.difference.value == pytest.approx((0 / 3 + 2 / 5) / 2)
     assert pair.overall.trials == 16
     assert dropped.tasks[0].trials == 7
-    assert "do not tell a and b apart" in verdict_in_words(pair)
+    assert "do not tell a and b apart" in pair_conclusion(pair)
 
 
 def test_compare_evaluations__copies_of_answers_are_no_evidence():
@@ -102,10 +103,10 @@ def test_terminal__columns_give_way_before_names_do():
         Column("b", lambda _: "y" * 20, 1),
         Column("c", lambda _: "z" * 20),
     )
-    sheet = Sheet(columns, [("n" * 40,)])
+    table = TableSpec(columns, [("n" * 40,)])
 
     heads = {
-        width: [str(item.header) for item in terminal(sheet, width=width).columns]
+        width: [str(item.header) for item in terminal(table, width=width).columns]
         for width in (110, 70, 50, 20)
     }
 

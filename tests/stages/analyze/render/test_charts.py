@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.analyze.labelled.leaderboard import Estimate
+from stages.analyze.labelled.results import Estimate
 from stages.analyze.render import charts as figures
 
 NUMBERS = st.floats(min_value=-1e6, max_value=1e6)

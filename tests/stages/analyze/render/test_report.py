@@ -4,8 +4,8 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from stages.analyze.labelled import report_data as views
-from stages.analyze.labelled.counters import leaderboard
+from stages.analyze.labelled import report_data
+from stages.analyze.labelled.leaderboard import leaderboard
 from stages.analyze.render.report import MOST_SAMPLES, MOST_TEXT, SampleTrial, headline, render_report
 from tests.stages.analyze.synthetic import PROFILES, Profile, dataset
 
@@ -175,20 +175,20 @@ def test_curve_views__equal_difficulties_are_pooled_and_many_are_binned():
     ds["difficulty"][0, :4] = [2.0, 2.0, 8.0, 8.0]
     many = dataset([Profile("a")], tasks=1, points=40)
 
-    (view,), (binned,) = views.curve_views(ds, [0]), views.curve_views(many, [0])
+    (view,), (binned,) = report_data.curve_views(ds, [0]), report_data.curve_views(many, [0])
 
     assert view.difficulty == (2.0, 8.0)
     assert not view.pooled
     assert view.accuracy[0][0].value == ds["counters"][0, 0, :2, 2].sum() / ds["counters"][0, 0, :2, 1].sum()
     assert binned.pooled
-    assert len(binned.difficulty) <= views.MOST_POINTS
+    assert len(binned.difficulty) <= report_data.MOST_POINTS
     assert list(binned.difficulty) == sorted(binned.difficulty)
 
 
 def test_outcome_shares__add_up():
     ds = dataset(gaps=True)
 
-    for shares in views.outcome_shares(ds, range(ds.sizes["model"])):
+    for shares in report_data.outcome_shares(ds, range(ds.sizes["model"])):
         assert sum(shares.values()) == pytest.approx(1)
         assert min(shares.values()) >= 0
 

@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from stages.analyze.labelled.counters import leaderboard
+from stages.analyze.labelled.leaderboard import leaderboard
 from stages.analyze.render.report import SampleTrial, render_report
 from tests.stages.analyze.synthetic import PROFILES, Profile, dataset
 

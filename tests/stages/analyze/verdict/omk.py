@@ -70,10 +70,6 @@ def report_of(case):
             )
             for name, part in case.get("holdout", {}).get("perVariant", {}).items()
         },
-        gaps={
-            name: rules.Gap(gap["gapRate"], bool(gap.get("testSetPath") or gap.get("testSetHash")))
-            for name, gap in case.get("gap", {}).items()
-        },
         threshold=options.get("gateThreshold", 3.5),
         trivial=options.get("triviallySmallDiff", 0.1),
     )

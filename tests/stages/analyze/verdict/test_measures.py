@@ -14,10 +14,10 @@ from stages.analyze.verdict.agreement import (
 )
 from stages.analyze.verdict.comparison import standardised
 from stages.analyze.verdict.composite import common, composite, describe, judge_layer, layer_bits
-from stages.analyze.verdict.gold import compare_gold
 from stages.analyze.verdict.holdout import overfit_gap, split_holdout
 from stages.analyze.verdict.lengthbias import length_bias
 from stages.analyze.verdict.saturation import Checkpoint, cumulative, saturation
+from tests.stages.analyze.verdict import omk_report
 from tests.stages.analyze.verdict.omk import GOLDEN, named, number
 
 score = st.one_of(st.just(math.nan), st.floats(1, 5))
@@ -148,7 +148,9 @@ def test_compare_gold__golden(case):
     given, expected = case["input"], case["expected"]
     judged = {name: number(value) for name, value in given["judge_layer"].items()}
 
-    found = compare_gold(given["gold"], judged, annotator=given["annotator"], judges=given["judges"])
+    found = omk_report.compare_gold(
+        given["gold"], judged, annotator=given["annotator"], judges=given["judges"]
+    )
 
     assert found.agreement.units == expected["n"]
     assert found.agreement.alpha == pytest.approx(expected["alpha"], abs=5.1e-5)

@@ -5,15 +5,15 @@ import math
 import numpy as np
 import pytest
 
-from stages.analyze.verdict.gates import layer_gate, power_warnings
-from stages.analyze.verdict.gold import same_source
+from stages.analyze.verdict.gates import layer_gate
 from stages.analyze.verdict.holdout import split_holdout
 from stages.analyze.verdict.omk054 import bootstrap as boot
-from stages.analyze.verdict.omk054 import health, judges, rules, ttest
+from stages.analyze.verdict.omk054 import judges, rules, ttest
 from stages.analyze.verdict.omk054.mulberry import drawn_places
-from stages.analyze.verdict.omk054.rounding import round4, to_fixed
 from stages.analyze.verdict.omk054.summary import saturation_of
 from stages.analyze.verdict.result import exit_code
+from stages.analyze.verdict.rounding import half_away, round4
+from tests.stages.analyze.verdict import omk_report
 from tests.stages.analyze.verdict.omk import GOLDEN, named, number, report_of
 
 
@@ -26,7 +26,7 @@ def close(value, expected, tolerance=1e-9):
 
 
 def test_rounding__golden():
-    assert [to_fixed(case["x"], 2) for case in GOLDEN["rounding"]["round2"]] == [
+    assert [half_away(case["x"], 2) for case in GOLDEN["rounding"]["round2"]] == [
         case["y"] for case in GOLDEN["rounding"]["round2"]
     ]
     assert [round4(case["x"]) for case in GOLDEN["rounding"]["round4"]] == [
@@ -38,7 +38,7 @@ def test_rounding__golden():
 def test_drawn_places__golden(case):
     given = case["input"]
 
-    places = drawn_places(given["length"], 0, given["resamples"], seed=given["seed"])
+    places = drawn_places(given["length"], given["resamples"], seed=given["seed"])
 
     expected = case["expected"]["first_indices_per_resample"]
     assert [row[: len(first)].tolist() for row, first in zip(places, expected, strict=True)] == expected
@@ -51,8 +51,10 @@ def bootstrap_of(case):
         return boot.mean_interval(given["x"], **options)
     if case["kind"] == "metric":
         metric = {"median": np.median, "sample_sd": lambda drawn: drawn.std(ddof=1)}[given["metric"]]
-        return boot.metric_interval(given["x"], lambda drawn: float(metric(drawn)), **options)
-    make = {"paired_diff": boot.paired_difference, "unpaired_diff": boot.unpaired_difference}[case["kind"]]
+        return omk_report.metric_interval(given["x"], lambda drawn: float(metric(drawn)), **options)
+    make = {"paired_diff": boot.paired_difference, "unpaired_diff": omk_report.unpaired_difference}[
+        case["kind"]
+    ]
     return make(given["control"], given["treatment"], **options)
 
 
@@ -82,7 +84,7 @@ def test_paired_difference__depends_on_the_order_of_units_as_the_tool_does():
 def test_unpaired_difference__intervals_of_the_rewriting_loop(case):
     given, expected = case["input"], case["expected"]
 
-    found = boot.unpaired_difference(
+    found = omk_report.unpaired_difference(
         given["best"], given["candidate"], alpha=given["alpha"], seed=given["seed"]
     )
 
@@ -95,14 +97,14 @@ def test_unpaired_difference__intervals_of_the_rewriting_loop(case):
 
 @pytest.mark.parametrize("case", GOLDEN["ci_label"])
 def test_level_label__golden(case):
-    assert boot.level_label(case["alpha"]) == case["label"]
+    assert omk_report.level_label(case["alpha"]) == case["label"]
 
 
 @pytest.mark.parametrize("case", **named("statistics"))
 def test_statistics__golden(case):
     a, b, expected = case["input"]["a"], case["input"]["b"], case["expected"]
 
-    test, size, interval = ttest.welch(a, b), ttest.effect(a, b), ttest.mean_interval(a)
+    test, size, interval = omk_report.welch(a, b), omk_report.effect(a, b), ttest.mean_interval(a)
 
     assert (test.t, test.df, test.significant) == (expected["t"], expected["df"], expected["significant"])
     assert test.bucket == expected["p_bucket"]
@@ -114,7 +116,7 @@ def test_statistics__golden(case):
 
 @pytest.mark.parametrize("case", GOLDEN["p_buckets"])
 def test_p_bucket__golden(case):
-    assert ttest.p_bucket(case["t"], case["df"]) == case["bucket"]
+    assert omk_report.p_bucket(case["t"], case["df"]) == case["bucket"]
 
 
 @pytest.mark.parametrize("case", **named("judge_agreement"))
@@ -131,7 +133,7 @@ def test_gold_agreement__golden(case):
     options = {"level_alpha": given["level_alpha"], "draws": given["resamples"], "seed": given["seed"]}
     scale = (given["scale"]["min"], given["scale"]["max"])
 
-    found = judges.gold_agreement(given["coder_a"], given["coder_b"], scale=scale, **options)
+    found = omk_report.tool_gold_agreement(given["coder_a"], given["coder_b"], scale=scale, **options)
 
     assert (found.alpha, found.kappa, found.pearson, found.units) == tuple(
         expected[name] for name in ("alpha", "kappa", "pearson", "n")
@@ -148,12 +150,12 @@ def test_gold_compare__golden(case):
     gold, judged = given["gold"], {name: number(value) for name, value in given["judge_layer"].items()}
     both = [name for name in gold if not math.isnan(judged.get(name, math.nan))]
 
-    found = judges.gold_agreement([gold[name] for name in both], [judged[name] for name in both])
+    found = omk_report.tool_gold_agreement([gold[name] for name in both], [judged[name] for name in both])
 
     assert (found.units, found.alpha, found.kappa, found.pearson) == tuple(
         expected[name] for name in ("n", "alpha", "kappa", "pearson")
     )
-    assert same_source(given["annotator"], given["judges"]) == expected["contaminated"]
+    assert omk_report.same_source(given["annotator"], given["judges"]) == expected["contaminated"]
 
 
 @pytest.mark.parametrize("case", **named("layer_gates"))
@@ -199,7 +201,7 @@ def test_split_holdout__golden(case):
 
 @pytest.mark.parametrize("case", GOLDEN["power_warnings"])
 def test_power_warnings__golden(case):
-    found, expected = power_warnings(case["input"]["n"], case["input"]["repeat"]), case["expected"]
+    found, expected = omk_report.power_warnings(case["input"]["n"], case["input"]["repeat"]), case["expected"]
 
     assert (found.tiny, found.small, found.single_run) == (
         expected["tiny"],
@@ -211,7 +213,7 @@ def test_power_warnings__golden(case):
 @pytest.mark.parametrize("case", GOLDEN["sample_health"])
 def test_sample_health__golden(case):
     samples = [
-        health.Sample(
+        omk_report.Sample(
             f"s{place}",
             tuple(row["s"]),
             tuple(row.get("ok", [True] * len(row["s"]))),
@@ -222,7 +224,7 @@ def test_sample_health__golden(case):
         for place, row in enumerate(case["input"]["rows"])
     ]
 
-    found = health.sample_health(samples)
+    found = omk_report.sample_health(samples)
 
     assert found.score == case["expected"]["health"]
     assert [[issue.sample, issue.severity, issue.kind] for issue in found.issues] == case["expected"][
@@ -254,14 +256,22 @@ def test_decide__golden_caveats(case):
     given, expected = case["input"], case["expected"]
     meta = given.get("judge_meta", {})
 
-    found = rules.decide(report_of(given))
+    gaps = {
+        name: omk_report.Gap(gap["gapRate"], bool(gap.get("testSetPath") or gap.get("testSetHash")))
+        for name, gap in given.get("gap", {}).items()
+    }
+
+    report = report_of(given)
+    found = rules.decide(report)
 
     assert found.overfitting == (
         expected["overfitting"] and pytest.approx(tuple(expected["overfitting"].values()))
     )
-    assert found.gap_signal == (expected["gap_signal"] and tuple(expected["gap_signal"].values()))
+    assert omk_report.gap_signal(report, gaps) == (
+        expected["gap_signal"] and tuple(expected["gap_signal"].values())
+    )
     judging = [judge["executor"] for judge in meta.get("judgeModels", [])]
-    exposed = judges.self_preference(
+    exposed = omk_report.self_preference(
         [meta["executor"]] if meta else [], judging, calibrated="humanAgreement" in meta
     )
     assert exposed == expected["self_preference_note"]
@@ -278,7 +288,7 @@ def test_exit_code__as_the_command_line_was_seen_to_answer():
 
 
 def test_self_preference__several_judges_of_one_vendor_do_not_check_each_other():
-    assert judges.self_preference(["claude"], ["openai-api", "codex"])
-    assert not judges.self_preference(["claude"], ["openai-api", "claude-sdk"])
-    assert not judges.self_preference(["claude"], ["anthropic-api"], calibrated=True)
-    assert not judges.self_preference(["claude"], ["anthropic-api"], judged=False)
+    assert omk_report.self_preference(["claude"], ["openai-api", "codex"])
+    assert not omk_report.self_preference(["claude"], ["openai-api", "claude-sdk"])
+    assert not omk_report.self_preference(["claude"], ["anthropic-api"], calibrated=True)
+    assert not omk_report.self_preference(["claude"], ["anthropic-api"], judged=False)

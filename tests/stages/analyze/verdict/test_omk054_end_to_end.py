@@ -1,6 +1,7 @@
 """Whole reports of oh-my-knowledge 0.54.0: summaries, intervals, stability, saturation, holdout and verdict."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,8 +9,9 @@ import pytest
 from stages.analyze.verdict import verdict
 from stages.analyze.verdict.composite import LAYERS
 from stages.analyze.verdict.omk054 import Settings, evaluate
-from stages.analyze.verdict.omk054.judges import self_preference
+from stages.analyze.verdict.omk054.rules import decide
 from stages.analyze.verdict.result import exit_code
+from tests.stages.analyze.verdict import omk_report
 from tests.stages.analyze.verdict.omk import GOLDEN, named, scores_of
 
 ends = pytest.mark.parametrize("case", **named("verdict_end_to_end"))
@@ -20,12 +22,15 @@ def settings_of(options):
         threshold=options.get("gate_threshold", 3.5),
         trivial=options.get("trivial_diff", 0.1),
         holdout_ratio=options.get("holdout_ratio", 0.0),
-        bootstrap=options.get("bootstrap", True),
     )
 
 
 def evaluated(case):
-    return evaluate(scores_of(case["input"]), settings_of(case["input"]["options"]))
+    found = evaluate(scores_of(case["input"]), settings_of(case["input"]["options"]))
+    if case["input"]["options"].get("bootstrap", True):
+        return found
+    report = replace(found.report, pairs=())  # the tool's --no-bootstrap: rules without intervals
+    return replace(found, report=report, outcome=decide(report))
 
 
 def same(value, expected, tolerance=1e-9):
@@ -84,8 +89,11 @@ def test_evaluate__golden_intervals(case):
         )
         for p in found.report.pairs
     ] == [tuple(pair.values()) for pair in expected["pairs"]]
+    intervals = omk_report.mean_intervals(scores_of(case["input"]))
+    if not case["input"]["options"].get("bootstrap", True):
+        intervals = {}
     for name, variant in expected["variants"].items():
-        interval = found.mean_intervals.get(name)
+        interval = intervals.get(name)
         wanted = variant["mean_ci"]
         assert (wanted is None) == (interval is None)
         if wanted is not None:
@@ -106,10 +114,18 @@ def test_evaluate__golden_runs(case):
         )
         for layer, own in wanted["layers"].items():
             assert run_stats(stats[layer]) == own
-    for comparison, wanted in zip(found.comparisons, expected["run_comparisons"] or [], strict=True):
+    for comparison, wanted in zip(
+        comparisons(found, "composite"), expected["run_comparisons"] or [], strict=True
+    ):
         assert compared(comparison) == {key: wanted[key] for key in compared(comparison)}
         for layer, own in wanted["layers"].items():
             assert by_layer(found, layer, comparison) == own
+
+
+def comparisons(found, metric):
+    return omk_report.run_comparisons(
+        {name: stats[metric] for name, stats in found.run_stats.items() if metric in stats}
+    )
 
 
 def run_stats(stats):
@@ -131,7 +147,7 @@ def compared(comparison):
 
 
 def by_layer(found, layer, comparison):
-    own = next(c for c in found.layer_comparisons[layer] if (c.a, c.b) == (comparison.a, comparison.b))
+    own = next(c for c in comparisons(found, layer) if (c.a, c.b) == (comparison.a, comparison.b))
     return {
         "mean_diff": own.mean_difference,
         "t": own.test.t,
@@ -148,7 +164,8 @@ def test_evaluate__golden_saturation_and_holdout(case):
         name: {"saturated": curve.saturated, "at_n": curve.at, "confidence": curve.confidence}
         for name, curve in found.saturation.items()
     } == (expected["saturation"] or {})
-    assert list(found.checkpoints) == (expected["saturation_checkpoints"] or [])
+    checkpoints = omk_report.checkpoints(scores_of(case["input"]))
+    assert checkpoints == (expected["saturation_checkpoints"] or [])
     wanted = (expected["holdout"] or {"per_variant": {}})["per_variant"]
     assert set(found.report.holdout) == set(wanted)
     for name, part in found.report.holdout.items():
@@ -163,7 +180,7 @@ def test_self_preference__golden(case):
     given = case["input"]
     judging = [judge["executor"] for judge in given.get("judges", [])]
 
-    exposed = self_preference([given["executor"]] if judging else [], judging)
+    exposed = omk_report.self_preference([given["executor"]] if judging else [], judging)
 
     assert exposed == case["expected"]["self_preference_note"]
 

@@ -1,10 +1,9 @@
-from concurrent.futures import ThreadPoolExecutor
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from stages.analyze.verdict import resampling
 from stages.analyze.verdict.agreement import gold_agreement
 from stages.analyze.verdict.hotelling import hotelling
 from stages.analyze.verdict.lengthbias import length_bias
@@ -19,16 +18,6 @@ DRAWS = 300
 def splits(draw):
     cuts = sorted(draw(st.sets(st.integers(1, DRAWS - 1), max_size=12)))
     return list(zip([0, *cuts], [*cuts, DRAWS], strict=True))
-
-
-def by(parts):
-    """A mapper that ignores the suggested blocks and uses `parts`, computed last to first."""
-
-    def mapper(function, _):
-        done = {part: function(part) for part in reversed(parts)}
-        return [done[part] for part in parts]
-
-    return mapper
 
 
 @given(splits(), st.integers(1, 150), st.integers(0, 2**40))
@@ -55,32 +44,34 @@ RATINGS = np.random.default_rng(7).integers(1, 6, (2, 24)).astype(float)
 @pytest.mark.parametrize(
     "result",
     [
-        lambda mapper: paired_intervals(DIFFERENCES, draws=DRAWS, mapper=mapper),
-        lambda mapper: paired_intervals(DIFFERENCES, draws=DRAWS, method="studentised", mapper=mapper),
-        lambda mapper: simultaneous_intervals(DIFFERENCES, draws=DRAWS, mapper=mapper),
-        lambda mapper: hotelling(DIFFERENCES, draws=DRAWS, mapper=mapper),
-        lambda mapper: sensitivity(DIFFERENCES, draws=DRAWS, resolution=6, mapper=mapper),
-        lambda mapper: gold_agreement(*RATINGS, draws=DRAWS, mapper=mapper),
-        lambda mapper: length_bias(*RATINGS, LENGTHS, draws=DRAWS, mapper=mapper),
+        lambda: paired_intervals(DIFFERENCES, draws=DRAWS),
+        lambda: paired_intervals(DIFFERENCES, draws=DRAWS, method="studentised"),
+        lambda: simultaneous_intervals(DIFFERENCES, draws=DRAWS),
+        lambda: hotelling(DIFFERENCES, draws=DRAWS),
+        lambda: sensitivity(DIFFERENCES, draws=DRAWS, resolution=6),
+        lambda: gold_agreement(*RATINGS, draws=DRAWS),
+        lambda: length_bias(*RATINGS, LENGTHS, draws=DRAWS),
     ],
     ids=["sign-flip", "studentised", "max-t", "hotelling", "sensitivity", "gold", "length"],
 )
-def test_results__no_split_over_workers_changes_a_bit(result):
-    alone = result(map)
+def test_results__no_split_into_blocks_changes_a_bit(result):
+    whole = result()
 
     @settings(max_examples=20)
     @given(splits())
     def check(parts):
-        assert result(by(parts)) == alone
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(resampling, "spans", lambda _: parts)
+            assert result() == whole
 
     check()
-    with ThreadPoolExecutor(3) as pool:
-        assert result(pool.map) == alone
 
 
-def test_spans__cover_all_draws_once():
-    assert list(spans(10, 4)) == [(0, 4), (4, 8), (8, 10)]
-    assert in_blocks(np.arange, 10, block=3).tolist() == list(range(10))
+def test_spans__cover_all_draws_once(monkeypatch):
+    monkeypatch.setattr(resampling, "BLOCK", 4)
+
+    assert list(spans(10)) == [(0, 4), (4, 8), (8, 10)]
+    assert in_blocks(np.arange, 10).tolist() == list(range(10))
 
 
 def test_flips__all_patterns_if_they_fit_each_once():

@@ -3,8 +3,9 @@ import json
 import pytest
 from rich.console import Console
 
-from stages.analyze.labelled.counters import leaderboard
-from stages.analyze.render import leaderboard_table as tables
+from stages.analyze.labelled.leaderboard import label_rows, leaderboard
+from stages.analyze.render.table import markdown_text, terminal
+from stages.analyze.render.table_specs import leaderboard_spec
 from tests.stages.analyze.synthetic import PROFILES, Profile, dataset
 
 HOSTILE = (
@@ -31,12 +32,12 @@ def hostile():
 def lines(board, width):
     console = Console(width=width, color_system=None)
     with console.capture() as capture:
-        console.print(tables.terminal_table(board, width=width))
+        console.print(terminal(leaderboard_spec(board), width=width))
     return [line.rstrip() for line in capture.get().splitlines()]
 
 
 @pytest.mark.parametrize("width", [60, 80, 100, 140])
-def test_terminal_table__one_line_per_row_at_any_width(board, width):
+def test_terminal__one_line_per_row_at_any_width(board, width):
     shown = lines(board, width)
 
     assert len(shown[0]) <= width
@@ -49,14 +50,14 @@ def test_terminal_table__one_line_per_row_at_any_width(board, width):
     assert "…" not in shown[0]
 
 
-def test_terminal_table__more_columns_where_there_is_room(board):
+def test_terminal__more_columns_where_there_is_room(board):
     assert "tokens" in lines(board, 100)[0]
     assert "hard" in lines(board, 80)[0]
     assert "USD/1000" in lines(board, 160)[0]
     assert "hard" not in lines(board, 60)[0]
 
 
-def test_terminal_table__marks_incomplete_rows_and_says_why(board):
+def test_terminal__marks_incomplete_rows_and_says_why(board):
     shown = lines(board, 100)
 
     marked = [line for line in shown[2:7] if "*" in line]
@@ -66,7 +67,7 @@ def test_terminal_table__marks_incomplete_rows_and_says_why(board):
 
 
 @pytest.mark.parametrize("width", [40, 80, 100])
-def test_terminal_table__hostile_names_are_plain_text(hostile, width):
+def test_terminal__hostile_names_are_plain_text(hostile, width):
     text = "\n".join(lines(hostile, width))
 
     assert "\x1b" not in text
@@ -76,22 +77,22 @@ def test_terminal_table__hostile_names_are_plain_text(hostile, width):
     assert len(text.splitlines()) == 2 + len(hostile.rows)
 
 
-def test_terminal_table__no_rows():
+def test_terminal__no_rows():
     empty = leaderboard(dataset([Profile("a")]).isel(model=[]), draws=5)
 
-    assert len(lines(empty, 80)) >= 1
+    assert "score" in lines(empty, 80)[0]
 
 
 def test_label_rows__template_and_sampler_only_where_they_differ():
     ds = dataset([Profile("a"), Profile("b")])
     varied = ds.assign_coords(template=("model", ["plain", "json"]))
 
-    assert sorted(tables.label_rows(leaderboard(ds, draws=5))) == ["a", "b"]
-    assert sorted(tables.label_rows(leaderboard(varied, draws=5))) == ["a · plain", "b · json"]
+    assert sorted(label_rows(leaderboard(ds, draws=5))) == ["a", "b"]
+    assert sorted(label_rows(leaderboard(varied, draws=5))) == ["a · plain", "b · json"]
 
 
-def test_markdown_table__same_number_of_cells_in_every_row(hostile):
-    rows = tables.markdown_table(hostile).split("\n\n")[0].splitlines()
+def test_markdown_text__same_number_of_cells_in_every_row(hostile):
+    rows = markdown_text(leaderboard_spec(hostile)).split("\n\n")[0].splitlines()
 
     cells = [line.replace("\\\\", "").replace("\\|", "").count("|") for line in rows]
 
@@ -99,8 +100,8 @@ def test_markdown_table__same_number_of_cells_in_every_row(hostile):
     assert len(set(cells)) == 1
 
 
-def test_markdown_table__escapes_names(hostile):
-    text = tables.markdown_table(hostile)
+def test_markdown_text__escapes_names(hostile):
+    text = markdown_text(leaderboard_spec(hostile))
 
     assert "<script" not in text
     assert "&lt;script&gt;" in text
@@ -108,12 +109,12 @@ def test_markdown_table__escapes_names(hostile):
     assert "\x1b" not in text
 
 
-def test_markdown_table__notes_follow(board):
-    assert "Incomplete evaluations (\\*): 2 of 5" in tables.markdown_table(board)
+def test_markdown_text__notes_follow(board):
+    assert "Incomplete evaluations (\\*): 2 of 5" in markdown_text(leaderboard_spec(board))
 
 
-def test_json_text__holds_the_board_with_names_as_they_are(hostile):
-    text = tables.json_text(hostile)
+def test_to_dict__holds_names_as_they_are(hostile):
+    text = json.dumps(hostile.to_dict(), allow_nan=False)
 
     assert json.loads(text) == hostile.to_dict()
     assert text.isascii()

@@ -1,0 +1,74 @@
+"""Names along a cube's axes: coordinates as lists of texts, facets, and labels of evaluations that are safe to show.
+
+Names of models come from anyone, so nothing of them reaches a terminal or a page before `plain` has cleaned it.
+"""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+from collections.abc import Sequence
+
+import xarray as xr
+
+Facet = str | int | float | bool
+
+HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+"""Unicode categories of characters that are not shown."""
+
+
+def names(ds: xr.Dataset, coordinate: str) -> list[str]:
+    """A coordinate of texts as a list; empty texts if the dataset lacks it and it belongs to models."""
+    if coordinate not in ds.coords:
+        return [""] * ds.sizes["model"]
+    return [str(item) for item in ds[coordinate].values.tolist()]
+
+
+def evaluation_labels(ds: xr.Dataset) -> list[str]:
+    """A label per model: its name, with template and sampler where the dataset has several of them."""
+    parts = (names(ds, name) for name in ("model_name", "template", "sampler"))
+    return distinguishing(list(zip(*parts, strict=True)))
+
+
+def most_repeats(ds: xr.Dataset) -> int:
+    """How often questions were to be asked, at most."""
+    if "planned_repeats" in ds:
+        return int(ds["planned_repeats"].max())
+    return int(ds.sizes.get("repeat", 1))
+
+
+def facets(text: str) -> dict[str, Facet]:
+    """A model's facets from their JSON text; empty if it is no object, lists and objects left out."""
+    try:
+        data = json.loads(text)
+    except ValueError:
+        return {}
+    items = data.items() if isinstance(data, dict) else ()
+    return {str(key): value for key, value in items if isinstance(value, str | int | float | bool)}
+
+
+def plain(text: str) -> str:
+    r"""One line without control, direction-changing, unassigned or surrogate characters.
+
+    Examples
+    --------
+    >>> plain("a\x1b[31mb\nc")
+    'a[31mb c'
+    """
+    spaced = " ".join(text.split())
+    return "".join(char for char in spaced if unicodedata.category(char) not in HIDDEN)
+
+
+def distinguishing(parts: Sequence[tuple[str, ...]]) -> list[str]:
+    """A label for each tuple of names: the first name, and those of the others that differ between tuples.
+
+    Examples
+    --------
+    >>> distinguishing([("a", "plain", "cold"), ("a", "plain", "hot")])
+    ['a · cold', 'a · hot']
+    """
+    several = [place == 0 or len(set(names)) > 1 for place, names in enumerate(zip(*parts, strict=True))]
+    return [
+        " · ".join(plain(name) for name, shown in zip(names, several, strict=True) if shown)
+        for names in parts
+    ]

@@ -1,0 +1,143 @@
+"""Results of analyses as rows of plain values, which tables show and JSON documents hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from stages.analyze.formulas.outcomes.table import METRICS
+from stages.analyze.labelled.forensics import FrontRow
+from stages.analyze.labelled.pairing import Difference, Pair
+
+PlainRow = dict[str, Any]
+"""One row of plain values; NaN where undefined."""
+
+
+def group_rows(table: xr.Dataset, labels: Sequence[str]) -> list[PlainRow]:
+    """A row for each group of `stages.analyze.labelled.aggregate.aggregate` that has planned points.
+
+    Parameters
+    ----------
+    table
+        In memory.
+    labels
+        Names of the evaluations, for groups by model.
+    """
+    counters = [str(name) for name in table["counter"].values.tolist()]
+    dims = list(table["point"].dims)
+    rows = []
+    for place, names, values in _groups(table, dims, labels):
+        if not values["points_planned"][place]:
+            continue
+        row = names | {name: float(values[name][place]) for name in ("point", "lower", "upper")}
+        row |= {name: int(values[name][place]) for name in ("points", "points_planned")}
+        rows.append(row | {"counters": dict(zip(counters, values["counters"][place].tolist(), strict=True))})
+    return rows
+
+
+def pair_row(pair: Pair) -> PlainRow:
+    """Plain values of a comparison."""
+
+    def plain_values(item: Difference) -> PlainRow:
+        found = {
+            name: getattr(item, name) for name in Difference.__dataclass_fields__ if name != "difference"
+        }
+        gap = item.difference
+        return found | {"difference": gap.value, "lower": gap.lower, "upper": gap.upper}
+
+    tasks = [plain_values(item) for item in pair.tasks]
+    overall = {name: value for name, value in plain_values(pair.overall).items() if name != "task"}
+    return {"first": pair.first, "second": pair.second, "overall": overall, "tasks": tasks}
+
+
+def metric_rows(table: xr.Dataset, names: Sequence[str], labels: Sequence[str]) -> list[PlainRow]:
+    """A row for each group and k of `stages.analyze.labelled.outcomes.cube_outcome_metrics`."""
+    dims = list(table["questions"].dims)
+    rows = []
+    for place, found, values in _groups(table, dims, labels):
+        base = found | {name: int(values[name][place]) for name in ("questions", "questions_incomplete")}
+        if not base["questions"] and not base["questions_incomplete"]:
+            continue
+        for index, k in enumerate(table["k"].values.tolist()):
+            row = base | {"k": k}
+            for name in (part for metric in names for part in metric_parts(metric)):
+                row[name] = float(np.ravel(values[name][place])[index if "k" in table[name].dims else 0])
+            rows.append(row)
+    return rows
+
+
+def hazard_rows(table: xr.Dataset, labels: Sequence[str]) -> list[PlainRow]:
+    """A row for each evaluation (and task) and bin of tokens in which a trial was still at risk."""
+    dims = [dim for dim in table["at_risk"].dims if dim != "bin"]
+    causes = list(enumerate(table["cause"].values.tolist()))
+    ends = table["end"].values.tolist()
+    rows = []
+    for place, names, values in _groups(table, dims, labels):
+        for index, tokens in enumerate(table["tokens"].values.tolist()):
+            here = (*place, index)
+            if not values["at_risk"][here]:
+                continue
+            row = names | {"tokens": tokens, "at_risk": int(values["at_risk"][here])}
+            row |= {f"ends_{end}": int(values["ends"][(*here, at)]) for at, end in enumerate(ends)}
+            for name in ("hazard", "incidence"):
+                for at, cause in causes:
+                    row |= _bounds(values[name][(*here, at)], f"{name}_{cause}")
+            rows.append(row | _bounds(values["survival"][here], "survival"))
+    return rows
+
+
+def compression_rows(table: xr.Dataset, labels: Sequence[str]) -> list[PlainRow]:
+    """A row for each evaluation (and task) and outcome with a reasoning trace."""
+    rows = []
+    for place, names, values in _groups(table, list(table["traces"].dims), labels):
+        if not values["traces"][place]:
+            continue
+        row = names | {"traces": int(values["traces"][place])}
+        for name in ("ratio", "bytes_per_token", "compressed_per_token"):
+            row |= _bounds(values[name][place], name)
+        rows.append(row)
+    return rows
+
+
+def cost_rows(table: xr.Dataset, labels: Sequence[str], front: Mapping[str, FrontRow]) -> list[PlainRow]:
+    """A row for each evaluation (and task) with its costs; `front` has the evaluations' rows by label."""
+    rows = []
+    for place, names, values in _groups(table, list(table["total"].dims), labels):
+        row = names | {name: float(array[place]) for name, array in values.items()}
+        known = front.get(names["model"]) if "task" not in names else None
+        if known is not None:
+            row |= {"score": known.score, "tokens": known.tokens}
+            row |= {name: getattr(known, name) for name in ("on_token_front", "on_cost_front", "on_front")}
+        rows.append(row)
+    return rows
+
+
+def metric_parts(metric: str) -> list[str]:
+    """Names of a metric's values, the main one first."""
+    return [f"{metric}_{part}" if part else metric for part in METRICS[metric].parts or ("",)]
+
+
+def _groups(
+    table: xr.Dataset, dims: Sequence[Any], labels: Sequence[str]
+) -> Iterator[tuple[tuple[int, ...], PlainRow, dict[str, NDArray[Any]]]]:
+    """Index and names of each group, with the arrays that the index belongs to."""
+    levels: dict[Any, list[Any]] = {
+        dim: table[dim].values.tolist() if dim in table.coords else list(range(table.sizes[dim]))
+        for dim in dims
+    }
+    if "model" in levels:
+        levels["model"] = [labels[level] for level in levels["model"]]
+    values = {str(name): array.transpose(*dims, ...).values for name, array in table.data_vars.items()}
+    for place in product(*(range(len(found)) for found in levels.values())):
+        names = {str(dim): levels[dim][at] for dim, at in zip(dims, place, strict=True)}
+        yield place, names, values
+
+
+def _bounds(values: NDArray[Any], name: str) -> PlainRow:
+    value, lower, upper = values.tolist()
+    return {name: value, f"{name}_lower": lower, f"{name}_upper": upper}
