@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from storage.cache.packs import Handle
+from storage.cache.packs import OpenFile
 from storage.files import locked
 
 _STALE_SECONDS = 3600.0
@@ -79,7 +79,7 @@ class Listing:
     def changed(self) -> set[str] | None:
         """All names; None if they are surely the same as at the last call."""
         try:
-            handle = Handle(self._path)
+            handle = OpenFile(self._path)
         except FileNotFoundError:  # a cache of an older version
             return set()
         modified, now = os.fstat(handle.descriptor).st_mtime_ns, time.monotonic()

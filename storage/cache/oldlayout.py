@@ -18,8 +18,8 @@ from storage.cache.contract import EntryInfo
 from storage.cache.entry import is_whole
 from storage.cache.folders import Folders
 from storage.cache.owners import is_abandoned, read_heading
-from storage.cache.pack_writer import OwnPack
-from storage.cache.packs import MOST_BYTES, Handle, new_token
+from storage.cache.pack_writer import PackWriter
+from storage.cache.packs import MOST_BYTES, OpenFile, new_token
 
 _SHARD = re.compile(r"[0-9a-f]{2}")
 _NAME = re.compile(r"[0-9a-f]{62}")
@@ -71,7 +71,7 @@ class OldLayout:
         """
         mover = _Mover(self._folders)
         for journal in self._journals():
-            handle = Handle(journal, os.O_RDWR)
+            handle = OpenFile(journal, os.O_RDWR)
             if is_abandoned(handle.descriptor, _JOURNAL_MAGIC, take=True):
                 for key, content in _journaled(journal):
                     found = self.content(key)
@@ -117,14 +117,14 @@ class _Mover:
 
     def __init__(self, folders: Folders) -> None:
         self._folders = folders
-        self._pack: OwnPack | None = None
+        self._pack: PackWriter | None = None
         self._files: list[Path] = []
         self._bytes = 0
 
     def take(self, key: str, content: bytes, when: float, file: Path | None) -> None:
         if self._pack is None:
             # Sorts before all others, so that the first of each entry stays the first.
-            self._pack = OwnPack(self._folders, new_token(like=_OLDEST))
+            self._pack = PackWriter(self._folders, new_token(like=_OLDEST))
         self._pack.append(bytes.fromhex(key), content, when)
         self._bytes += len(content)
         if file is not None:

@@ -82,7 +82,7 @@ class Columns:
         return len(self.offsets)
 
 
-class Handle:
+class OpenFile:
     """An open file that closes when nobody uses it any more."""
 
     __slots__ = ("descriptor",)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from storage.cube.layout import SIDE, Coordinate, create_tree, partial_files
 from storage.cube.regions import Region, region_digest
 from storage.cube.schema import REGION_DIMS, Variable
-from storage.cube.tables import Tables
+from storage.cube.shared_arrays import SharedArrays
 from storage.errors import NotWritableError, guarded
 from storage.urls import directory_of
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["Coordinate", "Cube", "Region", "region_digest"]
 
 
-class Cube(Tables):
+class Cube(SharedArrays):
     """A cube at an address. Make one with `Cube.create` or `Cube.open`; threads may share it."""
 
     def __init__(self, path: Path, url: str, *, writable: bool) -> None:

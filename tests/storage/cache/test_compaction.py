@@ -10,14 +10,14 @@ import pytest
 import zstandard
 from packed import EARLIER_BOOT, LIVING, keys, packs, recorded, tree, unindexed
 
-from storage.cache import compaction as upkeep_module
+from storage.cache import compaction
 from storage.cache import oldlayout as old_module
 from storage.cache import writer as writer_module
 from storage.cache.cache import DirectoryCache, find_cache
 from storage.cache.entry import encode
 from storage.cache.folders import Folders
 from storage.cache.owners import heading
-from storage.cache.sealed_index import Index
+from storage.cache.sealed_index import SealedIndex
 from storage.errors import StorageError
 
 
@@ -75,7 +75,7 @@ def test_remove__leaves_a_pack_that_was_taken_for_abandoned_and_grows(cache, wor
     entries = [workers.entry("grows", number) for number in range(4)]
     cache.put_many(entries[:2])
     (pack,) = packs(cache.path)
-    upkeep_module.adopt(Folders(cache.path), pack.stem, anyhow=True)
+    compaction.recover(Folders(cache.path), pack.stem, was_sealed=True)
     cache.put_many(entries[2:])
 
     assert DirectoryCache(cache.path).remove([entries[0][0]]) == 1
@@ -101,9 +101,9 @@ def test_close__of_a_pack_that_was_deleted_at_that_moment_writes_it_anew(cache, 
 
 
 def test_remove__a_reader_whose_packs_go_looks_again(cache, workers, monkeypatch):
-    from storage.cache import index as shelf_module
+    from storage.cache import pack_index as pack_index_module
 
-    monkeypatch.setattr(shelf_module, "_OPEN_FILES", 1)
+    monkeypatch.setattr(pack_index_module, "_OPEN_FILES", 1)
     entries = filled(cache.path, workers)
     readers = [DirectoryCache(cache.path, writable=False) for _ in range(2)]
     listing = readers[0].entries()
@@ -173,7 +173,7 @@ def test_sweep__never_merges_across_a_pack_that_is_written(cache, workers):
 
 
 def test_sweep__packs_have_a_greatest_size(cache, workers, monkeypatch):
-    monkeypatch.setattr(upkeep_module, "_MERGED_RECORDS", 50)
+    monkeypatch.setattr(compaction, "_MERGED_RECORDS", 50)
     entries = filled(cache.path, workers)
 
     cache.sweep(delete=True)
@@ -193,11 +193,11 @@ def test_sweep__deletes_indexes_without_a_pack_after_an_hour(cache, workers):
 
 
 def test_entries__of_a_large_index_are_read_in_parts(cache, workers, monkeypatch):
-    from storage.cache import listing as listing_module
+    from storage.cache import scan as scan_module
     from storage.cache import sealed_index as index_module
 
     monkeypatch.setattr(index_module, "_HELD_ROWS", 10)
-    monkeypatch.setattr(listing_module, "_SHARD_ROWS", 16)
+    monkeypatch.setattr(scan_module, "_SHARD_ROWS", 16)
     entries = filled(cache.path, workers)
     again = DirectoryCache(cache.path)
     again.put("00" * 32, b"first")
@@ -208,7 +208,7 @@ def test_entries__of_a_large_index_are_read_in_parts(cache, workers, monkeypatch
     assert found == sorted([*(key for key, _ in entries), "00" * 32, "ff" * 32])
     assert again.get_many([key for key, _ in entries]) == [value for _, value in entries]
     assert again.stats().entries == 102
-    index = Index.open(packs(cache.path)[0].with_suffix(".idx"))
+    index = SealedIndex.open(packs(cache.path)[0].with_suffix(".idx"))
     assert index._handle is not None
 
 

@@ -17,7 +17,7 @@ from storage.cube.schema import COUNTERS, DUPLICATE, PLANNED
 from storage.errors import CubeMismatchError, NotWritableError, guarded
 
 
-class Tables:
+class SharedArrays:
     """Small arrays of a cube; see `storage.cube.cube.Cube`."""
 
     def __init__(self, path: Path, *, writable: bool) -> None:
