@@ -23,7 +23,6 @@ from storage.cache.contract import CacheStats, EntryInfo, check_key, check_keys,
 from storage.cache.entry import MAX_VALUE, Contexts, encode
 from storage.cache.folders import Folders, is_cache, sweep_files
 from storage.cache.key_index import Location
-from storage.cache.oldlayout import OldLayout
 from storage.cache.pack_index import PackIndex
 from storage.cache.packs import tokens_in
 from storage.cache.reader import Reader
@@ -60,16 +59,14 @@ class DirectoryCache:
         self._writable = writable
         self._folders = Folders(self.path)
         self._contexts = Contexts()
-        old = OldLayout(self._folders)
         if writable:
-            self._prepare(old)
+            self._prepare()
         elif not is_cache(self.path):
             remedy = "Check the spelling of the path; a sweep makes its cache when it runs."
             raise StorageError("there is no cache here", self.path, remedy)
         with guarded(self.path, "read the cache"):
-            self._old = old if old.is_there() else None
             self._index = PackIndex(self._folders)
-        self._reader = Reader(self._folders, self._index, self._old, writable=writable)
+        self._reader = Reader(self._folders, self._index, writable=writable)
         self._writer = Writer(self._folders, self._index)
         if writable:
             with guarded(self.path, "recover the cache after a crash"):
@@ -77,7 +74,7 @@ class DirectoryCache:
             # The writer, not the cache: what is to be done at the end must not keep the cache alive.
             weakref.finalize(self, _close_quietly, self._writer)
 
-    def _prepare(self, old: OldLayout) -> None:
+    def _prepare(self) -> None:
         """Create what is missing, and finish what killed writers have begun."""
         with guarded(self.path, "create the cache"):
             for folder in (self._folders.temporaries, self._folders.damaged, self._folders.packs):
@@ -90,14 +87,6 @@ class DirectoryCache:
             sweep_files(self._folders.temporaries, delete=True)
         with guarded(self.path, "recover the cache after a crash"):
             compaction.recover_all(self._folders)
-        if old.is_there():
-            # While another process moves the entries, this one reads them where they are.
-            with (
-                guarded(self.path, "move the entries of an older version into packs"),
-                suppress(TimeoutError),
-                self._folders.exclusive(0),
-            ):
-                old.migrate()
 
     def _repair(self) -> None:
         """Make damaged indexes anew."""
@@ -152,8 +141,7 @@ class DirectoryCache:
         with guarded(self._root, "read the cache"):
             self._writer.detach_from_parent()
             self._fill(values, keys, joined, range(len(keys)))
-            # What is not in packs yet may be moved there at this moment.
-            stale = self._old is not None or time.monotonic() - self._index.refreshed > REFRESH_SECONDS
+            stale = time.monotonic() - self._index.refreshed > REFRESH_SECONDS
             if stale and None in values and self._index.refresh():
                 missing = [number for number, value in enumerate(values) if value is None]
                 self._fill(values, keys, joined, missing)
@@ -180,7 +168,7 @@ class DirectoryCache:
         try:
             self._writer.detach_from_parent()
             locations = self._index.find(raw)
-            if (locations or self._old is not None) and self._is_there(key, raw, locations):
+            if locations and self._is_there(key, raw, locations):
                 return False
             content = encode(key, value, self._contexts.compressor)
             return self._writer.append(raw, content, unless_known=not locations)
@@ -245,8 +233,6 @@ class DirectoryCache:
         with guarded(self._root, "read the cache"):
             for columns in scan_packs(self._folders, self._index):
                 entries, size = entries + len(columns), size + int(columns.lengths.sum())
-            for info in self._old_entries():
-                entries, size = entries + 1, size + info.size
             damaged = sum(1 for _ in self._folders.damaged.iterdir())
             names = self._folders.names()
         unindexed = sum(f"{token}.idx" not in names for token in tokens_in(names))
@@ -266,7 +252,6 @@ class DirectoryCache:
                 rows = zip(columns.lengths.tolist(), columns.times.tolist(), strict=True)
                 for row, (length, when) in enumerate(rows):
                     yield EntryInfo(names[64 * row : 64 * row + 64], length, when)
-            yield from self._old_entries()
 
     def contents(self, keys: Sequence[str]) -> list[bytes | None]:
         """What is stored under each key, unverified unless it is there twice; None where there is nothing.
@@ -314,8 +299,6 @@ class DirectoryCache:
             with self._folders.exclusive():
                 compaction.recover_all(self._folders)
                 left = compaction.remove(self._folders, raws, self._index.is_corrupt)
-                if self._old is not None:
-                    self._old.remove(keys)
             self._index.reload()
         return left
 
@@ -370,16 +353,9 @@ class DirectoryCache:
         else:
             wanted = joined
         found = self._index.find_many(wanted)
-        for at in found if self._old is None else range(len(numbers)):
+        for at in found:
             key, raw = keys[numbers[at]], wanted[32 * at : 32 * at + 32]
-            values[numbers[at]] = self._reader.value(key, raw, found.get(at, ()))
-
-    def _old_entries(self) -> Iterator[EntryInfo]:
-        """Entries that are only in files of their own."""
-        if self._old is not None:
-            for info in self._old.entries():
-                if not self._index.find(bytes.fromhex(info.key)):
-                    yield info
+            values[numbers[at]] = self._reader.value(key, raw, found[at])
 
 
 def _close_quietly(writer: Writer) -> None:

@@ -37,7 +37,7 @@ class Folders:
         """Names of the packs and their indexes."""
         try:
             return set(os.listdir(self.packs))  # noqa: PTH208 (a Path for each costs more than the listing)
-        except FileNotFoundError:  # a cache of an older version
+        except FileNotFoundError:  # somebody deleted the cache: it holds nothing
             return set()
 
     @contextmanager
@@ -80,7 +80,7 @@ class Listing:
         """All names; None if they are surely the same as at the last call."""
         try:
             handle = OpenFile(self._path)
-        except FileNotFoundError:  # a cache of an older version
+        except FileNotFoundError:  # somebody deleted the cache: it holds nothing
             return set()
         modified, now = os.fstat(handle.descriptor).st_mtime_ns, time.monotonic()
         if modified != self._modified:
@@ -94,7 +94,7 @@ class Listing:
 
 def is_cache(path: Path) -> bool:
     """Tell whether a directory is a cache's."""
-    return all((path / folder).is_dir() for folder in ("tmp", "damaged"))
+    return all((path / folder).is_dir() for folder in ("packs", "tmp", "damaged"))
 
 
 def sweep_files(folder: Path, *, delete: bool) -> int:

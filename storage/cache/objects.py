@@ -21,7 +21,8 @@ from obstore import exceptions
 from obstore.store import from_url
 
 from storage.cache.contract import EntryInfo
-from storage.cache.remote import MOST_BYTES, Found
+from storage.cache.entry import MOST_BYTES
+from storage.cache.remote import Found
 from storage.errors import NotWritableError, StorageError
 from storage.urls import object_prefix, scheme_of
 

@@ -11,7 +11,6 @@ from storage.cache.compaction import unindex
 from storage.cache.entry import Contexts, decode, is_whole
 from storage.cache.folders import Folders
 from storage.cache.key_index import Location
-from storage.cache.oldlayout import OldLayout
 from storage.cache.pack_index import PackIndex
 from storage.files import write_synced
 
@@ -24,24 +23,20 @@ class Reader:
 
     Parameters
     ----------
-    old
-        Entries that are not in packs.
     writable
         Whether damaged contents are copied to ``damaged/`` and left out of indexes.
     """
 
-    def __init__(self, folders: Folders, index: PackIndex, old: OldLayout | None, *, writable: bool) -> None:
+    def __init__(self, folders: Folders, index: PackIndex, *, writable: bool) -> None:
         self._folders = folders
         self._index = index
-        self._old = old
         self._writable = writable
         self._contexts = Contexts()
-        self._old_damaged: set[str] = set()
 
     @property
     def damaged(self) -> int:
         """Records that were found to be damaged."""
-        return self._index.corrupt + len(self._old_damaged)
+        return self._index.corrupt
 
     def value(self, key: str, raw: bytes, locations: Sequence[Location]) -> bytes | None:
         """The first value that passes its check."""
@@ -84,13 +79,7 @@ class Reader:
                 if value is not None:
                     return value
                 self._set_corrupt_aside(key, location, content)
-        content = None if self._old is None else self._old.content(key)
-        if content is None:
-            return None
-        value = decode(key, content, self._contexts.decompressor)
-        if value is None:
-            self._old_damaged.add(key)
-        return value
+        return None
 
     def _first_content(self, key: str, raw: bytes, locations: Sequence[Location]) -> bytes | None:
         found = []
@@ -98,8 +87,6 @@ class Reader:
             if not self._index.is_corrupt(location.pack.token, location.offset):
                 content = self._index.content(location, raw)
                 found += [] if content is None else [content]
-        if not found and self._old is not None:
-            return self._old.content(key)
         whole = (content for content in found if len(found) == 1 or is_whole(key, content))
         return next(whole, found[0] if found else None)
 
@@ -115,9 +102,6 @@ class Reader:
                 return content, True
             else:
                 best = best or content
-        if best is None and self._old is not None:
-            old = self._old.content(key)
-            best = old if old is not None and is_whole(key, old) else None
         return None if best is None else (best, False)
 
     def _set_corrupt_aside(self, key: str, location: Location, content: bytes) -> None:

@@ -18,7 +18,8 @@ from redis.backoff import ExponentialBackoff
 from redis.retry import Retry
 
 from storage.cache.contract import KEY, EntryInfo
-from storage.cache.remote import BATCH_BYTES, MOST_BYTES, Found
+from storage.cache.entry import MOST_BYTES
+from storage.cache.remote import BATCH_BYTES, Found
 from storage.errors import DiskFullError, NotWritableError, StorageError
 from storage.urls import RedisAddress, redis_address
 
