@@ -308,8 +308,8 @@ class Driver:
 
     def _record(self, region: OpenRegion, receipt: Receipt) -> None:
         self._lease.check()
-        region.causes.update({cause: int(count) for cause, count in receipt.counts.items()})
-        receipt = replace(receipt, counts={name: float(n) for name, n in region.causes.most_common(_CAUSES)})
+        region.causes.update(receipt.causes)
+        receipt = replace(receipt, causes=dict(region.causes.most_common(_CAUSES)))
         self._ledger.append(receipt)
         self._newest[receipt.region] = receipt
         self._scores[receipt.region] = self._score(receipt.region)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
@@ -44,8 +43,8 @@ class Receipt:
     """Trials with a transport error, to be retried."""
     missing: int
     """Planned trials that were not run yet."""
-    counts: Mapping[str, float]
-    """Sums of the region's counters; finite."""
+    causes: Mapping[str, int]
+    """Transport errors by cause, as the run that wrote the region has met them there; the most frequent ones."""
     digest: str
     """`storage.cube.cube.region_digest` of the arrays."""
 
@@ -56,17 +55,11 @@ def to_line(receipt: Receipt) -> bytes:
     Raises
     ------
     ValueError
-        A count is not finite, or the line exceeds `MAX_LINE`.
+        A number of `causes` is not whole, or the line exceeds `MAX_LINE`.
     """
-    counts = {name: float(value) for name, value in receipt.counts.items()}
-    if bad := {name: value for name, value in counts.items() if not math.isfinite(value)}:
-        raise ValueError(f"counts must be finite, got {bad}")
-    # Whole numbers without ".0": most counts are, and a receipt is to be small.
-    short = {
-        name: int(value) if value.is_integer() and abs(value) < 2**53 else value
-        for name, value in counts.items()
-    }
-    fields = {**asdict(receipt), "counts": short}
+    if bad := {cause: count for cause, count in receipt.causes.items() if type(count) is not int}:
+        raise ValueError(f"`causes` must be whole numbers, got {bad}")
+    fields = {**asdict(receipt), "causes": dict(receipt.causes)}
     text = json.dumps(fields, separators=(",", ":"), allow_nan=False)
     line = f'{{"check":"{_check(text)}","receipt":{text}}}\n'.encode()
     if len(line) > MAX_LINE:
@@ -83,7 +76,9 @@ def from_line(line: bytes) -> Receipt | None:
         if head != f'{{"check":"{_check(body)}"' or len(tail) != len(body) + 2:
             return None
         fields: dict[str, Any] = json.loads(body)
-        fields["counts"] = {name: float(value) for name, value in fields["counts"].items()}
+        causes = fields.pop("counts", None)  # what ledgers of earlier versions call it
+        causes = fields.pop("causes") if causes is None else causes
+        fields["causes"] = {cause: int(count) for cause, count in causes.items()}
         return Receipt(**{**fields, "region": Region(**fields["region"])})
     except (ValueError, TypeError, KeyError, AttributeError):
         return None
@@ -154,7 +149,7 @@ class Ledger:
         Raises
         ------
         StorageError
-            The receipt is too long or has a count that is not finite, another process appends to the same
+            The receipt is too long or its `causes` are not whole numbers, another process appends to the same
             file, or the disk fails.
         """
         try:
