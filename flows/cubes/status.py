@@ -37,9 +37,9 @@ def cube_status(url: str | Path) -> dict[str, Any]:
     for i, label in enumerate(plan.labels):
         mine = [receipt for region, receipt in receipts.items() if region.model == i]
         recorded = sum(receipt.planned - receipt.transport - receipt.missing for receipt in mine)
-        causes: dict[str, float] = {}
+        causes: dict[str, int] = {}
         for receipt in mine:
-            for cause, count in receipt.counts.items():
+            for cause, count in receipt.causes.items():
                 causes[cause] = causes.get(cause, 0) + count
         transport = sum(receipt.transport for receipt in mine)
         models.append(
@@ -51,7 +51,7 @@ def cube_status(url: str | Path) -> dict[str, Any]:
                 "missing": counts[i] - recorded - transport,
                 "regions": regions,
                 "regions_complete": sum(1 for receipt in mine if receipt.complete),
-                "causes": {cause: int(count) for cause, count in causes.items()} if transport else {},
+                "causes": causes if transport else {},
             }
         )
     total = sum(counts)

@@ -325,10 +325,8 @@ class Driver:
     def _record(self, region: RegionProgress, receipt: Receipt) -> None:
         # Once more, since the task took time: a receipt of a driver that lost its lease must not follow another's.
         self._lease.check()
-        region.causes.update({cause: int(count) for cause, count in receipt.counts.items()})
-        receipt = replace(
-            receipt, counts={name: float(n) for name, n in region.causes.most_common(_MOST_CAUSES)}
-        )
+        region.causes.update(receipt.causes)
+        receipt = replace(receipt, causes=dict(region.causes.most_common(_MOST_CAUSES)))
         self._ledger.append(receipt)
         self._counting.recorded(receipt)
         self._emit(RegionWritten(receipt.region.model, receipt.complete))

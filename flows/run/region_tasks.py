@@ -72,7 +72,7 @@ def write_region(
         complete=not transport and not missing,
         transport=transport,
         missing=missing,
-        counts={cause: float(count) for cause, count in causes.items()},
+        causes=dict(causes),
         digest=digest,
     )
 

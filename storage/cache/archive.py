@@ -19,7 +19,7 @@ from typing import IO, BinaryIO
 
 import zstandard
 
-from storage.cache.entry import MAX_VALUE, Contexts, decode
+from storage.cache.entry import MOST_BYTES, Contexts, decode
 from storage.errors import StorageError, guarded
 from storage.files import sync_path
 
@@ -27,7 +27,6 @@ _FORMAT = 1
 _LAST = "evalcube-cache.json"
 _NAME = re.compile(r"([0-9a-f]{2})/([0-9a-f]{62})")
 _BLOCK = tarfile.BLOCKSIZE
-_MOST = MAX_VALUE + MAX_VALUE // 64
 _LEVEL = 3
 _WINDOW = 8 * 2**20
 
@@ -140,7 +139,7 @@ def _read_member(stream: IO[bytes], where: str | Path) -> tuple[str, bytes]:
         raise _refused("it is no tar archive, or it ends too early", where) from None
     if not info.isreg() or not (_NAME.fullmatch(info.name) or info.name == _LAST):
         raise _refused(f"it holds {info.name[:80]!r}, which is no entry", where)
-    if not 0 <= info.size <= _MOST:
+    if not 0 <= info.size <= MOST_BYTES:
         raise _refused(f"{info.name} is said to have {info.size} bytes", where)
     content = _read(stream, info.size, where)
     _read(stream, -info.size % _BLOCK, where)

@@ -19,7 +19,7 @@ from storage.files import write_all_at
 
 _MAGIC = b"EVQ1"  # entries begin with another one, as do packs
 _SUFFIX = ".claim"
-_LOOK_SECONDS = 0.2
+_POLL_SECONDS = 0.2
 _KEY_BYTES = 32
 
 
@@ -94,7 +94,7 @@ class Claims:
         }
 
     def wait(self, names: Sequence[str], patience: float, stop: Callable[[], bool]) -> None:
-        """Wait until none of some claims is held any more, or until told to stop, `patience` seconds at most.
+        """Wait until none of some claims is held any more, or until known to stop, `patience` seconds at most.
 
         What is held longer is not heeded again.
         """
@@ -104,7 +104,7 @@ class Claims:
                 if time.monotonic() > over:
                     self._given_up.add(name)
                     break
-                time.sleep(_LOOK_SECONDS)
+                time.sleep(_POLL_SECONDS)
 
     def _names(self) -> list[str]:
         try:
@@ -124,10 +124,10 @@ class Claims:
             if is_abandoned(descriptor, _MAGIC):
                 path.unlink()
                 return frozenset()
-            told = read_heading(descriptor, _MAGIC)
-            if told is None:
+            known = read_heading(descriptor, _MAGIC)
+            if known is None:
                 return frozenset()
-            data = os.pread(descriptor, os.fstat(descriptor).st_size, told[1])
+            data = os.pread(descriptor, os.fstat(descriptor).st_size, known[1])
         except OSError:
             return frozenset()
         finally:

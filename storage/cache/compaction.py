@@ -1,6 +1,6 @@
 """The packs of a cache in; the same entries in packs that are indexed, fewer, or without some entries, out.
 
-A pack never changes: it is written anew, and deleted once its successor is on disk. All but `adopt` want to be
+A pack never changes: it is written anew, and deleted once its successor is on disk. All but `recover` want to be
 alone: see `Folders.exclusive`. Packs that other processes write are left alone.
 """
 
@@ -21,7 +21,7 @@ from storage.cache.packs import (
     HEADER_BYTES,
     PACK_MAGIC,
     Columns,
-    Handle,
+    OpenFile,
     first_record,
     make_record,
     new_token,
@@ -30,7 +30,7 @@ from storage.cache.packs import (
     tokens_in,
     walk,
 )
-from storage.cache.sealed_index import Index, write_index
+from storage.cache.sealed_index import SealedIndex, write_index
 from storage.files import sync_path, write_all
 
 _MERGED_BYTES = 2**30
@@ -43,7 +43,7 @@ Part = tuple[str, Columns]
 """Name of a pack, and the records of it that stay."""
 
 
-def adopt_all(folders: Folders) -> None:
+def recover_all(folders: Folders) -> None:
     """Index the packs that processes have left which are gone.
 
     Raises
@@ -54,23 +54,23 @@ def adopt_all(folders: Folders) -> None:
     names = folders.names()
     for token in tokens_in(names):
         if f"{token}.idx" not in names:
-            adopt(folders, token)
+            recover(folders, token)
 
 
-def adopt(folders: Folders, token: str, *, anyhow: bool = False) -> None:
+def recover(folders: Folders, token: str, *, was_sealed: bool = False) -> None:
     """Index a pack whose process is gone, or delete it if there is nothing in it.
 
     Parameters
     ----------
-    anyhow
+    was_sealed
         Whether its process does not matter: it had an index, so that nobody writes it.
     """
     try:
-        handle = Handle(folders.pack(token), os.O_RDWR)
+        handle = OpenFile(folders.pack(token), os.O_RDWR)
     except (FileNotFoundError, PermissionError):  # done by another process, or another user's
         return
     descriptor = handle.descriptor
-    if not anyhow and not is_abandoned(descriptor, PACK_MAGIC, take=True):
+    if not was_sealed and not is_abandoned(descriptor, PACK_MAGIC, take=True):
         return
     size = os.fstat(descriptor).st_size
     records = survey(descriptor, first_record(descriptor), size, salt_of(token))
@@ -81,7 +81,7 @@ def adopt(folders: Folders, token: str, *, anyhow: bool = False) -> None:
         folders.pack(token).unlink(missing_ok=True)
 
 
-def remove(folders: Folders, keys: Iterable[bytes], spoiled: Callable[[str, int], bool]) -> int:
+def remove(folders: Folders, keys: Iterable[bytes], is_corrupt: Callable[[str, int], bool]) -> int:
     """Delete all entries of some keys, and records that are known to be damaged.
 
     Returns
@@ -109,13 +109,13 @@ def remove(folders: Folders, keys: Iterable[bytes], spoiled: Callable[[str, int]
         for row in rows.tolist():
             stays[row] = columns.keys[row].tobytes() not in wanted
         if not stays.all():
-            _replace(folders, [(token, columns.take(stays & _whole(token, columns, spoiled)))])
+            _replace(folders, [(token, columns.take(stays & _whole(token, columns, is_corrupt)))])
     return len(left)
 
 
-def leave_out(folders: Folders, token: str, offset: int) -> None:
+def unindex(folders: Folders, token: str, offset: int) -> None:
     """Have no record at an offset in a pack's index, if it has one."""
-    index = Index.open(folders.index(token))
+    index = SealedIndex.open(folders.index(token))
     if index is not None:
         columns = index.columns()
         stays = columns.offsets != offset
@@ -167,10 +167,10 @@ def _orphans(folders: Folders) -> Iterator[Path]:
             yield folders.packs / name
 
 
-def _packs(folders: Folders) -> Iterator[tuple[str, Index | None]]:
+def _packs(folders: Folders) -> Iterator[tuple[str, SealedIndex | None]]:
     """All packs, with the indexes of those that nobody writes."""
     for token in tokens_in(folders.names()):
-        index = Index.open(folders.index(token))
+        index = SealedIndex.open(folders.index(token))
         # One that was taken for abandoned may be written all the same.
         grows = index is not None and folders.pack(token).stat().st_size > index.covered
         yield token, None if grows else index
@@ -178,15 +178,15 @@ def _packs(folders: Folders) -> Iterator[tuple[str, Index | None]]:
 
 def _keys(folders: Folders, token: str) -> Iterator[bytes]:
     with suppress(FileNotFoundError):
-        handle = Handle(folders.pack(token))
+        handle = OpenFile(folders.pack(token))
         size = os.fstat(handle.descriptor).st_size
         start = first_record(handle.descriptor)
         for record in walk(handle.descriptor, start, size, salt_of(token), resume=True):
             yield record.key
 
 
-def _whole(token: str, columns: Columns, spoiled: Callable[[str, int], bool]) -> npt.NDArray[np.bool_]:
-    return np.array([not spoiled(token, offset) for offset in columns.offsets.tolist()], bool)
+def _whole(token: str, columns: Columns, is_corrupt: Callable[[str, int], bool]) -> npt.NDArray[np.bool_]:
+    return np.array([not is_corrupt(token, offset) for offset in columns.offsets.tolist()], bool)
 
 
 def _without_doubles(parts: list[Part]) -> list[Part]:
@@ -227,11 +227,11 @@ def _replace(folders: Folders, parts: list[Part]) -> None:
 
 def _copy(folders: Folders, parts: list[Part], token: str, to: Path) -> tuple[Columns, int]:
     """Write a pack; its records, and its size."""
-    salt, out = salt_of(token), Handle(to, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+    salt, out = salt_of(token), OpenFile(to, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
     buffer = bytearray(heading(PACK_MAGIC, this_owner()))
     size, offsets, taken = len(buffer), [], []
     for source, unordered in parts:
-        handle = Handle(folders.pack(source))
+        handle = OpenFile(folders.pack(source))
         columns = unordered.take(np.argsort(unordered.offsets))
         for row in range(len(columns)):
             start = int(columns.offsets[row]) + HEADER_BYTES

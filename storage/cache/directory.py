@@ -18,16 +18,15 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from storage.cache import compaction as upkeep
+from storage.cache import compaction
 from storage.cache.contract import CacheStats, EntryInfo, check_key, check_keys, check_value
 from storage.cache.entry import MAX_VALUE, Contexts, encode
 from storage.cache.folders import Folders, is_cache, sweep_files
-from storage.cache.index import Shelf
-from storage.cache.key_index import Place
-from storage.cache.listing import list_packs
-from storage.cache.oldlayout import OldLayout
+from storage.cache.key_index import Location
+from storage.cache.pack_index import PackIndex
 from storage.cache.packs import tokens_in
 from storage.cache.reader import Reader
+from storage.cache.scan import scan_packs
 from storage.cache.writer import Writer
 from storage.errors import NotWritableError, StorageError, guarded, storage_error
 from storage.files import make_directory
@@ -60,24 +59,22 @@ class DirectoryCache:
         self._writable = writable
         self._folders = Folders(self.path)
         self._contexts = Contexts()
-        old = OldLayout(self._folders)
         if writable:
-            self._prepare(old)
+            self._prepare()
         elif not is_cache(self.path):
             remedy = "Check the spelling of the path; a sweep makes its cache when it runs."
             raise StorageError("there is no cache here", self.path, remedy)
         with guarded(self.path, "read the cache"):
-            self._old = old if old.is_there() else None
-            self._shelf = Shelf(self._folders)
-        self._reader = Reader(self._folders, self._shelf, self._old, writable=writable)
-        self._writer = Writer(self._folders, self._shelf)
+            self._index = PackIndex(self._folders)
+        self._reader = Reader(self._folders, self._index, writable=writable)
+        self._writer = Writer(self._folders, self._index)
         if writable:
             with guarded(self.path, "recover the cache after a crash"):
-                self._mend()
+                self._repair()
             # The writer, not the cache: what is to be done at the end must not keep the cache alive.
             weakref.finalize(self, _close_quietly, self._writer)
 
-    def _prepare(self, old: OldLayout) -> None:
+    def _prepare(self) -> None:
         """Create what is missing, and finish what killed writers have begun."""
         with guarded(self.path, "create the cache"):
             for folder in (self._folders.temporaries, self._folders.damaged, self._folders.packs):
@@ -89,22 +86,14 @@ class DirectoryCache:
                     )
             sweep_files(self._folders.temporaries, delete=True)
         with guarded(self.path, "recover the cache after a crash"):
-            upkeep.adopt_all(self._folders)
-        if old.is_there():
-            # While another process moves the entries, this one reads them where they are.
-            with (
-                guarded(self.path, "move the entries of an older version into packs"),
-                suppress(TimeoutError),
-                self._folders.exclusive(0),
-            ):
-                old.migrate()
+            compaction.recover_all(self._folders)
 
-    def _mend(self) -> None:
+    def _repair(self) -> None:
         """Make damaged indexes anew."""
-        for token in self._shelf.broken:
-            upkeep.adopt(self._folders, token, anyhow=True)
-        if self._shelf.broken:
-            self._shelf.reload()
+        for token in self._index.broken:
+            compaction.recover(self._folders, token, was_sealed=True)
+        if self._index.broken:
+            self._index.reload()
 
     @property
     def damaged(self) -> int:
@@ -131,10 +120,10 @@ class DirectoryCache:
         """
         raw = self._raw(key)
         try:  # costs less than a context manager
-            self._writer.own()
-            value = self._reader.value(key, raw, self._shelf.find(raw))
-            if value is None and self._shelf.refresh():
-                value = self._reader.value(key, raw, self._shelf.find(raw))
+            self._writer.detach_from_parent()
+            value = self._reader.value(key, raw, self._index.find(raw))
+            if value is None and self._index.refresh():
+                value = self._reader.value(key, raw, self._index.find(raw))
             return value
         except OSError as error:
             raise storage_error(error, self._root, "read the cache") from error
@@ -150,11 +139,10 @@ class DirectoryCache:
         joined = check_keys(keys, self._root)
         values: list[bytes | None] = [None] * len(keys)
         with guarded(self._root, "read the cache"):
-            self._writer.own()
+            self._writer.detach_from_parent()
             self._fill(values, keys, joined, range(len(keys)))
-            # What is not in packs yet may be moved there at this moment.
-            stale = self._old is not None or time.monotonic() - self._shelf.refreshed > REFRESH_SECONDS
-            if stale and None in values and self._shelf.refresh():
+            stale = time.monotonic() - self._index.refreshed > REFRESH_SECONDS
+            if stale and None in values and self._index.refresh():
                 missing = [number for number, value in enumerate(values) if value is None]
                 self._fill(values, keys, joined, missing)
         return values
@@ -178,12 +166,12 @@ class DirectoryCache:
         """
         raw = self._checked(key, value)
         try:
-            self._writer.own()
-            places = self._shelf.find(raw)
-            if (places or self._old is not None) and self._is_there(key, raw, places):
+            self._writer.detach_from_parent()
+            locations = self._index.find(raw)
+            if locations and self._is_there(key, raw, locations):
                 return False
             content = encode(key, value, self._contexts.compressor)
-            return self._writer.append(raw, content, unless_known=not places)
+            return self._writer.append(raw, content, unless_known=not locations)
         except OSError as error:
             raise storage_error(error, self._root, "write the cache") from error
 
@@ -243,10 +231,8 @@ class DirectoryCache:
         """
         entries = size = 0
         with guarded(self._root, "read the cache"):
-            for columns in list_packs(self._folders, self._shelf):
+            for columns in scan_packs(self._folders, self._index):
                 entries, size = entries + len(columns), size + int(columns.lengths.sum())
-            for info in self._old_entries():
-                entries, size = entries + 1, size + info.size
             damaged = sum(1 for _ in self._folders.damaged.iterdir())
             names = self._folders.names()
         unindexed = sum(f"{token}.idx" not in names for token in tokens_in(names))
@@ -261,12 +247,11 @@ class DirectoryCache:
             The directory cannot be read.
         """
         with guarded(self._root, "read the cache"):
-            for columns in list_packs(self._folders, self._shelf):
+            for columns in scan_packs(self._folders, self._index):
                 names = columns.keys.tobytes().hex()
                 rows = zip(columns.lengths.tolist(), columns.times.tolist(), strict=True)
                 for row, (length, when) in enumerate(rows):
                     yield EntryInfo(names[64 * row : 64 * row + 64], length, when)
-            yield from self._old_entries()
 
     def contents(self, keys: Sequence[str]) -> list[bytes | None]:
         """What is stored under each key, unverified unless it is there twice; None where there is nothing.
@@ -278,9 +263,9 @@ class DirectoryCache:
         """
         raws = list(self._split(check_keys(keys, self._root)))
         with guarded(self._root, "read the cache"):
-            self._writer.own()
+            self._writer.detach_from_parent()
             found = [self._content(key, raw) for key, raw in zip(keys, raws, strict=True)]
-            if None in found and self._shelf.refresh():
+            if None in found and self._index.refresh():
                 found = [self._content(key, raw) for key, raw in zip(keys, raws, strict=True)]
         return found
 
@@ -312,11 +297,9 @@ class DirectoryCache:
         with guarded(self._root, "delete entries"):
             self._writer.close()
             with self._folders.exclusive():
-                upkeep.adopt_all(self._folders)
-                left = upkeep.remove(self._folders, raws, self._shelf.is_spoiled)
-                if self._old is not None:
-                    self._old.remove(keys)
-            self._shelf.reload()
+                compaction.recover_all(self._folders)
+                left = compaction.remove(self._folders, raws, self._index.is_corrupt)
+            self._index.reload()
         return left
 
     def sweep(self, *, delete: bool) -> int:
@@ -325,12 +308,12 @@ class DirectoryCache:
         If they are deleted, small packs become a few large ones as well.
         """
         with guarded(self._root, "tidy up the cache"):
-            found = upkeep.sweep(self._folders, delete=delete)
+            found = compaction.sweep(self._folders, delete=delete)
             if delete:
                 self._writer.close()
                 with self._folders.exclusive():
-                    upkeep.merge(self._folders)
-                self._shelf.reload()
+                    compaction.merge(self._folders)
+                self._index.reload()
             return found
 
     def _raw(self, key: str) -> bytes:
@@ -347,13 +330,13 @@ class DirectoryCache:
         return (joined[at : at + 32] for at in range(0, len(joined), 32))
 
     def _content(self, key: str, raw: bytes) -> bytes | None:
-        return self._reader.content(key, raw, self._shelf.find(raw))
+        return self._reader.content(key, raw, self._index.find(raw))
 
-    def _is_there(self, key: str, raw: bytes, places: Sequence[Place]) -> bool:
+    def _is_there(self, key: str, raw: bytes, locations: Sequence[Location]) -> bool:
         """Whether a key has a whole entry; a commit is to make that durable as well."""
-        found = self._reader.holder(key, raw, places)
-        if found is None and self._shelf.refresh():  # damaged, and healed by another process perhaps
-            found = self._reader.holder(key, raw, self._shelf.find(raw))
+        found = self._reader.holder(key, raw, locations)
+        if found is None and self._index.refresh():  # damaged, and healed by another process perhaps
+            found = self._reader.holder(key, raw, self._index.find(raw))
         if found is None:
             return False
         content, safe = found
@@ -369,17 +352,10 @@ class DirectoryCache:
             wanted = b"".join(joined[32 * number : 32 * number + 32] for number in numbers)
         else:
             wanted = joined
-        found = self._shelf.find_many(wanted)
-        for at in found if self._old is None else range(len(numbers)):
+        found = self._index.find_many(wanted)
+        for at in found:
             key, raw = keys[numbers[at]], wanted[32 * at : 32 * at + 32]
-            values[numbers[at]] = self._reader.value(key, raw, found.get(at, ()))
-
-    def _old_entries(self) -> Iterator[EntryInfo]:
-        """Entries that are only in files of their own."""
-        if self._old is not None:
-            for info in self._old.entries():
-                if not self._shelf.find(bytes.fromhex(info.key)):
-                    yield info
+            values[numbers[at]] = self._reader.value(key, raw, found[at])
 
 
 def _close_quietly(writer: Writer) -> None:

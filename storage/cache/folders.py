@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from storage.cache.packs import Handle
+from storage.cache.packs import OpenFile
 from storage.files import locked
 
 _STALE_SECONDS = 3600.0
@@ -37,7 +37,7 @@ class Folders:
         """Names of the packs and their indexes."""
         try:
             return set(os.listdir(self.packs))  # noqa: PTH208 (a Path for each costs more than the listing)
-        except FileNotFoundError:  # a cache of an older version
+        except FileNotFoundError:  # somebody deleted the cache: it holds nothing
             return set()
 
     @contextmanager
@@ -79,8 +79,8 @@ class Listing:
     def changed(self) -> set[str] | None:
         """All names; None if they are surely the same as at the last call."""
         try:
-            handle = Handle(self._path)
-        except FileNotFoundError:  # a cache of an older version
+            handle = OpenFile(self._path)
+        except FileNotFoundError:  # somebody deleted the cache: it holds nothing
             return set()
         modified, now = os.fstat(handle.descriptor).st_mtime_ns, time.monotonic()
         if modified != self._modified:
@@ -94,7 +94,7 @@ class Listing:
 
 def is_cache(path: Path) -> bool:
     """Tell whether a directory is a cache's."""
-    return all((path / folder).is_dir() for folder in ("tmp", "damaged"))
+    return all((path / folder).is_dir() for folder in ("packs", "tmp", "damaged"))
 
 
 def sweep_files(folder: Path, *, delete: bool) -> int:

@@ -1,6 +1,6 @@
 """Places of records in; those of a key out, from memory.
 
-In memory are 16 bytes for each record: the first 8 of its key and its place, in a few sorted arrays; of the
+In memory are 16 bytes for each record: the first 8 of its key and its location, in a few sorted arrays; of the
 newest records, a dictionary. When several packs have a key, the one whose name sorts first, which is the
 oldest, is the one that every reader takes.
 """
@@ -14,15 +14,15 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from storage.cache.packs import Handle, salt_of
+from storage.cache.packs import OpenFile, salt_of
 from storage.cache.sealed_index import heads_of
 
 Heads = npt.NDArray[np.uint64]
 Part = tuple[Heads, Heads]
-"""Heads of keys, and the places of their records."""
+"""Heads of keys, and the locations of their records."""
 
-_PLACE_BITS = 40
-_PLACE = (1 << _PLACE_BITS) - 1
+_OFFSET_BITS = 40
+_OFFSET_MASK = (1 << _OFFSET_BITS) - 1
 _RECENT = 8192
 _GROWTH = 4
 
@@ -39,12 +39,12 @@ class Pack:
     indexed: bool = False
     seen: int = 0
     """Up to where its records are known."""
-    judged: int = -1
+    checked_size: int = -1
     """Its size when its owner was last asked after."""
-    handle: Handle | None = None
+    handle: OpenFile | None = None
 
 
-class Place(NamedTuple):
+class Location(NamedTuple):
     """Where a record is."""
 
     pack: Pack
@@ -52,13 +52,13 @@ class Place(NamedTuple):
 
 
 @dataclass(slots=True)
-class Catalog:
+class KeyIndex:
     """All that is known, until a pack is gone: then it is made anew."""
 
     packs: list[Pack] = field(default_factory=list)
     tokens: dict[str, Pack] = field(default_factory=dict)
     tables: tuple[Part, ...] = ()
-    """Sorted heads of keys with the places of their records."""
+    """Sorted heads of keys with the locations of their records."""
     recent: dict[bytes, tuple[int, ...]] = field(default_factory=dict)
 
     def pack(self, token: str) -> Pack:
@@ -74,17 +74,17 @@ class Catalog:
         return heads_of(keys), offsets | self.base(pack)
 
     def base(self, pack: Pack) -> np.uint64:
-        """What places in a pack begin with."""
-        return np.uint64(pack.number << _PLACE_BITS)
+        """What locations in a pack begin with."""
+        return np.uint64(pack.number << _OFFSET_BITS)
 
     def add(self, pack: Pack, key: bytes, offset: int) -> None:
         """Take a record."""
-        place = pack.number << _PLACE_BITS | offset
-        self.recent[key] = (*self.recent.get(key, ()), place)
+        location = pack.number << _OFFSET_BITS | offset
+        self.recent[key] = (*self.recent.get(key, ()), location)
         if len(self.recent) > _RECENT:
-            rows = [(key, place) for key, places in self.recent.items() for place in places]
+            rows = [(key, location) for key, locations in self.recent.items() for location in locations]
             keys = np.frombuffer(b"".join(key for key, _ in rows), np.uint8).reshape(-1, 32)
-            self.push([(heads_of(keys), np.array([place for _, place in rows], np.uint64))])
+            self.push([(heads_of(keys), np.array([location for _, location in rows], np.uint64))])
             self.recent = {}
 
     def push(self, parts: Sequence[Part]) -> None:
@@ -96,30 +96,32 @@ class Catalog:
         while tables and len(tables[-1][0]) < _GROWTH * size:
             parts.append(tables.pop())
             size += len(parts[-1][0])
-        heads, places = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+        heads, locations = (np.concatenate(columns) for columns in zip(*parts, strict=True))
         order = np.argsort(heads, kind="stable")
-        self.tables = (*tables, (heads[order], places[order]))
+        self.tables = (*tables, (heads[order], locations[order]))
 
-    def _sorted(self, places: Iterable[int]) -> list[Place]:
-        found = [Place(self.packs[place >> _PLACE_BITS], place & _PLACE) for place in places]
+    def _sorted(self, locations: Iterable[int]) -> list[Location]:
+        found = [
+            Location(self.packs[location >> _OFFSET_BITS], location & _OFFSET_MASK) for location in locations
+        ]
         if len(found) > 1:
-            found.sort(key=lambda place: (place.pack.token, place.offset))
+            found.sort(key=lambda location: (location.pack.token, location.offset))
         return found
 
-    def find(self, key: bytes) -> list[Place]:
+    def find(self, key: bytes) -> list[Location]:
         """Records that may be the key's, the one to take first; of those that are known."""
         # In this order: what leaves the first is in the second by then.
         found = list(self.recent.get(key, ()))
         head = int.from_bytes(key[:8])
         wanted = np.uint64(head)
-        for heads, places in self.tables:
+        for heads, locations in self.tables:
             row, rows = int(heads.searchsorted(wanted)), len(heads)
             while row < rows and heads.item(row) == head:
-                found.append(places.item(row))
+                found.append(locations.item(row))
                 row += 1
         return self._sorted(found) if found else []
 
-    def find_many(self, keys: bytes) -> dict[int, list[Place]]:
+    def find_many(self, keys: bytes) -> dict[int, list[Location]]:
         """`find` for many keys, given one behind another: what is found, by their number."""
         found: dict[int, list[int]] = {}
         recent, count = self.recent, len(keys) // 32
@@ -129,12 +131,12 @@ class Catalog:
                 if known:
                     found[number] = list(known)
         wanted = heads_of(np.frombuffer(keys, np.uint8).reshape(-1, 32))
-        for heads, places in self.tables:
+        for heads, locations in self.tables:
             rows = np.searchsorted(heads, wanted)
             hits = np.flatnonzero(heads[np.minimum(rows, len(heads) - 1)] == wanted)
             for number in hits.tolist():
                 row = int(rows[number])
                 while row < len(heads) and heads[row] == wanted[number]:
-                    found.setdefault(number, []).append(int(places[row]))
+                    found.setdefault(number, []).append(int(locations[row]))
                     row += 1
-        return {number: self._sorted(places) for number, places in found.items()}
+        return {number: self._sorted(locations) for number, locations in found.items()}

@@ -21,7 +21,8 @@ from obstore import exceptions
 from obstore.store import from_url
 
 from storage.cache.contract import EntryInfo
-from storage.cache.remote import MOST_BYTES, Found
+from storage.cache.entry import MOST_BYTES
+from storage.cache.remote import Found
 from storage.errors import NotWritableError, StorageError
 from storage.urls import object_prefix, scheme_of
 
@@ -61,7 +62,7 @@ class ObjectBackend:
     def __init__(self, url: str, *, writable: bool) -> None:
         self.address = object_prefix(url)
         self._scheme = scheme_of(url)
-        with self._told("open the cache"):
+        with self._translated("open the cache"):
             self._store = from_url(self.address, retry_config=_RETRIES)
         if writable:
             self._probe()
@@ -76,7 +77,7 @@ class ObjectBackend:
 
     def contains(self, key: str) -> bool:
         """Tell whether there is an object."""
-        with self._told("read the cache"):
+        with self._translated("read the cache"):
             try:
                 obstore.head(self._store, _path(key))
             except FileNotFoundError:
@@ -96,7 +97,7 @@ class ObjectBackend:
 
     def set_aside(self, key: str) -> None:
         """Copy an object to ``damaged/``, within the store."""
-        with self._told("copy a damaged entry"):
+        with self._translated("copy a damaged entry"):
             obstore.copy(self._store, _path(key), f"damaged/{key}.{secrets.token_hex(4)}")
 
     def entries(self) -> Iterator[EntryInfo]:
@@ -138,7 +139,7 @@ class ObjectBackend:
 
     def _put(self, path: str, content: bytes, mode: Any) -> bool:  # noqa: ANN401 - a store's version
         """Put on a condition: False if it does not hold."""
-        with self._told("write the cache"):
+        with self._translated("write the cache"):
             try:
                 obstore.put(self._store, path, content, mode=mode, use_multipart=False)
             except (exceptions.AlreadyExistsError, exceptions.PreconditionError):
@@ -146,7 +147,7 @@ class ObjectBackend:
         return True
 
     def _read(self, key: str) -> Found | None:
-        with self._told("read the cache"):
+        with self._translated("read the cache"):
             try:
                 reply = obstore.get(self._store, _path(key))
             except FileNotFoundError as error:
@@ -161,7 +162,7 @@ class ObjectBackend:
     def _list(self, prefix: str | None) -> Iterator[tuple[str, int, float]]:
         pages = iter(obstore.list(self._store, prefix, chunk_size=_LIST_SIZE))
         while True:
-            with self._told("list the cache"):
+            with self._translated("list the cache"):
                 page = next(pages, None)
             if page is None:
                 return
@@ -170,7 +171,7 @@ class ObjectBackend:
 
     def _delete(self, paths: Iterable[str]) -> None:
         waiting = list(paths)
-        with self._told("delete from the cache"):
+        with self._translated("delete from the cache"):
             try:
                 if waiting:
                     obstore.delete(self._store, waiting)
@@ -201,7 +202,7 @@ class ObjectBackend:
             raise error
 
     @contextmanager
-    def _told(self, doing: str) -> Iterator[None]:
+    def _translated(self, doing: str) -> Iterator[None]:
         """Turn an error of the store into one of storage, without what it says of addresses and headers."""
         try:
             yield

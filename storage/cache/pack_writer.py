@@ -16,7 +16,7 @@ from storage.cache.packs import (
     HEADER_BYTES,
     PACK_MAGIC,
     Columns,
-    Handle,
+    OpenFile,
     make_record,
     salt_of,
 )
@@ -26,7 +26,7 @@ from storage.files import sync_path, write_all_at
 _CHUNK = 1 << 20
 
 
-class OwnPack:
+class PackWriter:
     """The pack that this process writes, open and locked. Appending is for one thread at a time.
 
     Parameters
@@ -41,7 +41,7 @@ class OwnPack:
         self._index = folders.index(token)
         self._temporaries = folders.temporaries
         self._salt = salt_of(token)
-        self._handle = Handle(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
+        self._handle = OpenFile(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
         # Before the heading is there, so that nobody sees a pack with a heading and without its lock.
         lock(self._handle.descriptor)
         self.size = 0
@@ -129,8 +129,8 @@ class OwnPack:
             np.array(self._times[:count], np.float64),
         )
 
-    def seal(self, spoiled: Callable[[int], bool] = lambda _: False) -> bool:
-        """Sync, and write the index of all records but the spoiled ones; nothing is appended after it.
+    def seal(self, is_corrupt: Callable[[int], bool] = lambda _: False) -> bool:
+        """Sync, and write the index of all records but the corrupt ones; nothing is appended after it.
 
         False if somebody deleted the pack.
 
@@ -142,7 +142,7 @@ class OwnPack:
         if not self.sync():
             return False
         columns = self.columns()
-        whole = np.array([not spoiled(int(offset)) for offset in columns.offsets], bool)
+        whole = np.array([not is_corrupt(int(offset)) for offset in columns.offsets], bool)
         write_index(self._index, columns.take(whole), self.size, self._temporaries)
         return True
 

@@ -23,13 +23,11 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from storage.cache.entry import MAGIC, MAX_VALUE, is_whole
+from storage.cache.entry import MAGIC, MOST_BYTES, is_whole
 from storage.cache.owners import read_heading
 
 PACK_MAGIC = b"EVP1"
 PACK_NAME = re.compile(r"([0-9a-f]{32})\.pack")
-MOST_BYTES = MAX_VALUE + MAX_VALUE // 64
-"""Size of the largest content; zstd grows incompressible data by less than 1 %."""
 
 _CHECK = struct.Struct("<I")
 _FIELDS = struct.Struct("<Id32s")
@@ -82,7 +80,7 @@ class Columns:
         return len(self.offsets)
 
 
-class Handle:
+class OpenFile:
     """An open file that closes when nobody uses it any more."""
 
     __slots__ = ("descriptor",)

@@ -7,12 +7,11 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TypeVar
 
-from storage.cache.compaction import leave_out
+from storage.cache.compaction import unindex
 from storage.cache.entry import Contexts, decode, is_whole
 from storage.cache.folders import Folders
-from storage.cache.index import Shelf
-from storage.cache.key_index import Place
-from storage.cache.oldlayout import OldLayout
+from storage.cache.key_index import Location
+from storage.cache.pack_index import PackIndex
 from storage.files import write_synced
 
 _ATTEMPTS = 5
@@ -24,111 +23,96 @@ class Reader:
 
     Parameters
     ----------
-    old
-        Entries that are not in packs.
     writable
         Whether damaged contents are copied to ``damaged/`` and left out of indexes.
     """
 
-    def __init__(self, folders: Folders, shelf: Shelf, old: OldLayout | None, *, writable: bool) -> None:
+    def __init__(self, folders: Folders, index: PackIndex, *, writable: bool) -> None:
         self._folders = folders
-        self._shelf = shelf
-        self._old = old
+        self._index = index
         self._writable = writable
         self._contexts = Contexts()
-        self._old_damaged: set[str] = set()
 
     @property
     def damaged(self) -> int:
         """Records that were found to be damaged."""
-        return self._shelf.spoiled + len(self._old_damaged)
+        return self._index.corrupt
 
-    def value(self, key: str, raw: bytes, places: Sequence[Place]) -> bytes | None:
+    def value(self, key: str, raw: bytes, locations: Sequence[Location]) -> bytes | None:
         """The first value that passes its check."""
         try:
-            return self._first_value(key, raw, places)
+            return self._first_value(key, raw, locations)
         except OSError as error:
             return self._again(error, raw, lambda found: self._first_value(key, raw, found))
 
-    def content(self, key: str, raw: bytes, places: Sequence[Place]) -> bytes | None:
+    def content(self, key: str, raw: bytes, locations: Sequence[Location]) -> bytes | None:
         """The content that passes its check, if there are several, or the only one, unverified."""
         try:
-            return self._first_content(key, raw, places)
+            return self._first_content(key, raw, locations)
         except OSError as error:
             return self._again(error, raw, lambda found: self._first_content(key, raw, found))
 
-    def holder(self, key: str, raw: bytes, places: Sequence[Place]) -> tuple[bytes, bool] | None:
+    def holder(self, key: str, raw: bytes, locations: Sequence[Location]) -> tuple[bytes, bool] | None:
         """A whole content, and whether it is sure to outlive a power cut once this object has committed."""
         try:
-            return self._whole(key, raw, places)
+            return self._whole(key, raw, locations)
         except OSError as error:
             return self._again(error, raw, lambda found: self._whole(key, raw, found))
 
-    def _again(self, error: OSError, raw: bytes, read: Callable[[Sequence[Place]], _T]) -> _T:
+    def _again(self, error: OSError, raw: bytes, read: Callable[[Sequence[Location]], _T]) -> _T:
         """Look again if another process has just rewritten a pack."""
         for _ in range(_ATTEMPTS):
             if error.errno not in (errno.ENOENT, errno.ESTALE):
                 raise error
-            self._shelf.reload()
+            self._index.reload()
             try:
-                return read(self._shelf.find(raw))
+                return read(self._index.find(raw))
             except OSError as other:
                 error = other
         raise error
 
-    def _first_value(self, key: str, raw: bytes, places: Sequence[Place]) -> bytes | None:
-        for place in places:
-            content = self._shelf.content(place, raw)
+    def _first_value(self, key: str, raw: bytes, locations: Sequence[Location]) -> bytes | None:
+        for location in locations:
+            content = self._index.content(location, raw)
             if content is not None:
                 value = decode(key, content, self._contexts.decompressor)
                 if value is not None:
                     return value
-                self._spoil(key, place, content)
-        content = None if self._old is None else self._old.content(key)
-        if content is None:
-            return None
-        value = decode(key, content, self._contexts.decompressor)
-        if value is None:
-            self._old_damaged.add(key)
-        return value
+                self._set_corrupt_aside(key, location, content)
+        return None
 
-    def _first_content(self, key: str, raw: bytes, places: Sequence[Place]) -> bytes | None:
+    def _first_content(self, key: str, raw: bytes, locations: Sequence[Location]) -> bytes | None:
         found = []
-        for place in places:
-            if not self._shelf.is_spoiled(place.pack.token, place.offset):
-                content = self._shelf.content(place, raw)
+        for location in locations:
+            if not self._index.is_corrupt(location.pack.token, location.offset):
+                content = self._index.content(location, raw)
                 found += [] if content is None else [content]
-        if not found and self._old is not None:
-            return self._old.content(key)
         whole = (content for content in found if len(found) == 1 or is_whole(key, content))
         return next(whole, found[0] if found else None)
 
-    def _whole(self, key: str, raw: bytes, places: Sequence[Place]) -> tuple[bytes, bool] | None:
+    def _whole(self, key: str, raw: bytes, locations: Sequence[Location]) -> tuple[bytes, bool] | None:
         best: bytes | None = None
-        for place in places:
-            content = self._shelf.content(place, raw)
+        for location in locations:
+            content = self._index.content(location, raw)
             if content is None:
                 continue
             if not is_whole(key, content):
-                self._spoil(key, place, content)
-            elif place.pack.own or place.pack.indexed:
+                self._set_corrupt_aside(key, location, content)
+            elif location.pack.own or location.pack.indexed:
                 return content, True
             else:
                 best = best or content
-        if best is None and self._old is not None:
-            old = self._old.content(key)
-            best = old if old is not None and is_whole(key, old) else None
         return None if best is None else (best, False)
 
-    def _spoil(self, key: str, place: Place, content: bytes) -> None:
+    def _set_corrupt_aside(self, key: str, location: Location, content: bytes) -> None:
         """Count a damaged record, once, and set a copy aside; nobody changes a pack that another one writes."""
-        pack = place.pack
-        if not self._shelf.spoil(place) or not self._writable or not (pack.own or pack.indexed):
+        pack = location.pack
+        if not self._index.mark_corrupt(location) or not self._writable or not (pack.own or pack.indexed):
             return
         with suppress(FileExistsError):
-            copy = f"{key}.{pack.token[-8:]}.{place.offset:x}"
+            copy = f"{key}.{pack.token[-8:]}.{location.offset:x}"
             write_synced(self._folders.damaged / copy, content)
         if pack.indexed:
             # While another one is at it, the record stays in the index: it is no more than found again.
             with suppress(TimeoutError), self._folders.exclusive(0):
-                leave_out(self._folders, pack.token, place.offset)
+                unindex(self._folders, pack.token, location.offset)

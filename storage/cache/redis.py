@@ -18,7 +18,8 @@ from redis.backoff import ExponentialBackoff
 from redis.retry import Retry
 
 from storage.cache.contract import KEY, EntryInfo
-from storage.cache.remote import BATCH_BYTES, MOST_BYTES, Found
+from storage.cache.entry import MOST_BYTES
+from storage.cache.remote import BATCH_BYTES, Found
 from storage.errors import DiskFullError, NotWritableError, StorageError
 from storage.urls import RedisAddress, redis_address
 
@@ -54,14 +55,14 @@ class RedisBackend:
         self.address = str(place)
         self._variable = place.password_env
         self._client = _client(place)
-        with self._told("open the cache"):
+        with self._translated("open the cache"):
             self._client.ping()
         if writable:
             self._refuse_eviction()
 
     def create(self, items: Mapping[str, bytes]) -> list[bool]:
         """SET NX, all in one go."""
-        with self._told("write the cache"):
+        with self._translated("write the cache"):
             pipe = self._client.pipeline(transaction=False)
             for key, content in items.items():
                 pipe.set(_ENTRY + key, content, nx=True)
@@ -70,7 +71,7 @@ class RedisBackend:
     def read(self, keys: Sequence[str]) -> list[Found | None]:
         """Read entries; sizes first, so that no more is read at once than is meant to be."""
         found: list[Found | None] = []
-        with self._told("read the cache"):
+        with self._translated("read the cache"):
             sizes = self._sizes(keys)
             names = [_ENTRY + key for key in keys]
             for start, stop in _runs(sizes):
@@ -84,7 +85,7 @@ class RedisBackend:
 
     def contains(self, key: str) -> bool:
         """Tell whether there is such a key."""
-        with self._told("read the cache"):
+        with self._translated("read the cache"):
             return bool(self._client.exists(_ENTRY + key))
 
     def replace(self, key: str, seen: Found, content: bytes) -> bool:
@@ -97,21 +98,21 @@ class RedisBackend:
 
     def set_aside(self, key: str) -> None:
         """Copy an entry, within the server."""
-        with self._told("copy a damaged entry"):
+        with self._translated("copy a damaged entry"):
             self._client.copy(_ENTRY + key, f"{_ASIDE}{key}:{secrets.token_hex(4)}")
 
     def entries(self) -> Iterator[EntryInfo]:
         """List the entries in no order; one may come twice while others write."""
         for names in self._scan(_ENTRY):
             keys = [key for name in names if KEY.fullmatch(key := name[len(_ENTRY) :])]
-            with self._told("list the cache"):
+            with self._translated("list the cache"):
                 sizes = self._sizes(keys)
             for key, size in zip(keys, sizes, strict=True):
                 yield EntryInfo(key, size, None)
 
     def remove(self, keys: Sequence[str]) -> None:
         """Delete keys; the server frees their memory in the background."""
-        with self._told("delete from the cache"):
+        with self._translated("delete from the cache"):
             if keys:
                 self._client.unlink(*(_ENTRY + key for key in keys))
 
@@ -140,7 +141,7 @@ class RedisBackend:
     def _scan(self, prefix: str) -> Iterator[list[str]]:
         names: Iterator[bytes] = self._client.scan_iter(match=f"{prefix}*", count=_SCAN)
         while True:
-            with self._told("list the cache"):
+            with self._translated("list the cache"):
                 page = [name.decode("ascii", "replace") for name in islice(names, _SCAN)]
             if not page:
                 return
@@ -148,7 +149,7 @@ class RedisBackend:
 
     def _if_still(self, key: str, seen: Found, change: Callable[[Any], object]) -> bool:
         transaction: Any = self._client.pipeline()
-        with self._told("write the cache"), transaction as pipe:
+        with self._translated("write the cache"), transaction as pipe:
             pipe.watch(_ENTRY + key)
             # Read through another connection, after the watch has begun: what changes later makes it fail.
             if self.read([key])[0] != seen:
@@ -163,7 +164,7 @@ class RedisBackend:
 
     def _refuse_eviction(self) -> None:
         try:
-            with self._told("open the cache"):
+            with self._translated("open the cache"):
                 memory: Any = self._client.info("memory")
         except NotWritableError:  # a user that may not ask
             return
@@ -175,7 +176,7 @@ class RedisBackend:
             )
 
     @contextmanager
-    def _told(self, doing: str) -> Iterator[None]:
+    def _translated(self, doing: str) -> Iterator[None]:
         """Turn an error of the client into one of storage."""
         try:
             yield

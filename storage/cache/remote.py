@@ -17,9 +17,6 @@ from storage.cache.contract import CacheStats, EntryInfo, check_key, check_value
 from storage.cache.entry import MAX_VALUE, Contexts, decode, encode
 from storage.errors import NotWritableError, StorageError
 
-MOST_BYTES = MAX_VALUE + MAX_VALUE // 64
-"""Size of the largest content that may be an entry; more is damaged and not read."""
-
 BATCH_BYTES = 16 * 2**20
 """About how much is sent or read at once."""
 

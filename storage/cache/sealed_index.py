@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from storage.cache.packs import Columns, Handle
+from storage.cache.packs import Columns, OpenFile
 from storage.files import sync_path, write_synced
 
 _MAGIC = b"EVX1"
@@ -78,17 +78,17 @@ def write_index(path: Path, columns: Columns, covered: int, temporaries: Path) -
     sync_path(path.parent)
 
 
-class Index:
+class SealedIndex:
     """An index that passed its check; a large one is read in parts, from a file that stays open."""
 
-    def __init__(self, handle: Handle, count: int, covered: int, body: bytes | None) -> None:
+    def __init__(self, handle: OpenFile, count: int, covered: int, body: bytes | None) -> None:
         self._handle = handle if body is None else None
         self._body = body or b""
         self.count = count
         self.covered = covered
 
     @classmethod
-    def open(cls, path: Path | str) -> Index | None:
+    def open(cls, path: Path | str) -> SealedIndex | None:
         """The index of a pack; None if it is missing or damaged.
 
         Raises
@@ -97,7 +97,7 @@ class Index:
             As the operating system says.
         """
         try:
-            handle = Handle(path)
+            handle = OpenFile(path)
         except FileNotFoundError:
             return None
         header = os.pread(handle.descriptor, _HEADER.size, 0)

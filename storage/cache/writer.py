@@ -9,8 +9,8 @@ from contextlib import suppress
 from functools import partial
 
 from storage.cache.folders import Folders
-from storage.cache.index import Shelf
-from storage.cache.pack_writer import OwnPack
+from storage.cache.pack_index import PackIndex
+from storage.cache.pack_writer import PackWriter
 from storage.cache.packs import new_token
 
 SEAL_BYTES = 2**30
@@ -23,27 +23,27 @@ class Writer:
 
     Parameters
     ----------
-    shelf
+    index
         Learns of all that is written.
     """
 
-    def __init__(self, folders: Folders, shelf: Shelf) -> None:
+    def __init__(self, folders: Folders, index: PackIndex) -> None:
         self._folders = folders
-        self._shelf = shelf
+        self._index = index
         self._begin()
 
     def _begin(self) -> None:
         self._pid = os.getpid()
         self._lock = threading.Lock()
         self._sealing = threading.RLock()
-        self._pack: OwnPack | None = None
-        self._full: list[OwnPack] = []
+        self._pack: PackWriter | None = None
+        self._full: list[PackWriter] = []
 
-    def own(self) -> None:
+    def detach_from_parent(self) -> None:
         """Leave a parent's packs to it: a fork has copies of its locks, its entries and its files."""
         if self._pid != os.getpid():
             self._begin()
-            self._shelf.begin()
+            self._index.begin()
 
     def append(self, key: bytes, content: bytes, *, unless_known: bool) -> bool:
         """Write an entry, visible to all when the call returns; a failure leaves nothing of it.
@@ -59,11 +59,11 @@ class Writer:
             As the operating system says.
         """
         with self._lock:
-            if unless_known and self._shelf.is_recent(key):
+            if unless_known and self._index.is_recent(key):
                 return False
             if self._pack is None:
                 self._pack = self._new_pack()
-            self._shelf.add(self._pack.token, key, self._pack.append(key, content, time.time()))
+            self._index.indexed(self._pack.token, key, self._pack.append(key, content, time.time()))
             much = self._pack.size > 2 * SEAL_BYTES or len(self._pack) > 2 * SEAL_RECORDS
         if much:  # nobody commits
             self.commit()
@@ -77,7 +77,7 @@ class Writer:
         OSError
             As the operating system says; the next commit tries again.
         """
-        self.own()
+        self.detach_from_parent()
         with self._lock:
             packs = [*self._full, *([self._pack] if self._pack else [])]
         for pack in packs:
@@ -96,23 +96,23 @@ class Writer:
         OSError
             As the operating system says; what was committed stays.
         """
-        self.own()
+        self.detach_from_parent()
         self.commit()
         self._retire(self._pack)
         self._seal()
 
-    def _new_pack(self) -> OwnPack:
+    def _new_pack(self) -> PackWriter:
         token = new_token()
-        self._shelf.expect(token)
+        self._index.register(token)
         try:
-            pack = OwnPack(self._folders, token)
+            pack = PackWriter(self._folders, token)
         except BaseException:
-            self._shelf.ended(token, 0)
+            self._index.sealed(token, 0)
             raise
-        self._shelf.began(pack)
+        self._index.opened(pack)
         return pack
 
-    def _retire(self, pack: OwnPack | None) -> None:
+    def _retire(self, pack: PackWriter | None) -> None:
         with self._lock:
             if pack is not None and pack is self._pack:
                 self._full.append(pack)
@@ -122,13 +122,13 @@ class Writer:
         with self._sealing:
             while self._full:
                 pack = self._full[0]
-                if pack.seal(partial(self._shelf.is_spoiled, pack.token)):
-                    self._shelf.ended(pack.token, pack.size)
+                if pack.seal(partial(self._index.is_corrupt, pack.token)):
+                    self._index.sealed(pack.token, pack.size)
                     self._full.remove(pack)
                 else:
                     self._move(pack)
 
-    def _move(self, pack: OwnPack) -> None:
+    def _move(self, pack: PackWriter) -> None:
         """Write a pack anew whose file is gone: somebody took this process for dead, and rewrote its packs."""
         with self._lock:
             if self._pack is pack:
@@ -137,7 +137,7 @@ class Writer:
                 self._full.remove(pack)
             else:
                 return
-            self._shelf.ended(pack.token, pack.size)
+            self._index.sealed(pack.token, pack.size)
         for key, content, _ in pack.contents():
             self.append(key, content, unless_known=False)
         self.commit()

@@ -1,6 +1,7 @@
-"""Small named texts in, whole and on disk; the same texts out, in this run or any later one. In a directory.
+"""Notes of the batches that providers work on, kept with a cube's records until their replies have come.
 
-``<token>.json`` each. A text has one writer; readers see the old or the new one, also after a power cut.
+A batch may take a day, and its run may be killed meanwhile: the note is what any later run collects it by. Each note is
+an object ``batches/<token>.json`` with one writer; readers see the old or the new one, also after a power cut.
 """
 
 from __future__ import annotations
@@ -9,25 +10,27 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from storage.cube.directory import Directory
+from storage.cube.space import Space
 from storage.errors import guarded
-from storage.files import make_directory, replace_synced, sync_path
 
 FOLDER = "batches"
-"""Name of the folder beside a cube's records."""
+"""What the notes' keys begin with, among a cube's records."""
 _NAME = re.compile(r"([0-9a-f]{8,64})\.json")
 
 
 class BatchNotes:
-    """Notes in a directory, which is made with the first of them.
+    """The notes of one cube.
 
     Parameters
     ----------
-    path
-        The directory.
+    records
+        Where they are, usually `storage.cube.cube.Cube.records`.
     """
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, records: Space | Path) -> None:
+        self._records = Directory(records.parent) if isinstance(records, Path) else records
+        self._where = self._records.where(FOLDER)
 
     def tokens(self) -> Sequence[str]:
         """Names of all notes.
@@ -35,12 +38,11 @@ class BatchNotes:
         Raises
         ------
         StorageError
-            The directory cannot be read.
+            They cannot be listed.
         """
-        with guarded(self._path, "read the notes of batches"):
-            if not self._path.is_dir():
-                return ()
-            names = [_NAME.fullmatch(entry.name) for entry in self._path.iterdir()]
+        prefix = f"{FOLDER}/"
+        with guarded(self._where, "read the notes of batches"):
+            names = [_NAME.fullmatch(key.removeprefix(prefix)) for key in self._records.list(prefix)]
         return [name[1] for name in names if name is not None]
 
     def read(self, token: str) -> bytes | None:
@@ -51,11 +53,9 @@ class BatchNotes:
         StorageError
             It cannot be read.
         """
-        with guarded(self._path, "read the notes of batches"):
-            try:
-                return self._file(token).read_bytes()
-            except FileNotFoundError:
-                return None
+        with guarded(self._where, "read the notes of batches"):
+            found = self._records.get(_key(token))
+        return None if found is None else found.data
 
     def write(self, token: str, data: bytes) -> None:
         """Store a note, or another version of it; it is durable when the call returns.
@@ -65,9 +65,8 @@ class BatchNotes:
         StorageError
             The disk fails or is full.
         """
-        with guarded(self._path, "note a batch"):
-            make_directory(self._path)
-            replace_synced(self._file(token), data)
+        with guarded(self._where, "note a batch"):
+            self._records.put(_key(token), data)
 
     def remove(self, token: str) -> None:
         """Forget a note, if it is there.
@@ -77,12 +76,9 @@ class BatchNotes:
         StorageError
             It cannot be removed.
         """
-        with guarded(self._path, "forget a batch"):
-            try:
-                self._file(token).unlink()
-            except FileNotFoundError:
-                return
-            sync_path(self._path)
+        with guarded(self._where, "forget a batch"):
+            self._records.delete(_key(token))
 
-    def _file(self, token: str) -> Path:
-        return self._path / f"{token}.json"
+
+def _key(token: str) -> str:
+    return f"{FOLDER}/{token}.json"

@@ -6,7 +6,6 @@ is written by the one task that owns it at the time. Readers need no coordinatio
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,10 +13,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from storage.cube.layout import SIDE, Coordinate, create_tree, partial_files
+from storage.cube.directory import Directory
+from storage.cube.layout import SIDE, Coordinate, create_cube
 from storage.cube.regions import Region, region_digest
 from storage.cube.schema import REGION_DIMS, Variable
-from storage.cube.tables import Tables
+from storage.cube.shared_arrays import SharedArrays
+from storage.cube.space import Space
 from storage.errors import NotWritableError, guarded
 from storage.urls import directory_of
 
@@ -27,11 +28,11 @@ if TYPE_CHECKING:
 __all__ = ["Coordinate", "Cube", "Region", "region_digest"]
 
 
-class Cube(Tables):
+class Cube(SharedArrays):
     """A cube at an address. Make one with `Cube.create` or `Cube.open`; threads may share it."""
 
-    def __init__(self, path: Path, url: str, *, writable: bool) -> None:
-        super().__init__(path, writable=writable)
+    def __init__(self, space: Space, url: str, *, writable: bool) -> None:
+        super().__init__(space, writable=writable)
         self._url = url
 
     @classmethod
@@ -80,9 +81,9 @@ class Cube(Tables):
         StorageError
             The address is not supported or cannot be written.
         """
-        path = directory_of(url)
-        create_tree(
-            path,
+        space = _space_of(url)
+        create_cube(
+            space,
             sizes=sizes,
             chunks=chunks,
             coordinates=coordinates,
@@ -90,7 +91,7 @@ class Cube(Tables):
             attrs=attrs,
             layers=layers,
         )
-        return cls(path, str(url), writable=True)
+        return cls(space, str(url), writable=True)
 
     @classmethod
     def open(cls, url: str | Path, *, writable: bool = False) -> Cube:
@@ -107,17 +108,28 @@ class Cube(Tables):
         NotWritableError
             `writable` is asked for and the directory is read-only.
         """
-        path = directory_of(url)
-        cube = cls(path, str(url), writable=writable)
-        if writable and not os.access(path, os.W_OK | os.X_OK):
+        space = _space_of(url)
+        cube = cls(space, str(url), writable=writable)
+        if writable and not space.is_writable():
             remedy = "Open it for reading, or copy it."
-            raise NotWritableError("cannot open the cube for writing: it is read-only", path, remedy)
+            raise NotWritableError("cannot open the cube for writing: it is read-only", space.address, remedy)
         return cube
 
     @property
     def url(self) -> str:
         """The address as given."""
         return self._url
+
+    @staticmethod
+    def exists(url: str | Path) -> bool:
+        """Whether there is anything at an address, be it a cube or not.
+
+        Raises
+        ------
+        UnsupportedUrlError
+            The address is not supported.
+        """
+        return _space_of(url).is_there()
 
     @property
     def attrs(self) -> dict[str, Any]:
@@ -141,9 +153,14 @@ class Cube(Tables):
         return self._group.trial_arrays
 
     @property
+    def records(self) -> Space:
+        """Where ledger, lease and notes are: a space of its own inside the cube's."""
+        return self._space.at(SIDE)
+
+    @property
     def side(self) -> Path:
         """Folder inside the cube for ledger, lease and plan."""
-        return self._path / SIDE
+        return Path(self.records.address)
 
     def regions(self) -> Iterator[Region]:
         """Every region of the cube, in the order of models, trials, repeats."""
@@ -199,8 +216,8 @@ class Cube(Tables):
         selection = self._slices(region)
         self._check_region(region, arrays)
         index = (region.model, 0, 0, region.trial, region.repeat)
-        with guarded(self._path, f"write {region}"):
-            files = [
+        with guarded(self._where, f"write {region}"):
+            keys = [
                 self._group.write_chunk(
                     name,
                     index + (0,) * (len(variable.dims) - len(index)),
@@ -209,7 +226,7 @@ class Cube(Tables):
                 )
                 for name, variable in self.trial_arrays.items()
             ]
-            self._group.sync_chunks(files)
+            self._space.sync(keys)
         return region_digest(arrays)
 
     def read_region(self, region: Region, names: Iterable[str] | None = None) -> dict[str, NDArray[Any]]:
@@ -265,7 +282,7 @@ class Cube(Tables):
                     f"a cube never shrinks: {dim} is {present[dim]}, {asked} was asked for",
                     "Select the trials when reading, or create another cube.",
                 )
-        with guarded(self._path, "grow the cube"):
+        with guarded(self._where, "grow the cube"):
             self._group.resize(target)
         self.refresh()
 
@@ -277,8 +294,8 @@ class Cube(Tables):
         """
         import xarray as xr  # takes a while, and workers need none
 
-        with guarded(self._path, "open the cube"):
-            dataset: xr.Dataset = xr.open_zarr(self._path, consolidated=True, chunks={})
+        with guarded(self._where, "open the cube"):
+            dataset: xr.Dataset = xr.open_zarr(self._space.zarr(read_only=True), consolidated=True, chunks={})
         return dataset
 
     def sweep(self, older_than: float = 3600.0, *, delete: bool = True) -> int:
@@ -299,11 +316,8 @@ class Cube(Tables):
         if delete:
             self._need_writable("sweep")
         names = [*self._group.names(), SIDE]
-        with guarded(self._path, "sweep temporary files"):
-            stale = list(partial_files(self._path, names, older_than))
-            for file in stale if delete else ():
-                file.unlink(missing_ok=True)
-        return len(stale)
+        with guarded(self._where, "sweep temporary files"):
+            return self._space.sweep(names, older_than, delete=delete)
 
     def _slices(self, region: Region) -> tuple[slice, slice, slice, slice, slice]:
         """The region's cells in a trial array."""
@@ -334,3 +348,8 @@ class Cube(Tables):
             more = (self._group.sizes[dim] for dim in variable.dims[len(REGION_DIMS) + 1 :])
             if problem := variable.problem(arrays[name], (*shape, *more)):
                 raise self._mismatch(f"{region}: {problem}", remedy)
+
+
+def _space_of(url: str | Path) -> Space:
+    """The space that an address means; today that is a directory."""
+    return Directory(directory_of(url))

@@ -6,20 +6,19 @@ All that knows zarr after creation. `storage.cube.cube` is the public face and c
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import zarr
 from numpy.typing import NDArray
-from zarr.storage import LocalStore
 
 from storage.cube.layout import ARRAY_CONFIG, RESERVED_ATTRS, consolidate
 from storage.cube.schema import FORMAT, LAYERS, SHARED, VARIABLES, Variable
+from storage.cube.space import Space, Version
 from storage.errors import CubeDamagedError, CubeNotFoundError, CubeVersionError, guarded, storage_error
-from storage.files import sync_path, sync_paths
 
+_METADATA = "zarr.json"
 _REPAIR = "Restore it from a copy, or move it away and run the sweep again; its cache has the replies."
 _REWRITE = "Write it again: resume the sweep without this region's receipt; the cache has the replies."
 
@@ -37,19 +36,20 @@ class CubeGroup:
         Its metadata cannot be read or lack an array.
     """
 
-    def __init__(self, path: Path, *, writable: bool) -> None:
-        self.path = path
-        self._stamp, raw = _read_metadata(path)
-        _check_version(path, raw)
+    def __init__(self, space: Space, *, writable: bool) -> None:
+        self.space = space
+        where = space.address
+        raw, self._version = _read_metadata(space)
+        _check_version(where, raw)
         try:
-            self._group = zarr.open_group(LocalStore(path), mode="r+" if writable else "r")
+            self._group = zarr.open_group(space.zarr(), mode="r+" if writable else "r")
             present = set(self.names())
             self.layers = tuple(variable for name, variable in LAYERS.items() if name in present)
             self.sizes = self._checked_sizes()
         except (KeyError, TypeError, ValueError, AttributeError, FileNotFoundError) as error:
-            raise CubeDamagedError(f"its metadata are damaged: {error}", path, _REPAIR) from error
+            raise CubeDamagedError(f"its metadata are damaged: {error}", where, _REPAIR) from error
         except OSError as error:
-            raise storage_error(error, path, "open the cube") from error
+            raise storage_error(error, where, "open the cube") from error
 
     @property
     def attrs(self) -> dict[str, Any]:
@@ -64,7 +64,8 @@ class CubeGroup:
     @property
     def outdated(self) -> bool:
         """Whether the metadata were written again since this object read them."""
-        return _stamp(self.path) != self._stamp
+        with guarded(self.space.address, "open the cube"):
+            return self.space.version(_METADATA) != self._version
 
     def names(self) -> list[str]:
         """Names of all arrays, coordinates included."""
@@ -82,17 +83,16 @@ class CubeGroup:
         CubeDamagedError
             A chunk cannot be decoded.
         """
-        with guarded(self.path, f"read {name}"):
+        with guarded(self.space.address, f"read {name}"):
             try:
                 return np.asarray(self._array(name)[selection])
             except (RuntimeError, ValueError, TypeError) as error:
-                raise CubeDamagedError(
-                    f"a chunk of `{name}` cannot be decoded: {error}", self.path, _REWRITE
-                ) from error
+                what = f"a chunk of `{name}` cannot be decoded: {error}"
+                raise CubeDamagedError(what, self.space.address, _REWRITE) from error
 
     def write_chunk(
         self, name: str, index: tuple[int, ...], selection: tuple[slice, ...], values: NDArray[Any]
-    ) -> Path:
+    ) -> str:
         """Write one whole chunk; others see the old or the new.
 
         Parameters
@@ -108,8 +108,8 @@ class CubeGroup:
 
         Returns
         -------
-        Path
-            The chunk's file, for `sync_chunks`.
+        str
+            The chunk's key, for `Space.sync`.
 
         Raises
         ------
@@ -119,12 +119,7 @@ class CubeGroup:
         # Zarr forgets this setting on opening, and a chunk equal to the fill would then not be written.
         array = self._array(name).with_config(ARRAY_CONFIG)
         array[selection] = values
-        return self.path / name / array.metadata.encode_chunk_key(index)
-
-    def sync_chunks(self, files: Iterable[Path]) -> None:
-        """Put chunks on disk, with the folders that lead to them; zarr's rename saves from kills only."""
-        paths = {path for file in files for path in (file, *file.parents) if self.path in path.parents}
-        sync_paths(sorted(paths, reverse=True))
+        return f"{name}/{array.metadata.encode_chunk_key(index)}"
 
     def resize(self, target: Mapping[str, int]) -> None:
         """Enlarge every array along the dims of `target`, then commit the sizes in the consolidated metadata.
@@ -145,12 +140,17 @@ class CubeGroup:
                 array.resize(shape)
             if name in goal and (shape != array.shape or not self._counts(name, goal[name])):
                 array[...] = np.arange(goal[name])
+        grown: list[str] = []
         for name, array in arrays.items():
             if not set(_dims(array)).isdisjoint(goal):
-                _sync_shallow(self.path / name)
-                _sync_shallow(self.path / name / "c", deep=name in goal)
+                grown += [f"{name}/zarr.json", f"{name}/c/"]
+                if name in goal:
+                    grown += self.space.list(f"{name}/c/")
+        # The commit comes after all that it speaks of: a power cut between leaves a cube of the old size.
+        self.space.sync(grown)
         if any(goal[dim] != self.sizes[dim] for dim in goal):
-            consolidate(self.path)
+            consolidate(self.space.zarr())
+            self.space.sync([_METADATA])
 
     def _counts(self, name: str, size: int) -> bool:
         return bool(np.array_equal(np.asarray(self._uncommitted(name)[...]), np.arange(size)))
@@ -163,7 +163,7 @@ class CubeGroup:
 
     def _uncommitted(self, name: str) -> zarr.Array[Any]:
         """An array with the shape that its own metadata say, not the consolidated ones."""
-        array = zarr.open_array(LocalStore(self.path), path=name, mode="r+")
+        array = zarr.open_array(self.space.zarr(), path=name, mode="r+")
         return array.with_config(ARRAY_CONFIG)
 
     def _checked_sizes(self) -> dict[str, int]:
@@ -183,51 +183,32 @@ def _dims(array: zarr.Array[Any]) -> tuple[str, ...]:
     return tuple(str(name) for name in getattr(array.metadata, "dimension_names", None) or ())
 
 
-def _sync_shallow(folder: Path, *, deep: bool = True) -> None:
-    """Put a folder's own files on disk, and its entries; `deep` False leaves the files out."""
-    if not folder.is_dir():
-        return
-    for file in folder.iterdir() if deep else ():
-        if file.is_file():
-            sync_path(file)
-    sync_path(folder)
-
-
-def _stamp(path: Path) -> tuple[int, int]:
-    with guarded(path, "open the cube"):
-        status = (path / "zarr.json").stat()
-    return status.st_ino, status.st_mtime_ns
-
-
-def _check_version(path: Path, raw: Mapping[str, Any]) -> None:
+def _check_version(where: str, raw: Mapping[str, Any]) -> None:
     attributes = raw.get("attributes")
     version = attributes.get("evalcube_format") if isinstance(attributes, dict) else None
     if not isinstance(version, int):
         raise CubeNotFoundError(
-            "a Zarr group, but not a cube of evalcube", path, "Check the path's spelling."
+            "a Zarr group, but not a cube of evalcube", where, "Check the path's spelling."
         )
     if version > FORMAT:
         raise CubeVersionError(
-            f"the cube has format {version}, this version reads up to {FORMAT}", path, "Update evalcube."
+            f"the cube has format {version}, this version reads up to {FORMAT}", where, "Update evalcube."
         )
 
 
-def _read_metadata(path: Path) -> tuple[tuple[int, int], dict[str, Any]]:
-    """Stamp and content of the group's zarr.json."""
-    remedy = "Check the path's spelling, or run the sweep that creates it."
-    file = path / "zarr.json"
-    if not path.exists():
-        raise CubeNotFoundError("there is no cube", path, remedy)
-    if not file.exists():
-        raise CubeNotFoundError("this is not a cube: it has no zarr.json", path, remedy)
-    # The stamp first: a change between the two is then noticed as one more change.
-    stamp = _stamp(path)
+def _read_metadata(space: Space) -> tuple[dict[str, Any], Version]:
+    """Content of the group's metadata, with their version."""
+    where, remedy = space.address, "Check the path's spelling, or run the sweep that creates it."
+    with guarded(where, "open the cube"):
+        found = space.get(_METADATA)
+        if found is None and not space.is_there():
+            raise CubeNotFoundError("there is no cube", where, remedy)
+    if found is None:
+        raise CubeNotFoundError("this is not a cube: it has no zarr.json", where, remedy)
     try:
-        raw = json.loads(file.read_bytes())
-    except OSError as error:
-        raise storage_error(error, path, "open the cube") from error
+        raw = json.loads(found.data)
     except ValueError as error:
-        raise CubeDamagedError(f"its zarr.json is damaged: {error}", path, _REPAIR) from error
+        raise CubeDamagedError(f"its zarr.json is damaged: {error}", where, _REPAIR) from error
     if not isinstance(raw, dict):
-        raise CubeDamagedError("its zarr.json is damaged: not an object", path, _REPAIR)
-    return stamp, raw
+        raise CubeDamagedError("its zarr.json is damaged: not an object", where, _REPAIR)
+    return raw, found.version

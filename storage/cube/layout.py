@@ -6,26 +6,19 @@ consolidated metadata, such as ``xarray.open_zarr(url)``, sees the cube before o
 
 from __future__ import annotations
 
-import glob
-import hashlib
 import json
-import os
-import secrets
-import shutil
-import time
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import zarr
 from numpy.typing import NDArray
+from zarr.abc.store import Store
 from zarr.codecs import BloscCodec
 from zarr.core.array_spec import ArrayConfigParams
 from zarr.errors import ZarrUserWarning
-from zarr.storage import LocalStore
 
 from storage.cube.schema import (
     COUNTER_LABELS,
@@ -40,9 +33,8 @@ from storage.cube.schema import (
     VARIABLES,
     Variable,
 )
-from storage.errors import CubeExistsError, CubeMismatchError, guarded
-from storage.files import make_directory, sync_path, sync_tree
-from storage.processes import ProcessIdentity, is_gone, this_process
+from storage.cube.space import Space
+from storage.errors import CubeMismatchError, guarded
 
 SIDE = "_evalcube"
 """Folder inside the cube for ledger, lease and plan; an empty Zarr group to other programs."""
@@ -50,7 +42,6 @@ SIDE = "_evalcube"
 RESERVED_ATTRS = ("coordinates", "evalcube_format")
 MODELS_PER_COUNTER_CHUNK = 25
 _INDEX_CHUNK = 4096
-_STALE_SECONDS = 3600.0
 ARRAY_CONFIG: ArrayConfigParams = {"write_empty_chunks": True}
 _KNOWN = (
     # Zarr-Python says so on each call; the layout is what it and xarray read.
@@ -73,8 +64,8 @@ class Coordinate:
     """Attributes (JSON values), such as long_name, units, comment."""
 
 
-def create_tree(
-    path: Path,
+def create_cube(
+    space: Space,
     *,
     sizes: Mapping[str, int],
     chunks: Mapping[str, int],
@@ -83,44 +74,34 @@ def create_tree(
     attrs: Mapping[str, object],
     layers: Sequence[str] = (),
 ) -> None:
-    """Make the cube's directory: built beside `path`, put on disk, renamed; a kill leaves no half cube.
+    """Make an empty cube in a space: others see all of it or nothing.
 
     Raises
     ------
     CubeMismatchError
         Sizes, chunks, coordinates or attrs do not fit together.
     CubeExistsError
-        `path` is taken.
+        The space is taken.
     StorageError
-        The directory cannot be written.
+        The space cannot be written.
     """
+    where = space.address
     everything = _with_indexes(coordinates, sizes, counters)
-    dims = _checked_dims(path, sizes, chunks, everything, counters)
-    _check_coordinates(path, everything, dims)
-    variables = [*VARIABLES.values(), *_checked_layers(path, layers, dims)]
-    _check_attrs(path, attrs)
-    with guarded(path, "create the cube"):
-        make_directory(path.parent)
-        _sweep_temporaries(path)
-        _refuse_taken(path)
-        temporary = _temporary(path)
-        try:
-            _build(temporary, dims, chunks, everything, attrs, variables)
-            sync_tree(temporary)
-            _publish(temporary, path)
-        except BaseException:
-            shutil.rmtree(temporary, ignore_errors=True)
-            raise
+    dims = _checked_dims(where, sizes, chunks, everything, counters)
+    _check_coordinates(where, everything, dims)
+    variables = [*VARIABLES.values(), *_checked_layers(where, layers, dims)]
+    _check_attrs(where, attrs)
+    # All that may be refused is refused before anything is written.
+    with guarded(where, "create the cube"):
+        space.create(lambda store: _build(store, dims, chunks, everything, attrs, variables))
 
 
-def consolidate(path: Path) -> None:
-    """Write the consolidated metadata of the group at `path`, on disk on return."""
+def consolidate(store: Store) -> None:
+    """Write the consolidated metadata of the group in a store."""
     with warnings.catch_warnings():
         for message in _KNOWN:
             warnings.filterwarnings("ignore", message=message, category=ZarrUserWarning)
-        zarr.consolidate_metadata(LocalStore(path))
-    sync_path(path / "zarr.json")
-    sync_path(path)
+        zarr.consolidate_metadata(store)
 
 
 def _with_indexes(
@@ -147,12 +128,12 @@ def _with_indexes(
     return [*coordinates, *(coordinate for name, coordinate in made.items() if name not in given)]
 
 
-def _mismatch(path: Path, what: str) -> CubeMismatchError:
-    return CubeMismatchError(what, path, "Correct the arguments of `Cube.create`.")
+def _mismatch(where: str, what: str) -> CubeMismatchError:
+    return CubeMismatchError(what, where, "Correct the arguments of `Cube.create`.")
 
 
 def _checked_dims(
-    path: Path,
+    where: str,
     sizes: Mapping[str, int],
     chunks: Mapping[str, int],
     coordinates: Sequence[Coordinate],
@@ -163,70 +144,70 @@ def _checked_dims(
         if coordinate.name == "tier" and coordinate.values.ndim == 1:
             dims.setdefault("tier", coordinate.values.size)
     if unknown := sorted(set(dims) - set(DIMS)):
-        raise _mismatch(path, f"`sizes` has unknown dims {unknown}; known are {list(DIMS)}")
+        raise _mismatch(where, f"`sizes` has unknown dims {unknown}; known are {list(DIMS)}")
     for name in (*TRIAL_DIMS, "counter"):
         if dims.get(name, 0) < 1:
-            raise _mismatch(path, f"`sizes` needs at least 1 along {name}, got {dims.get(name)}")
+            raise _mismatch(where, f"`sizes` needs at least 1 along {name}, got {dims.get(name)}")
     for name in ("trial", "repeat"):
         if int(chunks.get(name, 0)) < 1:
-            raise _mismatch(path, f"`chunks` needs at least 1 along {name}, got {chunks.get(name)}")
+            raise _mismatch(where, f"`chunks` needs at least 1 along {name}, got {chunks.get(name)}")
     if dims["counter"] != len(counters) or len(set(counters)) != len(counters):
-        raise _mismatch(path, f"`counters` must be {dims['counter']} different labels, got {list(counters)}")
+        raise _mismatch(where, f"`counters` must be {dims['counter']} different labels, got {list(counters)}")
     return dims
 
 
-def _check_coordinates(path: Path, coordinates: Sequence[Coordinate], dims: Mapping[str, int]) -> None:
+def _check_coordinates(where: str, coordinates: Sequence[Coordinate], dims: Mapping[str, int]) -> None:
     taken = {*VARIABLES, *LAYERS, *(variable.name for variable in SHARED), SIDE, "zarr.json"}
     for coordinate in coordinates:
         name = coordinate.name
         if name in taken or not name or name.startswith(".") or any(c.isspace() or c == "/" for c in name):
-            raise _mismatch(path, f"coordinate name {name!r} is taken, or not one plain word")
+            raise _mismatch(where, f"coordinate name {name!r} is taken, or not one plain word")
         taken.add(name)
         if unknown := [dim for dim in coordinate.dims if dim not in dims]:
-            raise _mismatch(path, f"coordinate {name!r} has dims {unknown} of unknown size")
+            raise _mismatch(where, f"coordinate {name!r} has dims {unknown} of unknown size")
         shape = tuple(dims[dim] for dim in coordinate.dims)
         if coordinate.values.shape != shape:
             raise _mismatch(
-                path, f"coordinate {name!r} must have shape {shape}, got {coordinate.values.shape}"
+                where, f"coordinate {name!r} must have shape {shape}, got {coordinate.values.shape}"
             )
         if coordinate.values.dtype.kind in "OUT":
-            _check_texts(path, name, coordinate.values)
+            _check_texts(where, name, coordinate.values)
         elif coordinate.values.dtype.kind not in "biuf":
-            raise _mismatch(path, f"coordinate {name!r} has dtype {coordinate.values.dtype}")
+            raise _mismatch(where, f"coordinate {name!r} has dtype {coordinate.values.dtype}")
         if name in ("trial", "repeat") and not np.array_equal(coordinate.values, np.arange(shape[0])):
-            raise _mismatch(path, f"coordinate {name!r} must count 0, 1, 2, ..., so that it can grow")
-        _check_attrs(path, coordinate.attrs)
+            raise _mismatch(where, f"coordinate {name!r} must count 0, 1, 2, ..., so that it can grow")
+        _check_attrs(where, coordinate.attrs)
 
 
-def _checked_layers(path: Path, names: Sequence[str], dims: Mapping[str, int]) -> list[Variable]:
+def _checked_layers(where: str, names: Sequence[str], dims: Mapping[str, int]) -> list[Variable]:
     """The layers of these names, whose dims must all have a size."""
     if unknown := [name for name in names if name not in LAYERS]:
-        raise _mismatch(path, f"`layers` has unknown arrays {unknown}; known are {list(LAYERS)}")
+        raise _mismatch(where, f"`layers` has unknown arrays {unknown}; known are {list(LAYERS)}")
     for name in names:
         if lacking := [dim for dim in LAYERS[name].dims if dims.get(dim, 0) < 1]:
-            raise _mismatch(path, f"`sizes` needs at least 1 along {', '.join(lacking)} for `{name}`")
+            raise _mismatch(where, f"`sizes` needs at least 1 along {', '.join(lacking)} for `{name}`")
     return [LAYERS[name] for name in LAYERS if name in names]
 
 
-def _check_texts(path: Path, name: str, values: NDArray[Any]) -> None:
+def _check_texts(where: str, name: str, values: NDArray[Any]) -> None:
     for value in values.ravel():
         if not isinstance(value, str):
-            raise _mismatch(path, f"coordinate {name!r} mixes text with {value!r}")
+            raise _mismatch(where, f"coordinate {name!r} mixes text with {value!r}")
         if any("\ud800" <= character <= "\udfff" for character in value):
-            raise _mismatch(path, f"coordinate {name!r} has text that is no valid Unicode: {value!r}")
+            raise _mismatch(where, f"coordinate {name!r} has text that is no valid Unicode: {value!r}")
 
 
-def _check_attrs(path: Path, attrs: Mapping[str, object]) -> None:
+def _check_attrs(where: str, attrs: Mapping[str, object]) -> None:
     if reserved := sorted(set(attrs) & {*RESERVED_ATTRS, "_FillValue"}):
-        raise _mismatch(path, f"attrs {reserved} are reserved")
+        raise _mismatch(where, f"attrs {reserved} are reserved")
     try:
         json.dumps(dict(attrs), allow_nan=False)
     except (TypeError, ValueError) as error:
-        raise _mismatch(path, f"attrs must be JSON: {error}") from error
+        raise _mismatch(where, f"attrs must be JSON: {error}") from error
 
 
 def _build(
-    path: Path,
+    store: Store,
     dims: Mapping[str, int],
     chunks: Mapping[str, int],
     coordinates: Sequence[Coordinate],
@@ -235,7 +216,7 @@ def _build(
 ) -> None:
     auxiliary = [coordinate.name for coordinate in coordinates if coordinate.dims != (coordinate.name,)]
     group = zarr.create_group(
-        LocalStore(path),
+        store,
         zarr_format=3,
         attributes={**_json(attrs), "evalcube_format": FORMAT, "coordinates": " ".join(auxiliary)},
     )
@@ -249,7 +230,8 @@ def _build(
     for coordinate in coordinates:
         _create_coordinate(group, coordinate, whole, dims)
     group.create_group(SIDE, attributes={"comment": "evalcube's ledger, lease and plan"})
-    consolidate(path)
+    # Last: until these metadata are there, no reader takes what is in the store for a cube.
+    consolidate(store)
 
 
 def _json(attrs: Mapping[str, object]) -> dict[str, Any]:
@@ -298,64 +280,3 @@ def _create_coordinate(
         config=ARRAY_CONFIG,
     )
     array[...] = coordinate.values.astype(object) if text else coordinate.values
-
-
-def _machine(process: ProcessIdentity) -> str:
-    return hashlib.blake2b(f"{process.host} {process.boot}".encode(), digest_size=6).hexdigest()
-
-
-def _temporary(path: Path) -> Path:
-    me = this_process()
-    mark = f"{_machine(me)}-{me.pid}-{me.start}-{secrets.token_hex(4)}"
-    return path.with_name(f".{path.name}.{mark}.creating")
-
-
-def _publish(temporary: Path, path: Path) -> None:
-    # Renaming onto a directory works only if that is empty, so that of two creators one wins.
-    try:
-        temporary.rename(path)
-    except OSError:
-        _refuse_taken(path)
-        raise
-    sync_path(path.parent)
-
-
-def _refuse_taken(path: Path) -> None:
-    if not os.path.lexists(path) or (path.is_dir() and not any(path.iterdir())):
-        return
-    kind = "a cube" if (path / "zarr.json").exists() else "something else"
-    raise CubeExistsError(
-        f"cannot create the cube: {kind} is already there",
-        path,
-        "Open it, move it away, or choose another path.",
-    )
-
-
-def _sweep_temporaries(path: Path) -> None:
-    """Remove what killed creations of this cube left: their process is gone, or they are an hour old."""
-    me = this_process()
-    for stale in path.parent.glob(f".{glob.escape(path.name)}.*.creating"):
-        machine, *numbers = stale.name.removesuffix(".creating").rpartition(".")[2].split("-")
-        gone = False
-        if machine == _machine(me) and len(numbers) == 3:
-            gone = is_gone(ProcessIdentity(me.host, me.boot, int(numbers[0]), int(numbers[1])))
-        if gone or _age(stale) > _STALE_SECONDS:
-            shutil.rmtree(stale, ignore_errors=True)
-
-
-def _age(path: Path) -> float:
-    try:
-        return time.time() - path.stat().st_mtime
-    except OSError:
-        return 0.0
-
-
-def partial_files(path: Path, names: Iterable[str], older_than: float) -> Iterator[Path]:
-    """Temporary files of killed writers in the cube's own arrays, older than `older_than` seconds."""
-    for file in path.glob("*.partial"):
-        if _age(file) > older_than:
-            yield file
-    for name in names:
-        for file in (path / name).rglob("*.partial"):
-            if _age(file) > older_than:
-                yield file

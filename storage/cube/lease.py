@@ -12,9 +12,7 @@ left to expire. Clocks of machines that share a cube may differ by less than a t
 
 from __future__ import annotations
 
-import errno
 import json
-import os
 import secrets
 import threading
 import time
@@ -24,11 +22,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from storage.cube.directory import located
+from storage.cube.space import HeldRecord, LeaseRecord, Space
 from storage.errors import LeaseHeldError, LeaseLostError, StorageError, guarded
-from storage.files import locked, make_directory, sync_path, write_synced
 from storage.processes import ProcessIdentity, is_gone, this_process
 
-_NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
+NAME = "lease.json"
+"""Key of the lease among a cube's records."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,22 +44,29 @@ class Holder:
     """Time to live after a renewal, seconds."""
 
 
-def read_holder(path: str | Path) -> tuple[Holder, float] | None:
-    """Holder of the lease at `path` and when it expires (seconds since the epoch); None if there is none.
+def read_holder(records: Space | str | Path) -> tuple[Holder, float] | None:
+    """Holder of the lease and when it expires (seconds since the epoch); None if there is none.
+
+    Parameters
+    ----------
+    records
+        Where the lease is, usually `storage.cube.cube.Cube.records`.
 
     Raises
     ------
     StorageError
-        The file cannot be read.
+        It cannot be read.
     """
-    with guarded(path, "read the lease"):
-        try:
-            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        except FileNotFoundError:
-            return None
-        with os.fdopen(descriptor, "rb") as file:
-            renewed = os.fstat(descriptor).st_mtime
-            data = file.read(65536)
+    space, key = located(records, NAME)
+    with guarded(space.where(key), "read the lease"):
+        return _read(space.lease(key))
+
+
+def _read(record: LeaseRecord) -> tuple[Holder, float] | None:
+    found = record.read()
+    if found is None:
+        return None
+    data, renewed = found
     try:
         fields = json.loads(data)
         process = ProcessIdentity(**fields["process"])
@@ -70,44 +77,49 @@ def read_holder(path: str | Path) -> tuple[Holder, float] | None:
     return holder, renewed + holder.ttl
 
 
-def check_holder(path: str | Path, token: str) -> None:
-    """Make sure, in any process, that the holder of the lease at `path` is still the one with this token.
+def check_holder(records: Space | str | Path, token: str) -> None:
+    """Make sure, in any process, that the holder of the lease is still the one with this token.
 
     Raises
     ------
     LeaseLostError
         The lease was released, or another process took over.
     StorageError
-        The file cannot be read.
+        It cannot be read.
     """
-    found = read_holder(path)
+    found = read_holder(records)
+    # The token alone counts, not the time: a lease that expired and that nobody took is the old holder's, who
+    # renews it when it wakes up.
     if found is None or found[0].token != token:
-        raise _lost("the lease of the run that this belongs to is over", path)
+        space, key = located(records, NAME)
+        raise _lost("the lease of the run that this belongs to is over", space.where(key))
 
 
 class Lease:
     """A lease that this process holds; make one with `Lease.acquire`, best in a ``with`` statement."""
 
-    def __init__(self, path: Path, holder: Holder, descriptor: int) -> None:
-        self.path = path
+    def __init__(self, where: str, record: LeaseRecord, held: HeldRecord, holder: Holder) -> None:
+        self.path = where
         self.holder = holder
         self.lost = threading.Event()
         """Set once another process has taken over; then nothing more may be written."""
-        self._descriptor = descriptor
+        self._record = record
+        self._held: HeldRecord | None = held
         self._renewed = holder.since
         self._mutex = threading.Lock()
         self._stop = threading.Event()
+        # A daemon: a process that ends without releasing its lease is not kept alive by it.
         self._thread = threading.Thread(target=self._renewing, name="evalcube-lease", daemon=True)
         self._thread.start()
 
     @classmethod
-    def acquire(cls, path: str | Path, *, ttl: float = 60.0) -> Self:
+    def acquire(cls, records: Space | str | Path, *, ttl: float = 60.0) -> Self:
         """Take the lease, or take it over from a holder that ended or has not renewed it in time.
 
         Parameters
         ----------
-        path
-            The lease file, usually ``<cube>/_evalcube/lease.json``.
+        records
+            Where the lease is, usually `storage.cube.cube.Cube.records`.
         ttl
             Seconds that it lasts without renewal; renewed each third of that.
 
@@ -116,19 +128,28 @@ class Lease:
         LeaseHeldError
             Another process, or another part of this one, holds it.
         StorageError
-            The file cannot be written, or the file system has no locks.
+            It cannot be written, or the file system has no locks.
         """
-        path = Path(path).absolute()
+        space, key = located(records, NAME)
+        where, record = space.where(key), space.lease(key)
         if not ttl > 0:
-            raise StorageError(f"`ttl` must be positive, got {ttl}", path, "Give seconds, such as 60.")
-        with guarded(path, "take the lease"):
-            make_directory(path.parent)
-            with locked(_lock(path)):
-                found = read_holder(path)
-                if found is not None and not is_gone(found[0].process) and time.time() < found[1]:
-                    raise _held(path, *found)
-                holder = Holder(secrets.token_hex(16), this_process(), time.time(), ttl)
-                return cls(path, holder, _place(path, holder, fresh=found is None))
+            raise StorageError(f"`ttl` must be positive, got {ttl}", where, "Give seconds, such as 60.")
+        with guarded(where, "take the lease"), record.alone(create=True):
+            # Read under the lock: what was read before may have been taken over since.
+            found = _read(record)
+            # A holder that ended is not waited for. Of another machine's processes nothing is known: the time decides.
+            if found is not None and not is_gone(found[0].process) and time.time() < found[1]:
+                raise _held(where, *found)
+            holder = Holder(secrets.token_hex(16), this_process(), time.time(), ttl)
+            data = json.dumps(asdict(holder), indent=1).encode()
+            try:
+                held = record.take(data, holder.since, absent=found is None)
+            except FileExistsError:  # the lock did not keep another one out
+                found = _read(record)
+                if found is None:
+                    raise
+                raise _held(where, *found) from None
+            return cls(where, record, held, holder)
 
     @property
     def expires(self) -> float:
@@ -160,16 +181,16 @@ class Lease:
         if threading.current_thread() is not self._thread:
             self._thread.join()
         with self._mutex:
-            if self._descriptor < 0:
+            held, self._held = self._held, None
+            if held is None:
                 return
             try:
-                with guarded(self.path, "release the lease"), locked(_lock(self.path)):
-                    if self._is_mine():
-                        self.path.unlink()
-                        sync_path(self.path.parent)
+                # Under the lock, so that nobody takes over between the question whose it is and its removal.
+                with guarded(self.path, "release the lease"), self._record.alone():
+                    if held.is_mine():
+                        held.withdraw()
             finally:
-                os.close(self._descriptor)
-                self._descriptor = -1
+                held.close()
 
     def __enter__(self) -> Self:
         return self
@@ -192,77 +213,32 @@ class Lease:
                 return
 
     def _renew(self, *, touch: bool) -> None:
-        """Renew, or only look whether that is still possible; sets `lost` where it is not."""
+        """Renew, or only find out whether that is still possible; sets `lost` where it is not."""
+        held = self._held
+        if held is None:
+            return
         if time.time() < self.expires:
-            mine = self._is_mine()
+            # In time: nobody may take over, so that no lock is needed.
+            mine = held.is_mine()
             if mine and touch:
-                self._touch()
+                self._touch(held)
         else:
             # Late: another process may be taking over at this moment.
-            with locked(_lock(self.path)):
-                mine = self._is_mine()
+            with self._record.alone():
+                mine = held.is_mine()
                 if mine:
-                    self._touch()
+                    self._touch(held)
         if not mine:
             self.lost.set()
 
-    def _touch(self) -> None:
+    def _touch(self, held: HeldRecord) -> None:
         now = time.time()
-        os.utime(self._descriptor, (now, now))
+        held.renew(now)
+        # Only now: should the renewal fail, the lease ends when others see it end.
         self._renewed = now
 
-    def _is_mine(self) -> bool:
-        try:
-            return os.path.samestat(self.path.stat(), os.fstat(self._descriptor))
-        except FileNotFoundError:
-            return False
-        except OSError as error:
-            # What NFS says of a file that another machine replaced.
-            if error.errno == errno.ESTALE:
-                return False
-            raise
 
-
-def _lock(path: Path) -> Path:
-    return path.with_name(f"{path.name}.lock")
-
-
-def _place(path: Path, holder: Holder, *, fresh: bool) -> int:
-    """Put the holder's file at `path`; its open descriptor."""
-    temporary = path.with_name(f".{path.name}.{holder.token}.partial")
-    write_synced(temporary, json.dumps(asdict(holder), indent=1).encode())
-    try:
-        descriptor = os.open(temporary, os.O_RDWR | os.O_CLOEXEC)
-        try:
-            os.utime(descriptor, (holder.since, holder.since))
-            if not fresh or not _linked(temporary, path):
-                temporary.replace(path)
-            sync_path(path.parent)
-        except BaseException:
-            os.close(descriptor)
-            raise
-    finally:
-        temporary.unlink(missing_ok=True)
-    return descriptor
-
-
-def _linked(temporary: Path, path: Path) -> bool:
-    """Put-if-absent, a second guard where a mount only pretends to lock; False without hard links."""
-    try:
-        path.hardlink_to(temporary)
-    except FileExistsError:
-        found = read_holder(path)
-        if found is None:
-            raise
-        raise _held(path, *found) from None
-    except OSError as error:
-        if error.errno in _NO_LINKS:
-            return False
-        raise
-    return True
-
-
-def _held(path: Path, holder: Holder, expires: float) -> LeaseHeldError:
+def _held(path: str, holder: Holder, expires: float) -> LeaseHeldError:
     process = holder.process
     return LeaseHeldError(
         f"process {process.pid} on {process.host} works on it since {_utc(holder.since)};"
@@ -273,7 +249,7 @@ def _held(path: Path, holder: Holder, expires: float) -> LeaseHeldError:
     )
 
 
-def _lost(rule: str, path: str | Path) -> LeaseLostError:
+def _lost(rule: str, path: str) -> LeaseLostError:
     return LeaseLostError(
         rule, path, "Let the other one finish, then run again: nothing that was recorded is lost."
     )

@@ -9,17 +9,19 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from storage.cube.directory import located
 from storage.cube.regions import Region
+from storage.cube.space import LogConflictError, Space
 from storage.errors import StorageError, guarded
-from storage.files import make_directory, sync_path, write_all
+
+NAME = "ledger.jsonl"
+"""Key of the ledger among a cube's records."""
 
 MAX_LINE = 1024
 """Greatest length of a line in bytes: a receipt also travels through the scheduler."""
@@ -44,8 +46,8 @@ class Receipt:
     """Trials with a transport error, to be retried."""
     missing: int
     """Planned trials that were not run yet."""
-    counts: Mapping[str, float]
-    """Sums of the region's counters; finite."""
+    causes: Mapping[str, int]
+    """Transport errors by cause, as the run that wrote the region has met them there; the most frequent ones."""
     digest: str
     """`storage.cube.cube.region_digest` of the arrays."""
 
@@ -56,17 +58,11 @@ def to_line(receipt: Receipt) -> bytes:
     Raises
     ------
     ValueError
-        A count is not finite, or the line exceeds `MAX_LINE`.
+        A number of `causes` is not whole, or the line exceeds `MAX_LINE`.
     """
-    counts = {name: float(value) for name, value in receipt.counts.items()}
-    if bad := {name: value for name, value in counts.items() if not math.isfinite(value)}:
-        raise ValueError(f"counts must be finite, got {bad}")
-    # Whole numbers without ".0": most counts are, and a receipt is to be small.
-    short = {
-        name: int(value) if value.is_integer() and abs(value) < 2**53 else value
-        for name, value in counts.items()
-    }
-    fields = {**asdict(receipt), "counts": short}
+    if bad := {cause: count for cause, count in receipt.causes.items() if type(count) is not int}:
+        raise ValueError(f"`causes` must be whole numbers, got {bad}")
+    fields = {**asdict(receipt), "causes": dict(receipt.causes)}
     text = json.dumps(fields, separators=(",", ":"), allow_nan=False)
     line = f'{{"check":"{_check(text)}","receipt":{text}}}\n'.encode()
     if len(line) > MAX_LINE:
@@ -83,7 +79,9 @@ def from_line(line: bytes) -> Receipt | None:
         if head != f'{{"check":"{_check(body)}"' or len(tail) != len(body) + 2:
             return None
         fields: dict[str, Any] = json.loads(body)
-        fields["counts"] = {name: float(value) for name, value in fields["counts"].items()}
+        causes = fields.pop("counts", None)  # what ledgers of earlier versions call it
+        causes = fields.pop("causes") if causes is None else causes
+        fields["causes"] = {cause: int(count) for cause, count in causes.items()}
         return Receipt(**{**fields, "region": Region(**fields["region"])})
     except (ValueError, TypeError, KeyError, AttributeError):
         return None
@@ -94,18 +92,19 @@ def _check(text: str) -> str:
 
 
 class Ledger:
-    """A ledger file. Reading changes nothing; the file is created by the first append.
+    """A ledger. Reading changes nothing; the first append makes it.
 
     Parameters
     ----------
-    path
-        The file, usually ``<cube>/_evalcube/ledger.jsonl``.
+    records
+        Where it is, usually `storage.cube.cube.Cube.records`.
     """
 
-    def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
-        self._descriptor: int | None = None
-        self._end = 0
+    def __init__(self, records: Space | str | Path) -> None:
+        space, key = located(records, NAME)
+        self._where = space.where(key)
+        self.path = Path(self._where)
+        self._log = space.log(key)
         self._damaged = 0
 
     @property
@@ -119,19 +118,16 @@ class Ledger:
         Raises
         ------
         StorageError
-            The file is there and cannot be read.
+            The ledger is there and cannot be read.
         """
         self._damaged = 0
-        with guarded(self.path, "read the ledger"):
-            if not self.path.exists():
-                return
-            with self.path.open("rb") as file:
-                for line in file:
-                    receipt = from_line(line)
-                    if receipt is not None:
-                        yield receipt
-                    elif line.endswith(b"\n"):
-                        self._damaged += 1
+        with guarded(self._where, "read the ledger"):
+            for line in self._log.lines():
+                receipt = from_line(line)
+                if receipt is not None:
+                    yield receipt
+                elif line.endswith(b"\n"):
+                    self._damaged += 1
 
     def newest(self) -> dict[Region, Receipt]:
         """Receipt of the greatest generation of each region; of equal ones the later.
@@ -139,54 +135,43 @@ class Ledger:
         Raises
         ------
         StorageError
-            The file is there and cannot be read.
+            The ledger is there and cannot be read.
         """
         newest: dict[Region, Receipt] = {}
         for receipt in self.receipts():
             known = newest.get(receipt.region)
+            # Equal generations: a driver was killed after its append, and the next one, which had not read it,
+            # wrote the region again; the later receipt is of what is stored now.
             if known is None or receipt.generation >= known.generation:
                 newest[receipt.region] = receipt
         return newest
 
     def append(self, receipt: Receipt) -> None:
-        """Add a receipt; it is on disk on return. A failure leaves the ledger as it was.
+        """Add a receipt; it is durable on return. A failure leaves the ledger as it was.
 
         Raises
         ------
         StorageError
-            The receipt is too long or has a count that is not finite, another process appends to the same
-            file, or the disk fails.
+            The receipt is too long or its `causes` are not whole numbers, another process appends to the same
+            ledger, or the disk fails.
         """
         try:
             line = to_line(receipt)
         except ValueError as error:
-            raise StorageError(str(error), self.path, "Correct the receipt.") from error
-        with guarded(self.path, "append to the ledger"):
-            descriptor = self._opened()
-            if os.fstat(descriptor).st_size != self._end:
-                raise StorageError(
-                    "another process has written to the ledger since it was opened",
-                    self.path,
-                    "Only the holder of the sweep's lease may append: stop one of the two and run again.",
-                )
-            try:
-                os.lseek(descriptor, self._end, os.SEEK_SET)
-                write_all(descriptor, line)
-                os.fsync(descriptor)
-            except BaseException:
-                # Closed too: should the cut fail, the next append starts by looking for a torn line.
-                try:
-                    os.ftruncate(descriptor, self._end)
-                finally:
-                    self.close()
-                raise
-            self._end += len(line)
+            raise StorageError(str(error), self._where, "Correct the receipt.") from error
+        try:
+            with guarded(self._where, "append to the ledger"):
+                self._log.append(line)
+        except LogConflictError:
+            raise StorageError(
+                "another process has written to the ledger since it was opened",
+                self._where,
+                "Only the holder of the sweep's lease may append: stop one of the two and run again.",
+            ) from None
 
     def close(self) -> None:
-        """Close the file; a later append opens it again."""
-        if self._descriptor is not None:
-            os.close(self._descriptor)
-            self._descriptor = None
+        """Close the ledger; a later append opens it again."""
+        self._log.close()
 
     def __enter__(self) -> Self:
         return self
@@ -195,38 +180,3 @@ class Ledger:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-    def __del__(self) -> None:
-        self.close()
-
-    def _opened(self) -> int:
-        """Descriptor for appending, any torn last line cut off."""
-        if self._descriptor is None:
-            make_directory(self.path.parent)
-            new = not self.path.exists()
-            descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-            try:
-                if new:
-                    sync_path(self.path.parent)
-                size = os.fstat(descriptor).st_size
-                self._end = _whole(descriptor, size)
-                if self._end != size:
-                    os.ftruncate(descriptor, self._end)
-                    os.fsync(descriptor)
-            except BaseException:
-                os.close(descriptor)
-                raise
-            self._descriptor = descriptor
-        return self._descriptor
-
-
-def _whole(descriptor: int, size: int) -> int:
-    """Offset after the last line break among the first `size` bytes."""
-    end = size
-    while end > 0:
-        start = max(0, end - MAX_LINE)
-        found = os.pread(descriptor, end - start, start).rfind(b"\n")
-        if found >= 0:
-            return start + found + 1
-        end = start
-    return 0

@@ -1,24 +1,15 @@
-"""Removing entries, merging packs, tidying up, and moving a cache of an earlier version into packs."""
+"""Removing entries, merging packs and tidying up."""
 
 import os
-import struct
-import time
-import zlib
 
 import numpy as np
 import pytest
-import zstandard
-from packed import EARLIER_BOOT, LIVING, keys, packs, recorded, tree, unindexed
+from packed import keys, packs, recorded, unindexed
 
-from storage.cache import compaction as upkeep_module
-from storage.cache import oldlayout as old_module
-from storage.cache import writer as writer_module
-from storage.cache.cache import DirectoryCache, find_cache
-from storage.cache.entry import encode
+from storage.cache import compaction
+from storage.cache.cache import DirectoryCache
 from storage.cache.folders import Folders
-from storage.cache.owners import heading
-from storage.cache.sealed_index import Index
-from storage.errors import StorageError
+from storage.cache.sealed_index import SealedIndex
 
 
 @pytest.fixture
@@ -75,7 +66,7 @@ def test_remove__leaves_a_pack_that_was_taken_for_abandoned_and_grows(cache, wor
     entries = [workers.entry("grows", number) for number in range(4)]
     cache.put_many(entries[:2])
     (pack,) = packs(cache.path)
-    upkeep_module.adopt(Folders(cache.path), pack.stem, anyhow=True)
+    compaction.recover(Folders(cache.path), pack.stem, was_sealed=True)
     cache.put_many(entries[2:])
 
     assert DirectoryCache(cache.path).remove([entries[0][0]]) == 1
@@ -101,9 +92,9 @@ def test_close__of_a_pack_that_was_deleted_at_that_moment_writes_it_anew(cache, 
 
 
 def test_remove__a_reader_whose_packs_go_looks_again(cache, workers, monkeypatch):
-    from storage.cache import index as shelf_module
+    from storage.cache import pack_index as pack_index_module
 
-    monkeypatch.setattr(shelf_module, "_OPEN_FILES", 1)
+    monkeypatch.setattr(pack_index_module, "_OPEN_FILES", 1)
     entries = filled(cache.path, workers)
     readers = [DirectoryCache(cache.path, writable=False) for _ in range(2)]
     listing = readers[0].entries()
@@ -173,7 +164,7 @@ def test_sweep__never_merges_across_a_pack_that_is_written(cache, workers):
 
 
 def test_sweep__packs_have_a_greatest_size(cache, workers, monkeypatch):
-    monkeypatch.setattr(upkeep_module, "_MERGED_RECORDS", 50)
+    monkeypatch.setattr(compaction, "_MERGED_RECORDS", 50)
     entries = filled(cache.path, workers)
 
     cache.sweep(delete=True)
@@ -193,11 +184,11 @@ def test_sweep__deletes_indexes_without_a_pack_after_an_hour(cache, workers):
 
 
 def test_entries__of_a_large_index_are_read_in_parts(cache, workers, monkeypatch):
-    from storage.cache import listing as listing_module
+    from storage.cache import scan as scan_module
     from storage.cache import sealed_index as index_module
 
     monkeypatch.setattr(index_module, "_HELD_ROWS", 10)
-    monkeypatch.setattr(listing_module, "_SHARD_ROWS", 16)
+    monkeypatch.setattr(scan_module, "_SHARD_ROWS", 16)
     entries = filled(cache.path, workers)
     again = DirectoryCache(cache.path)
     again.put("00" * 32, b"first")
@@ -208,7 +199,7 @@ def test_entries__of_a_large_index_are_read_in_parts(cache, workers, monkeypatch
     assert found == sorted([*(key for key, _ in entries), "00" * 32, "ff" * 32])
     assert again.get_many([key for key, _ in entries]) == [value for _, value in entries]
     assert again.stats().entries == 102
-    index = Index.open(packs(cache.path)[0].with_suffix(".idx"))
+    index = SealedIndex.open(packs(cache.path)[0].with_suffix(".idx"))
     assert index._handle is not None
 
 
@@ -238,149 +229,3 @@ def test_memory__a_million_entries(tmp_path):
     assert reader.get_many([names[7].tobytes().hex()]) == [None]  # found, but there is a hole in its place
     assert reader.damaged == 1
     cache.close()
-
-
-# --- earlier versions
-
-
-def old_cache(path, entries, age=1000.0):
-    """A directory as earlier versions made it."""
-    for folder in ("tmp", "damaged", "journal"):
-        (path / folder).mkdir(parents=True)
-    for number in range(256):
-        (path / f"{number:02x}").mkdir()
-    for key, value in entries:
-        file = path / key[:2] / key[2:]
-        file.write_bytes(encode(key, value, zstandard.ZstdCompressor()))
-        os.utime(file, (time.time() - age,) * 2)
-    return path
-
-
-def journal(path, entries, owner=EARLIER_BOOT):
-    body = b""
-    for key, value in entries:
-        content, raw = encode(key, value, zstandard.ZstdCompressor()), bytes.fromhex(key)
-        body += struct.pack("<II32s", len(content), zlib.crc32(content, zlib.crc32(raw)), raw) + content
-    log = path / "journal" / "some.log"
-    log.write_bytes(heading(b"EVJ1", owner) + body + b"torn")
-    return log
-
-
-@pytest.fixture
-def old(tmp_path, workers):
-    entries = [workers.entry("old", number) for number in range(60)]
-    return old_cache(tmp_path / "old", entries), entries
-
-
-def test_old_layout__is_moved_into_one_pack_by_the_first_that_writes(old):
-    path, entries = old
-
-    cache = DirectoryCache(path)
-
-    assert sorted(item.name for item in path.iterdir()) == ["damaged", "packs", "tmp"]
-    assert len(packs(path)) == 1
-    for one in (cache, DirectoryCache(path), DirectoryCache(path, writable=False)):
-        assert one.get_many([key for key, _ in entries]) == [value for _, value in entries]
-        assert [info.key for info in one.entries()] == sorted(key for key, _ in entries)
-        assert all(990 < time.time() - info.modified < 1100 for info in one.entries())
-
-
-def test_old_layout__is_read_where_it_is(old):
-    path, entries = old
-    damaged = path / entries[3][0][:2] / entries[3][0][2:]
-    damaged.write_bytes(b"bad")
-    before = tree(path)
-
-    reader = find_cache(path)
-
-    for _ in range(2):
-        assert [reader.get(key) for key, _ in entries[:3]] == [value for _, value in entries[:3]]
-        assert reader.get_many([key for key, _ in entries[2:5]]) == [entries[2][1], None, entries[4][1]]
-    assert reader.damaged == 1
-    assert reader.stats().entries == len(list(reader.entries())) == 60
-    assert reader.contents([entries[3][0]]) == [b"bad"]
-    assert reader.contains(entries[0][0])
-    assert tree(path) == before
-
-
-def test_old_layout__damaged_entries_go_to_quarantine(old):
-    path, entries = old
-    (path / entries[3][0][:2] / entries[3][0][2:]).write_bytes(b"bad")
-
-    cache = DirectoryCache(path)
-
-    assert cache.stats().entries == 59
-    assert cache.stats().damaged == 1
-    assert cache.put(*entries[3])
-
-
-@pytest.mark.parametrize("owner", [EARLIER_BOOT, LIVING])
-def test_old_layout__journals_of_dead_processes_heal_what_a_power_cut_took(old, workers, owner):
-    path, entries = old
-    more = [workers.entry("journal", number) for number in range(4)]
-    log = journal(path, [*more, entries[0], (entries[1][0], b"another")], owner)
-    (path / entries[0][0][:2] / entries[0][0][2:]).write_bytes(b"")
-
-    cache = DirectoryCache(path)
-
-    if owner is LIVING:
-        assert cache.get(more[0][0]) is None
-        assert log.exists()
-    else:
-        assert cache.get_many([key for key, _ in more + entries]) == [value for _, value in more + entries]
-        assert not (path / "journal").exists()
-
-
-def test_old_layout__one_that_was_killed_is_continued(old, monkeypatch):
-    path, entries = old
-    monkeypatch.setattr(old_module, "_BATCH_FILES", 7)
-    real, calls = old_module.Path.unlink, []
-
-    def unlink(file, **options):
-        calls.append(file)
-        if len(calls) == 30:
-            raise OSError(5, "Input/output error")
-        real(file, **options)
-
-    monkeypatch.setattr(old_module.Path, "unlink", unlink)
-    with pytest.raises(StorageError):
-        DirectoryCache(path)
-    monkeypatch.setattr(old_module.Path, "unlink", real)
-    reader = DirectoryCache(path, writable=False)
-    assert reader.get_many([key for key, _ in entries]) == [value for _, value in entries]
-    assert reader.stats().entries == 60
-
-    cache = DirectoryCache(path)
-
-    assert cache.get_many([key for key, _ in entries]) == [value for _, value in entries]
-    assert cache.stats().entries == 60
-    assert sorted(item.name for item in path.iterdir()) == ["damaged", "packs", "tmp"]
-
-
-def test_old_layout__another_process_moves_it_at_this_moment(old):
-    path, entries = old
-    with DirectoryCache(path, writable=False)._folders.exclusive():
-        cache = DirectoryCache(path)
-        assert cache.get_many([key for key, _ in entries]) == [value for _, value in entries]
-        assert cache.put(entries[0][0], b"late") is False
-        cache.put("ef" * 32, b"new")
-        cache.commit()
-    again = DirectoryCache(path)
-
-    for one in (cache, again):
-        assert one.get_many([key for key, _ in entries]) == [value for _, value in entries]
-        assert one.get("ef" * 32) == b"new"
-    assert again.stats().entries == 61
-    # What was there first is first in the order of packs as well.
-    assert [len(recorded(pack)) for pack in packs(path)] == [60, 2]
-
-
-def test_old_layout__packs_of_a_bounded_size(old, monkeypatch):
-    path, entries = old
-    monkeypatch.setattr(old_module, "_PACK_RECORDS", 20)
-
-    cache = DirectoryCache(path)
-
-    assert len(packs(path)) > 1
-    assert cache.get_many([key for key, _ in entries]) == [value for _, value in entries]
-    assert writer_module.SEAL_RECORDS == 2**18

@@ -25,7 +25,7 @@ from packed import (
     unindexed,
 )
 
-from storage.cache import key_index as catalog_module
+from storage.cache import key_index as key_index_module
 from storage.cache import writer as writer_module
 from storage.cache.cache import DirectoryCache
 from storage.errors import DiskFullError, NotWritableError
@@ -148,7 +148,7 @@ def test_get_many__others_entries_after_half_a_second_and_get_at_once(cache):
 
 
 def test_get__of_many_through_tables(cache, workers, monkeypatch):
-    monkeypatch.setattr(catalog_module, "_RECENT", 10)
+    monkeypatch.setattr(key_index_module, "_RECENT", 10)
     entries = [workers.entry("tables", number) for number in range(500)]
     reader = DirectoryCache(cache.path)
     for key, value in entries:
@@ -158,11 +158,11 @@ def test_get__of_many_through_tables(cache, workers, monkeypatch):
         assert [one.get(key) for key, _ in entries] == [value for _, value in entries]
         assert one.get_many([key for key, _ in entries]) == [value for _, value in entries]
         assert one.get_many([key[::-1] for key, _ in entries]) == [None] * 500
-    assert len(cache._shelf._catalog.tables) < 5
+    assert len(cache._index._key_index.tables) < 5
 
 
 def test_get__keys_with_equal_beginnings(cache, monkeypatch):
-    monkeypatch.setattr(catalog_module, "_RECENT", 3)
+    monkeypatch.setattr(key_index_module, "_RECENT", 3)
     names = [f"{'ab' * 8}{number:048x}" for number in range(20)]
     for number, key in enumerate(names):
         assert cache.put(key, str(number).encode())
@@ -246,7 +246,7 @@ def run_threads(work):
 
 def test_commit__by_threads_while_packs_are_sealed(cache, workers, monkeypatch):
     monkeypatch.setattr(writer_module, "SEAL_BYTES", 5_000)
-    monkeypatch.setattr(catalog_module, "_RECENT", 30)
+    monkeypatch.setattr(key_index_module, "_RECENT", 30)
     errors = []
 
     def work(thread):

@@ -22,7 +22,7 @@ from packed import (
     unindexed,
 )
 
-from storage.cache import compaction as upkeep
+from storage.cache import compaction
 from storage.cache.cache import DirectoryCache
 from storage.cache.folders import Folders
 from storage.cache.owners import FOREIGN_SECONDS
@@ -86,7 +86,7 @@ def test_power_cut__with_zeros_or_rubbish_behind_it(cache, tmp_path, workers, se
 
 
 @pytest.mark.parametrize(
-    ("owner", "age", "adopted"),
+    ("owner", "age", "recovered"),
     [
         (EARLIER_BOOT, 0, True),
         (ENDED, 0, True),
@@ -98,7 +98,7 @@ def test_power_cut__with_zeros_or_rubbish_behind_it(cache, tmp_path, workers, se
     ],
 )
 @pytest.mark.parametrize("locked", [False, True])
-def test_adopt__only_what_a_dead_process_left(cache, tmp_path, workers, owner, age, adopted, locked):
+def test_recover__only_what_a_dead_process_left(cache, tmp_path, workers, owner, age, recovered, locked):
     key, value = workers.entry("owner", 0)
     cache.put_many([(key, value)])
     path = copied(cache, tmp_path / "after", owner)
@@ -111,12 +111,12 @@ def test_adopt__only_what_a_dead_process_left(cache, tmp_path, workers, owner, a
         after = DirectoryCache(path)
 
     assert after.get(key) == value
-    assert bool(indexes(path)) == (adopted and not locked)
+    assert bool(indexes(path)) == (recovered and not locked)
     assert after.stats().journals == len(unindexed(path)) == 1 - len(indexes(path))
 
 
 @pytest.mark.parametrize("owner", [EARLIER_BOOT, ENDED, OTHER_CONTAINER, LIVING])
-def test_adopt__on_a_file_system_without_locks(cache, tmp_path, workers, owner, monkeypatch):
+def test_recover__on_a_file_system_without_locks(cache, tmp_path, workers, owner, monkeypatch):
     def flock(*_):
         raise OSError("No locks available")
 
@@ -137,7 +137,7 @@ def test_adopt__on_a_file_system_without_locks(cache, tmp_path, workers, owner, 
 
 
 @pytest.mark.parametrize("content", [b"", b"EVP1", b"EVP1" + b"\xff" * 8, bytes(100)])
-def test_adopt__a_torn_heading_goes_after_an_hour(cache, content):
+def test_recover__a_torn_heading_goes_after_an_hour(cache, content):
     pack = cache.path / "packs" / f"{'ab' * 16}.pack"
     pack.write_bytes(content)
 
@@ -149,7 +149,7 @@ def test_adopt__a_torn_heading_goes_after_an_hour(cache, content):
     assert tree(cache.path) == {}
 
 
-def test_adopt__leaves_the_pack_of_a_living_process(cache, workers, processes, tmp_path):
+def test_recover__leaves_the_pack_of_a_living_process(cache, workers, processes, tmp_path):
     acks = tmp_path / "acks"
     processes.start(workers.put_entries, cache.path, 0, acks)
     processes.wait_lines(acks, 3)
@@ -167,7 +167,7 @@ def test_adopt__leaves_the_pack_of_a_living_process(cache, workers, processes, t
         assert cache.get(key) == value
 
 
-def test_adopt__by_two_processes_at_once(cache, tmp_path, workers, processes):
+def test_recover__by_two_processes_at_once(cache, tmp_path, workers, processes):
     for number in range(5):
         entries = [workers.entry(number, i) for i in range(ENTRIES)]
         cache.put_many(entries)
@@ -189,11 +189,11 @@ def test_adopt__by_two_processes_at_once(cache, tmp_path, workers, processes):
         assert unindexed(path) == []
 
 
-def test_adopt__a_pack_that_grows_after_it_was_taken_for_abandoned(cache, workers):
+def test_recover__a_pack_that_grows_after_it_was_taken_for_abandoned(cache, workers):
     entries = [workers.entry("false", number) for number in range(6)]
     cache.put_many(entries[:2])
     (pack,) = packs(cache.path)
-    upkeep.adopt(Folders(cache.path), pack.stem, anyhow=True)
+    compaction.recover(Folders(cache.path), pack.stem, was_sealed=True)
     cache.put_many(entries[2:4])
     late = DirectoryCache(cache.path)
     cache.put_many(entries[4:])

@@ -1,22 +1,23 @@
-"""Notes of batches in a directory."""
+"""Notes of batches among the records of a cube."""
 
 import os
 
 import pytest
 
 from storage.cube.batch_notes import BatchNotes
+from storage.cube.directory import Directory
 from storage.errors import StorageError
 
 
 def test_batch_notes__come_back_until_they_are_removed(tmp_path):
-    notes = BatchNotes(tmp_path / "side" / "batches")
+    notes = BatchNotes(Directory(tmp_path))
     assert (list(notes.tokens()), notes.read("aaaaaaaa")) == ([], None)
 
     notes.write("aaaaaaaa", b"one")
     notes.write("bbbbbbbb", b"two")
     notes.write("aaaaaaaa", b"more")
 
-    again = BatchNotes(tmp_path / "side" / "batches")
+    again = BatchNotes(Directory(tmp_path))
     assert sorted(again.tokens()) == ["aaaaaaaa", "bbbbbbbb"]
     assert again.read("aaaaaaaa") == b"more"
     again.remove("aaaaaaaa")
@@ -25,9 +26,11 @@ def test_batch_notes__come_back_until_they_are_removed(tmp_path):
 
 
 def test_batch_notes__what_a_killed_writer_left_is_no_note(tmp_path):
-    (tmp_path / ".aaaaaaaa.json.123.partial").write_bytes(b"half")
-    (tmp_path / "README").write_text("mine")
-    assert list(BatchNotes(tmp_path).tokens()) == []
+    folder = tmp_path / "batches"
+    folder.mkdir()
+    (folder / ".aaaaaaaa.json.123.partial").write_bytes(b"half")
+    (folder / "README").write_text("mine")
+    assert list(BatchNotes(Directory(tmp_path)).tokens()) == []
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
@@ -35,7 +38,7 @@ def test_batch_notes__a_folder_that_cannot_be_written_is_told(tmp_path):
     tmp_path.chmod(0o500)
     try:
         with pytest.raises(StorageError):
-            BatchNotes(tmp_path / "batches").write("aaaaaaaa", b"one")
+            BatchNotes(Directory(tmp_path)).write("aaaaaaaa", b"one")
     finally:
         tmp_path.chmod(0o700)
 
@@ -43,4 +46,4 @@ def test_batch_notes__a_folder_that_cannot_be_written_is_told(tmp_path):
 def test_batch_notes__a_file_in_the_folders_place_is_told(tmp_path):
     (tmp_path / "batches").write_text("mine")
     with pytest.raises(StorageError):
-        BatchNotes(tmp_path / "batches").write("aaaaaaaa", b"one")
+        BatchNotes(Directory(tmp_path)).write("aaaaaaaa", b"one")

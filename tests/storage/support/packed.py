@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from storage.cache.owners import Owner, heading, this_owner
-from storage.cache.packs import HEADER_BYTES, PACK_MAGIC, Handle, first_record, make_record, salt_of, walk
+from storage.cache.packs import HEADER_BYTES, PACK_MAGIC, OpenFile, first_record, make_record, salt_of, walk
 from storage.processes import machine_id, this_process
 
 KEY, OTHER = "ab" * 32, "cd" * 32
@@ -31,7 +31,7 @@ def unindexed(path):
 
 def records(pack):
     """All records of a file, in their order."""
-    handle = Handle(pack)
+    handle = OpenFile(pack)
     size = os.fstat(handle.descriptor).st_size
     return list(
         walk(handle.descriptor, first_record(handle.descriptor), size, salt_of(pack.stem), resume=True)
@@ -90,7 +90,7 @@ LIVING = this_owner()
 
 def give_to(pack, owner):
     """Make a pack without an index one of another process."""
-    handle = Handle(pack)
+    handle = OpenFile(pack)
     body = pack.read_bytes()[first_record(handle.descriptor) :]
     pack.write_bytes(heading(PACK_MAGIC, owner) + body)
     return pack

@@ -56,9 +56,9 @@ def region_arrays(cube, region, generation=0):
 
 
 def make_receipt(generation, region=None):
-    counts = {name: float(generation) + 0.1 for name in COUNTER_LABELS}
+    causes = {"HTTP 503": generation, "timeout": 1}
     region = region or Region(generation % 3, 0, 0)
-    return Receipt(region, generation, 8, 2, 160, True, 0, 0, counts, f"{generation:032x}")
+    return Receipt(region, generation, 8, 2, 160, True, 0, 0, causes, f"{generation:032x}")
 
 
 def entry(seed, number):

@@ -6,7 +6,6 @@ The part of a cube that the driver keeps, or a task on its behalf; readers need 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -14,16 +13,18 @@ from numpy.typing import NDArray
 
 from storage.cube.group import CubeGroup
 from storage.cube.schema import COUNTERS, DUPLICATE, PLANNED
+from storage.cube.space import Space
 from storage.errors import CubeMismatchError, NotWritableError, guarded
 
 
-class Tables:
+class SharedArrays:
     """Small arrays of a cube; see `storage.cube.cube.Cube`."""
 
-    def __init__(self, path: Path, *, writable: bool) -> None:
-        self._path = path
+    def __init__(self, space: Space, *, writable: bool) -> None:
+        self._space = space
+        self._where = space.address
         self._writable = writable
-        self._group = CubeGroup(path, writable=writable)
+        self._group = CubeGroup(space, writable=writable)
 
     def write_counters(self, values: Mapping[int, NDArray[Any]]) -> None:
         """Write the counters of some models; on disk on return.
@@ -57,9 +58,9 @@ class Tables:
                 block = self._group.read(COUNTERS.name, (rows,))
                 for row, array in given.items():
                     block[row] = array
-            with guarded(self._path, "write counters"):
+            with guarded(self._where, "write counters"):
                 file = self._group.write_chunk(COUNTERS.name, (chunk, 0, 0, 0), (rows,), block)
-                self._group.sync_chunks([file])
+                self._space.sync([file])
 
     def read_counters(self) -> NDArray[np.float64]:
         """Counters of all models, float64 (model, task, params, counter).
@@ -99,8 +100,8 @@ class Tables:
             raise self._mismatch(
                 f"`{name}` has shape {present.shape}, got {values.shape}", "Give one value a model."
             )
-        with guarded(self._path, f"write {name}"):
-            self._group.sync_chunks([self._group.write_chunk(name, (0,), (slice(None),), values)])
+        with guarded(self._where, f"write {name}"):
+            self._space.sync([self._group.write_chunk(name, (0,), (slice(None),), values)])
 
     def read_planned(self, dim: Literal["trial", "repeat"]) -> NDArray[np.int32]:
         """How many trials or repeats each cell is to be measured with, int32 (model, task, params).
@@ -129,10 +130,8 @@ class Tables:
             problem = f"`{variable.name}` never shrinks"
         if problem:
             raise self._mismatch(problem, "Correct the array.")
-        with guarded(self._path, f"write {variable.name}"):
-            self._group.sync_chunks(
-                [self._group.write_chunk(variable.name, (0, 0, 0), (slice(None),), values)]
-            )
+        with guarded(self._where, f"write {variable.name}"):
+            self._space.sync([self._group.write_chunk(variable.name, (0, 0, 0), (slice(None),), values)])
 
     def read_duplicates(self, trials: slice = slice(None)) -> NDArray[np.uint8]:
         """Which prompts occurred before in their cell, uint8 (task, params, trial); 255 is unknown.
@@ -167,13 +166,13 @@ class Tables:
             raise self._mismatch(
                 problem or f"there are {sizes['task']} tasks", "Correct the index or the array."
             )
-        with guarded(self._path, "write duplicates"):
+        with guarded(self._where, "write duplicates"):
             files = []
             for chunk, start in enumerate(range(0, sizes["trial"], step)):
                 part = flags[np.newaxis, :, start : start + step]
                 where = (slice(task, task + 1), slice(None), slice(start, start + part.shape[2]))
                 files.append(self._group.write_chunk(DUPLICATE.name, (task, 0, chunk), where, part))
-            self._group.sync_chunks(files)
+            self._space.sync(files)
 
     def _check_counters(self, values: Mapping[int, NDArray[Any]]) -> None:
         models, *shape = (self._group.sizes[dim] for dim in COUNTERS.dims)
@@ -192,12 +191,12 @@ class Tables:
     def refresh(self) -> None:
         """Follow a growth: a write with outdated sizes would set the cells of a grown chunk to missing."""
         if self._group.outdated:
-            self._group = CubeGroup(self._path, writable=self._writable)
+            self._group = CubeGroup(self._space, writable=self._writable)
 
     def _need_writable(self, verb: str) -> None:
         if not self._writable:
             remedy = "Open it with writable=True."
-            raise NotWritableError(f"cannot {verb}: the cube is open for reading", self._path, remedy)
+            raise NotWritableError(f"cannot {verb}: the cube is open for reading", self._where, remedy)
 
     def _mismatch(self, what: str, remedy: str) -> CubeMismatchError:
-        return CubeMismatchError(what, self._path, remedy)
+        return CubeMismatchError(what, self._where, remedy)

@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from storage.cache.folders import Folders
-from storage.cache.index import Shelf
-from storage.cache.packs import Columns, Handle, first_record, salt_of, tokens_in, walk
-from storage.cache.sealed_index import Index, heads_of
+from storage.cache.pack_index import PackIndex
+from storage.cache.packs import Columns, OpenFile, first_record, salt_of, tokens_in, walk
+from storage.cache.sealed_index import SealedIndex, heads_of
 
 _SHARD_ROWS = 1 << 16
 _ATTEMPTS = 5
@@ -26,15 +26,15 @@ class _Held:
         self._heads, self._columns = heads[order], columns.take(order)
 
     def heads(self) -> npt.NDArray[np.uint64]:
-        """As `Index.heads`."""
+        """As `SealedIndex.heads`."""
         return self._heads
 
     def columns(self, start: int, stop: int) -> Columns:
-        """As `Index.columns`."""
+        """As `SealedIndex.columns`."""
         return self._columns.take(np.arange(start, stop))
 
 
-def list_packs(folders: Folders, shelf: Shelf) -> Iterator[Columns]:
+def scan_packs(folders: Folders, index: PackIndex) -> Iterator[Columns]:
     """Entries, of each key the one that readers take; those that are known to be damaged are left out.
 
     Raises
@@ -42,47 +42,47 @@ def list_packs(folders: Folders, shelf: Shelf) -> Iterator[Columns]:
     OSError
         As the operating system says.
     """
-    sources = _sources(folders, shelf)
+    sources = _sources(folders, index)
     heads = [source.heads() for _, source in sources]
     shards = max(1, sum(map(len, heads)) // _SHARD_ROWS)
     bounds = [np.uint64(shard * 2**64 // shards) for shard in range(shards)]
     cuts = [[*np.searchsorted(known, bounds).tolist(), len(known)] for known in heads]
     for shard in range(shards):
         parts = [
-            _good(token, source.columns(cut[shard], cut[shard + 1]), shelf)
+            _good(token, source.columns(cut[shard], cut[shard + 1]), index)
             for (token, source), cut in zip(sources, cuts, strict=True)
         ]
         if parts:
             yield _first_of_each(parts)
 
 
-def _sources(folders: Folders, shelf: Shelf) -> list[tuple[str, Index | _Held]]:
+def _sources(folders: Folders, index: PackIndex) -> list[tuple[str, SealedIndex | _Held]]:
     for attempt in range(_ATTEMPTS):
         try:
-            return [(token, _source(folders, shelf, token)) for token in tokens_in(folders.names())]
+            return [(token, _source(folders, index, token)) for token in tokens_in(folders.names())]
         except FileNotFoundError:  # rewritten meanwhile
             if attempt == _ATTEMPTS - 1:
                 raise
     return []
 
 
-def _source(folders: Folders, shelf: Shelf, token: str) -> Index | _Held:
-    own = shelf.own_columns(token)
+def _source(folders: Folders, index: PackIndex, token: str) -> SealedIndex | _Held:
+    own = index.own_columns(token)
     if own is not None:
         return _Held(own)
-    index = Index.open(folders.index(token))
-    if index is not None:
-        return index
-    handle = Handle(folders.pack(token))
+    sealed = SealedIndex.open(folders.index(token))
+    if sealed is not None:
+        return sealed
+    handle = OpenFile(folders.pack(token))
     size, start = os.fstat(handle.descriptor).st_size, first_record(handle.descriptor)
     return _Held(Columns.of(list(walk(handle.descriptor, start, size, salt_of(token), resume=True))))
 
 
-def _good(token: str, columns: Columns, shelf: Shelf) -> Columns:
-    if not shelf.spoiled:
+def _good(token: str, columns: Columns, index: PackIndex) -> Columns:
+    if not index.corrupt:
         return columns
     offsets = columns.offsets.tolist()
-    return columns.take(np.array([not shelf.is_spoiled(token, offset) for offset in offsets], bool))
+    return columns.take(np.array([not index.is_corrupt(token, offset) for offset in offsets], bool))
 
 
 def _first_of_each(parts: list[Columns]) -> Columns:

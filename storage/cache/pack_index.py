@@ -11,13 +11,13 @@ import time
 from collections import deque
 
 from storage.cache.folders import Folders, Listing
-from storage.cache.key_index import Catalog, Pack, Part, Place
+from storage.cache.key_index import KeyIndex, Location, Pack, Part
 from storage.cache.owners import is_abandoned
-from storage.cache.pack_writer import OwnPack
+from storage.cache.pack_writer import PackWriter
 from storage.cache.packs import (
     PACK_MAGIC,
     Columns,
-    Handle,
+    OpenFile,
     Record,
     first_record,
     read_content,
@@ -25,12 +25,12 @@ from storage.cache.packs import (
     tokens_in,
     walk,
 )
-from storage.cache.sealed_index import Index
+from storage.cache.sealed_index import SealedIndex
 
 _OPEN_FILES = 64
 
 
-class Shelf:
+class PackIndex:
     """Finds records; threads may share it.
 
     Raises
@@ -41,7 +41,7 @@ class Shelf:
 
     def __init__(self, folders: Folders) -> None:
         self._folders = folders
-        self._spoiled: set[tuple[str, int]] = set()
+        self._corrupt: set[tuple[str, int]] = set()
         self.begin()
 
     def begin(self) -> None:
@@ -49,23 +49,23 @@ class Shelf:
         self._lock = threading.Lock()
         self._refreshing = threading.Lock()
         self._opening = threading.Lock()
-        self._own: dict[str, OwnPack | None] = {}
+        self._own: dict[str, PackWriter | None] = {}
         self._open: deque[Pack] = deque()
-        self._catalog = Catalog()
+        self._key_index = KeyIndex()
         self._growing: list[Pack] = []
         self.broken: set[str] = set()
         self._directory = Listing(self._folders.packs)
         self.reload()
 
-    def find(self, key: bytes) -> list[Place]:
+    def find(self, key: bytes) -> list[Location]:
         """Records that may be the key's, the one to take first; of those that are known."""
-        return self._catalog.find(key)
+        return self._key_index.find(key)
 
-    def find_many(self, keys: bytes) -> dict[int, list[Place]]:
+    def find_many(self, keys: bytes) -> dict[int, list[Location]]:
         """`find` for many keys, given one behind another: what is found, by their number."""
-        return self._catalog.find_many(keys)
+        return self._key_index.find_many(keys)
 
-    def content(self, place: Place, key: bytes) -> bytes | None:
+    def content(self, location: Location, key: bytes) -> bytes | None:
         """Content of a record, unverified; None if it is another key's.
 
         Raises
@@ -73,51 +73,51 @@ class Shelf:
         OSError
             `FileNotFoundError` if the pack is gone.
         """
-        handle = place.pack.handle or self._opened(place.pack)
-        return read_content(handle.descriptor, place.offset, key, place.pack.salt)
+        handle = location.pack.handle or self._open_pack(location.pack)
+        return read_content(handle.descriptor, location.offset, key, location.pack.salt)
 
-    def spoil(self, place: Place) -> bool:
+    def mark_corrupt(self, location: Location) -> bool:
         """Note that a record is damaged; False if that was known."""
-        mark = (place.pack.token, place.offset)
+        mark = (location.pack.token, location.offset)
         with self._lock:
-            new = mark not in self._spoiled
-            self._spoiled.add(mark)
+            new = mark not in self._corrupt
+            self._corrupt.add(mark)
         return new
 
-    def is_spoiled(self, token: str, offset: int) -> bool:
+    def is_corrupt(self, token: str, offset: int) -> bool:
         """Whether a record was found to be damaged."""
-        return (token, offset) in self._spoiled
+        return (token, offset) in self._corrupt
 
     @property
-    def spoiled(self) -> int:
+    def corrupt(self) -> int:
         """Number of records that were found to be damaged."""
-        return len(self._spoiled)
+        return len(self._corrupt)
 
     def is_recent(self, key: bytes) -> bool:
         """Whether a key came a moment ago."""
-        return key in self._catalog.recent
+        return key in self._key_index.recent
 
-    def expect(self, token: str) -> None:
+    def register(self, token: str) -> None:
         """A pack of this object will be there."""
         with self._lock:
             self._own[token] = None
-            self._catalog.pack(token).own = True
+            self._key_index.pack(token).own = True
 
-    def began(self, pack: OwnPack) -> None:
+    def opened(self, pack: PackWriter) -> None:
         """It is there."""
         self._own[pack.token] = pack
 
-    def add(self, token: str, key: bytes, offset: int) -> None:
+    def indexed(self, token: str, key: bytes, offset: int) -> None:
         """A record is in it."""
         with self._lock:
-            catalog = self._catalog
-            catalog.add(catalog.pack(token), key, offset)
+            key_index = self._key_index
+            key_index.add(key_index.pack(token), key, offset)
 
-    def ended(self, token: str, size: int) -> None:
+    def sealed(self, token: str, size: int) -> None:
         """It is sealed, or will never be there."""
         with self._lock:
             self._own.pop(token, None)
-            pack = self._catalog.pack(token)
+            pack = self._key_index.pack(token)
             pack.own, pack.indexed, pack.seen = False, True, size
 
     def own_columns(self, token: str) -> Columns | None:
@@ -133,10 +133,10 @@ class Shelf:
         with self._refreshing:
             self.refreshed = time.monotonic()
             names = self._directory.changed()
-            if names is not None and not self._catalog.tokens.keys() <= {*tokens_in(names), *self._own}:
+            if names is not None and not self._key_index.tokens.keys() <= {*tokens_in(names), *self._own}:
                 self._reload(names)
                 return True
-            return self._look(self._catalog, names)
+            return self._absorb(self._key_index, names)
 
     def reload(self) -> None:
         """Forget packs that are gone."""
@@ -146,83 +146,85 @@ class Shelf:
 
     def _reload(self, names: set[str]) -> None:
         self.broken.clear()
-        catalog, own = Catalog(), dict(self._own)
+        key_index, own = KeyIndex(), dict(self._own)
         for token in own:
-            catalog.pack(token).own = True
-        self._look(catalog, names)
+            key_index.pack(token).own = True
+        self._absorb(key_index, names)
         with self._lock:
             for token, writing in {**own, **self._own}.items():
                 if writing is None:
                     continue
-                pack, columns = catalog.pack(token), writing.columns()
-                catalog.push([catalog.rows(pack, columns.keys, columns.offsets)])
+                pack, columns = key_index.pack(token), writing.columns()
+                key_index.push([key_index.rows(pack, columns.keys, columns.offsets)])
                 pack.own = token in self._own
                 pack.indexed = not pack.own
-            self._catalog = catalog
+            self._key_index = key_index
 
-    def _look(self, catalog: Catalog, names: set[str] | None) -> bool:
-        """Take what is new into a catalog."""
+    def _absorb(self, key_index: KeyIndex, names: set[str] | None) -> bool:
+        """Take what is new into a key index."""
         if names is not None:
             with self._lock:
                 for token in tokens_in(names):
-                    catalog.pack(token)
-                self._growing = [pack for pack in catalog.packs if not (pack.own or pack.indexed)]
-        parts = [part for pack in self._growing for part in self._grown(catalog, pack, names)]
+                    key_index.pack(token)
+                self._growing = [pack for pack in key_index.packs if not (pack.own or pack.indexed)]
+        parts = [part for pack in self._growing for part in self._new_records(key_index, pack, names)]
         found = [part for part in parts if len(part[0])]
         with self._lock:
-            catalog.push(found)
+            key_index.push(found)
         return bool(found)
 
-    def _grown(self, catalog: Catalog, pack: Pack, names: set[str] | None) -> list[Part]:
+    def _new_records(self, key_index: KeyIndex, pack: Pack, names: set[str] | None) -> list[Part]:
         """Records of a pack that were not known."""
         try:
-            handle = Handle(self._folders.pack(pack.token))
-            parts = self._indexed(catalog, pack, handle, names)
+            handle = OpenFile(self._folders.pack(pack.token))
+            parts = self._sealed_records(key_index, pack, handle, names)
         except FileNotFoundError:
             self._directory.forget()  # it is gone: the next look finds out
             return []
         size = os.fstat(handle.descriptor).st_size
         if size > pack.seen:
-            columns = Columns.of(self._scanned(pack, handle.descriptor, size))
-            parts.append(catalog.rows(pack, columns.keys, columns.offsets))
+            columns = Columns.of(self._scanned_records(pack, handle.descriptor, size))
+            parts.append(key_index.rows(pack, columns.keys, columns.offsets))
         if not pack.indexed and any(len(part[0]) for part in parts):
             self._keep(pack, handle)  # an older one may not see what is new, on NFS
         return parts
 
-    def _indexed(self, catalog: Catalog, pack: Pack, handle: Handle, names: set[str] | None) -> list[Part]:
+    def _sealed_records(
+        self, key_index: KeyIndex, pack: Pack, handle: OpenFile, names: set[str] | None
+    ) -> list[Part]:
         """Records of an index that was not there before."""
         if names is None or f"{pack.token}.idx" not in names:
             return []
-        index = Index.open(self._folders.index(pack.token))
+        index = SealedIndex.open(self._folders.index(pack.token))
         if index is None:
             self.broken.add(pack.token)
             return []
-        heads, places = index.heads(), index.offsets()
+        heads, locations = index.heads(), index.offsets()
         if pack.seen:
-            new = places >= pack.seen
-            heads, places = heads[new], places[new]
+            new = locations >= pack.seen
+            heads, locations = heads[new], locations[new]
         pack.seen = max(pack.seen, index.covered)
         pack.indexed = os.fstat(handle.descriptor).st_size <= index.covered
-        return [(heads, places | catalog.base(pack))]
+        return [(heads, locations | key_index.base(pack))]
 
-    def _scanned(self, pack: Pack, descriptor: int, size: int) -> list[Record]:
+    def _scanned_records(self, pack: Pack, descriptor: int, size: int) -> list[Record]:
         start = pack.seen or first_record(descriptor)
         sealed = pack.token in self.broken
-        if sealed or (size != pack.judged and is_abandoned(descriptor, PACK_MAGIC)):
+        if sealed or (size != pack.checked_size and is_abandoned(descriptor, PACK_MAGIC)):
             records = survey(descriptor, start, size, pack.salt)
         else:
             records = list(walk(descriptor, start, size, pack.salt, resume=False))
-        pack.judged = size
+        pack.checked_size = size
         if records:
             pack.seen = records[-1].end
         return records
 
-    def _opened(self, pack: Pack) -> Handle:
-        handle = Handle(self._folders.pack(pack.token))
+    def _open_pack(self, pack: Pack) -> OpenFile:
+        handle = OpenFile(self._folders.pack(pack.token))
         self._keep(pack, handle)
         return handle
 
-    def _keep(self, pack: Pack, handle: Handle) -> None:
+    def _keep(self, pack: Pack, handle: OpenFile) -> None:
         with self._opening:
             if pack.handle is None:
                 self._open.append(pack)

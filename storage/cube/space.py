@@ -1,0 +1,194 @@
+"""What a cube asks of the place that holds it: one small interface, so that a cube can lie on more than a disk.
+
+A `Space` holds objects under keys, which are relative and divided by slashes. Everything above it, in this package and
+in those that use it, handles a cube's records through it, and knows neither paths nor files.
+`storage.cube.directory.Directory` is its implementation today; a bucket of an object store is the one it is drawn for.
+
+Two records need more than objects, and their implementations are the space's own. A ledger grows by one line at a
+time: a directory appends to a file, a bucket would put numbered objects that must be absent (`Space.log`). A lease is
+held under a lock of the operating system and renewed by the time of a file: a bucket has neither, and would put under
+the version that it saw (`Space.lease`). What `LeaseRecord` says of the time of a renewal is a clock that holder and
+waiter share well enough; a bucket would have to watch a version stay the same for a whole time to live, and that is
+not expressed here: it will take a change of `storage.cube.lease`, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from zarr.abc.store import Store
+
+
+class When(Enum):
+    """On what condition an object is put, beside a `Version`."""
+
+    ALWAYS = "always"
+    ABSENT = "absent"
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """One content of an object, as its space tells it from others under the same key."""
+
+    mark: str
+
+
+class Found(NamedTuple):
+    """An object's content with its version."""
+
+    data: bytes
+    version: Version
+
+
+class LogConflictError(Exception):
+    """Somebody else has appended to a log since it was opened."""
+
+
+class Log(Protocol):
+    """Lines that one process at a time appends; all may read them."""
+
+    def lines(self) -> Iterator[bytes]:
+        """All lines in their order, one in memory at a time; a torn last one comes without its line break."""
+
+    def append(self, line: bytes) -> None:
+        """Add a line, durable on return; a failure leaves the log as it was.
+
+        Raises
+        ------
+        LogConflictError
+            Another process has appended.
+        """
+
+    def close(self) -> None:
+        """Give up what is open; the next append opens it again."""
+
+
+class HeldRecord(Protocol):
+    """The record of a lease that this process has taken."""
+
+    def is_mine(self) -> bool:
+        """Whether nobody has taken it over."""
+
+    def renew(self, now: float) -> None:
+        """Say that the holder is alive at `now`; never touches a successor's record."""
+
+    def withdraw(self) -> None:
+        """Remove the record, which must be the holder's own; only under `LeaseRecord.alone`."""
+
+    def close(self) -> None:
+        """Give up what is open."""
+
+
+class LeaseRecord(Protocol):
+    """The record of a lease, whoever holds it."""
+
+    def read(self) -> tuple[bytes, float] | None:
+        """What its holder wrote, and when it was renewed last, in seconds since the epoch; None if nobody holds it."""
+
+    def alone(self, *, create: bool = False) -> AbstractContextManager[None]:
+        """Keep others from taking, taking over and withdrawing meanwhile; `create` makes a space that is missing."""
+
+    def take(self, data: bytes, now: float, *, absent: bool) -> HeldRecord:
+        """Write the record as renewed at `now`, durable on return; only under `alone`.
+
+        Parameters
+        ----------
+        absent
+            Whether there was no record, so that one that appears meanwhile is not replaced.
+
+        Raises
+        ------
+        FileExistsError
+            There is one after all.
+        """
+
+
+class Space(Protocol):
+    """Where a cube, or a part of it, is. All calls wait; threads and processes may share a space.
+
+    An object that is put on a condition by one writer is put on a condition by all of them. Methods raise `OSError` as
+    the operating system does, or `StorageError`; callers that know what they are doing say so with
+    `storage.errors.guarded`.
+    """
+
+    @property
+    def address(self) -> str:
+        """Where it is, for messages."""
+
+    def where(self, key: str) -> str:
+        """Where an object is, for messages."""
+
+    def at(self, name: str) -> Space:
+        """The part of this space whose keys begin with `name` and a slash."""
+
+    def is_there(self) -> bool:
+        """Whether there is anything at all."""
+
+    def is_writable(self) -> bool:
+        """Whether objects can be put."""
+
+    def get(self, key: str, most: int | None = None) -> Found | None:
+        """An object, or its first `most` bytes; None if there is none."""
+
+    def version(self, key: str) -> Version | None:
+        """Version of an object, without its content; None if there is none."""
+
+    def put(
+        self, key: str, data: bytes, *, when: When | Version = When.ALWAYS, durable: bool = True
+    ) -> Version | None:
+        """Store an object in one step: others see the old one or the new one.
+
+        Parameters
+        ----------
+        when
+            Whether it is stored always, only where there is none, or only over the version that is given.
+        durable
+            Whether it outlives a power cut once the call returns. What is written again and again, and is only of use
+            while its writer lives, need not.
+
+        Returns
+        -------
+        Version or None
+            The new version; None, and nothing is stored, if the condition does not hold.
+        """
+
+    def delete(self, key: str, *, durable: bool = True) -> None:
+        """Delete an object, if it is there."""
+
+    def list(self, prefix: str = "") -> Iterator[str]:
+        """Keys that begin with a prefix, which is empty or ends in a slash; none if there is nothing."""
+
+    def clear(self, prefix: str) -> None:
+        """Delete all below a prefix, as far as that is possible."""
+
+    def sync(self, keys: Iterable[str]) -> None:
+        """Make durable what was written through the zarr store: zarr's own writes survive a kill, not a power cut.
+
+        A key that ends in a slash stands for the list of what is below it.
+        """
+
+    def zarr(self, *, read_only: bool = False) -> Store:
+        """The store that zarr reads and writes arrays through."""
+
+    def create(self, build: Callable[[Store], None]) -> None:
+        """Make the space with what `build` writes into a store: others see all of it or nothing, after a kill too.
+
+        Raises
+        ------
+        CubeExistsError
+            Something is there already.
+        """
+
+    def sweep(self, prefixes: Iterable[str], older_than: float, *, delete: bool) -> int:
+        """Count, or delete, what killed writers left at the top and below prefixes, from an age in seconds on."""
+
+    def log(self, key: str) -> Log:
+        """A log, which its first append makes."""
+
+    def lease(self, key: str) -> LeaseRecord:
+        """The record of a lease, which its first holder makes."""
