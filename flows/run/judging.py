@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 
 from distributed import get_worker, secede
 
-from deploy.simulator.truth import HEADER, Truth, encode
 from flows.plan.blocks import Block
 from flows.plan.requests import Prepared
 from flows.run.dedup import ask
+from flows.run.simulated import truth_of_output
 from flows.run.tasks import Delivery, graded_replies
 from flows.run.worker import Workspace, workspace
 from stages.infer.jobs import Job
-from stages.process.assertions import layered_scores
-from stages.process.assertions.evaluate import Graded
 from stages.process.grading import Outcome
 from stages.process.reading import Reading
-from stages.reply.status import Status
 
 
 def judge(run: str, block: Block, delivery: Delivery) -> Delivery:
@@ -72,18 +69,9 @@ def _judge_jobs(
         for repeat, request in enumerate(requests):
             if work.cache.get(request.digest) is not None:
                 continue
-            headers: Mapping[str, str] | None = None
-            if simulated:
-                graded = work.layers.graded_assertions(item, reading, work.prices(block))
-                quality = _quality(item, outcome, graded)
-                headers = {HEADER: encode(Truth("", quality=quality, repeat=repeat))}
+            headers = (
+                truth_of_output(work.layers, item, reading, outcome, work.prices(block), repeat)
+                if simulated
+                else None
+            )
             yield place, Job(request.digest, request.body, headers)
-
-
-def _quality(item: Prepared, outcome: Outcome, graded: Sequence[Graded]) -> float:
-    """What a simulated judge finds, from 0 to 1: mean of the answer being right and of the assertions' layers."""
-    scores = layered_scores(graded)
-    parts = [(score - 1) / 4 for score in (scores.fact, scores.behavior) if score is not None]
-    if item.trial.answer:
-        parts.append(float(outcome.status == Status.CORRECT))
-    return sum(parts) / len(parts) if parts else 0.5

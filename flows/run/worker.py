@@ -18,7 +18,6 @@ from typing import Any
 
 from distributed import Reschedule, Worker, WorkerPlugin, get_worker
 
-from deploy.simulator.truth import HEADER, Truth, encode
 from flows.plan.blocks import Block
 from flows.plan.grading import LayerGrader, Prices
 from flows.plan.plan import Plan
@@ -26,6 +25,7 @@ from flows.plan.requests import Prepared, prepare_trials
 from flows.plan.targets import SampleTargets
 from flows.run.batches import BatchBook
 from flows.run.events import Slowed, Traffic, as_message, topic
+from flows.run.simulated import truth_of_trial
 from flows.run.subscribers.prometheus import Meter, publish
 from stages.infer.endpoint import Endpoint
 from stages.infer.engine import Engine
@@ -262,16 +262,10 @@ class Workspace:
         with self._lock:
             self._open.pop(block.key, None)
 
-    def job(self, block: Block, prepared: Prepared) -> Job:
+    def job(self, block: Block, item: Prepared) -> Job:
         """The job of a prepared trial; the truth goes along only to the project's own simulator."""
-        request = prepared.request
-        if not self.route(block).simulated:
-            return Job(request.digest, request.body)
-        trial = prepared.trial
-        truth = Truth(
-            trial.answer, trial.options, prepared.cell.difficulty, trial.guess_chance, prepared.repeat
-        )
-        return Job(request.digest, request.body, {HEADER: encode(truth)})
+        headers = truth_of_trial(item) if self.route(block).simulated else None
+        return Job(item.request.digest, item.request.body, headers)
 
     def route(self, block: Block) -> Route:
         """Where a block's requests go."""
