@@ -79,8 +79,8 @@ def _words_from(lines: list[str]) -> list[str]:
 
 def _without_introduction(line: str) -> str:
     first, comma, rest = line.partition(",")
-    told = _INTRODUCTION.match(first)
-    return f"{first[told.end() :] if told else first}{comma}{rest}".strip()
+    lead = _INTRODUCTION.match(first)
+    return f"{first[lead.end() :] if lead else first}{comma}{rest}".strip()
 
 
 def _words_in(line: str) -> tuple[list[str], bool]:
@@ -134,7 +134,7 @@ _GROUPED = re.compile(r"(?<![\w.])(?<!\w-)([-+]?)([0-9]++(?:,[0-9]{3})*+)(?:\.0+
 _SPACED_COMMA = re.compile(r"[,;] ")
 _GAP = re.compile(r"[ ,;|*_`$\"'()\[\]]{1,12}(?:and[ *_`$]{1,4})?")
 _OPERATOR = re.compile(r"[ *`$\"')\]]{0,6}(?:[=+*/×·^→-]|times\b|plus\b|minus\b)")
-_TOLD = re.compile(r"[^:]*+:|.*\b(?:is|are)\b")
+_LEAD = re.compile(r"[^:]*+:|.*\b(?:is|are)\b")
 _OR = re.compile(r"[ *`$\"'(,]{0,6}or\b", re.IGNORECASE)
 
 
@@ -181,7 +181,10 @@ def _integers_from(tail: str) -> list[str]:
     if start.startswith("- "):
         start = f"-{start[2:]}"
     found: list[str] = []
-    for line in [_MINUS_APART.sub("-", _numbers_told(start)), *(_number_lines(rest) if newline else ())]:
+    for line in [
+        _MINUS_APART.sub("-", _after_introduction(start)),
+        *(_number_lines(rest) if newline else ()),
+    ]:
         if not line.strip(_DECORATION):
             if found:
                 break
@@ -197,12 +200,12 @@ def _integers_from(tail: str) -> list[str]:
     return found
 
 
-def _numbers_told(line: str) -> str:
+def _after_introduction(line: str) -> str:
     """The line without an introduction that it begins with, as in "The next 2 terms are: 5, 7"."""
     if not line[:1].isalpha():
         return line
-    told = _TOLD.match(line)
-    return line[told.end() :] if told and any(map(str.isdigit, line[told.end() :])) else line
+    lead = _LEAD.match(line)
+    return line[lead.end() :] if lead and any(map(str.isdigit, line[lead.end() :])) else line
 
 
 def _runs(line: str) -> list[list[str]]:

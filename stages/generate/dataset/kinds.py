@@ -10,10 +10,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
-from stages.generate.answers.explicit import explicit_answers, normalised, tails
+from stages.generate.answers.explicit import CANDIDATES, explicit_answers, normalised, tails
 from stages.generate.dataset.params import DatasetParams
 
-_CANDIDATES = 20
 _MARKUP = " \t*_`"
 
 
@@ -131,7 +130,7 @@ def _plain_numbers(text: str) -> str:
 
 
 def _last_number(text: str) -> str | None:
-    found = (_number(match) for match in reversed(deque(_NUMBER.finditer(text), maxlen=_CANDIDATES)))
+    found = (_number(match) for match in reversed(deque(_NUMBER.finditer(text), maxlen=CANDIDATES)))
     return next((number for number in found if number is not None), None)
 
 

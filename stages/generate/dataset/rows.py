@@ -71,7 +71,7 @@ def lookup(row: Row, path: str) -> object:
 
 
 def _value(value: object) -> object:
-    """The value; None for an empty text, as an empty CSV field cannot be told from a missing one."""
+    """The value; None for an empty text, as an empty CSV field is the same as a missing one."""
     return None if isinstance(value, str) and not value.strip() else value
 
 
@@ -229,7 +229,7 @@ class RowReader:
         return value if isinstance(value, list) else None
 
     def _place(self, answer: str, options: Sequence[str]) -> tuple[int, bool]:
-        """Which option an answer names, and whether it was taken for an index without being told so."""
+        """Which option an answer names, and whether it was taken for an index though no param says so."""
         way, path = self.params.answer_is, self.params.answer
         places = _places(answer, options)
         if way == "auto":

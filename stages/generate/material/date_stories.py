@@ -52,8 +52,8 @@ class Story:
     level: int
     """1 = one step of days or weeks, 2 = inclusive counts, months and years, 3 = weekdays and working days,
     4 = several steps."""
-    tells: tuple[str, ...]
-    """Wordings, with placeholders; see `stages.generate.tasks.dates`."""
+    wordings: tuple[str, ...]
+    """With placeholders; see `stages.generate.tasks.dates`."""
     solve: Callable[[Draw], date]
     """The date asked for."""
     note: str = ""

@@ -135,10 +135,10 @@ class Dates(Task):
         day = date.fromordinal(first + stream.below(date(LATEST - margin, 12, 31).toordinal() - first + 1))
         draw = Draw(day, n, stream.between(2, 9), stream.between(1, 4), stream.below(7))
         what = stream.choice(_EVENTS)
-        told = stream.choice(story.tells).format_map(_words(draw, p.format, stream.choice(NAMES), what))
+        text = stream.choice(story.wordings).format_map(_words(draw, p.format, stream.choice(NAMES), what))
         note = f" {story.note}" if story.note else ""
         question = stream.choice(_QUESTIONS).format(what=what)
-        prompt = f"{_STATED.get(p.format, '')}{told}{note}\n{question} {stream.choice(_CLOSINGS)}"
+        prompt = f"{_STATED.get(p.format, '')}{text}{note}\n{question} {stream.choice(_CLOSINGS)}"
         return Trial(prompt, story.solve(draw).isoformat())
 
     def parse(self, text: str) -> str | None:

@@ -83,12 +83,12 @@ class Sequence(Task):
             amount = _constant(p.max_constant, stream)
             for i in range(period - 1, len(values), period):
                 values[i] += amount
-        told = f"{stream.choice(_MAIN)}"
+        rule_text = f"{stream.choice(_MAIN)}"
         if periods:
-            told += f" {_interference(periods)} {stream.choice(_CARRY)}"
+            rule_text += f" {_interference(periods)} {stream.choice(_CARRY)}"
         form = "<integer>" if p.terms == 1 else "<integers separated by commas>"
         prompt = (
-            f"{stream.choice(_OPENINGS)}\n\n{', '.join(map(str, values[:count]))}, ...\n\n{told} "
+            f"{stream.choice(_OPENINGS)}\n\n{', '.join(map(str, values[:count]))}, ...\n\n{rule_text} "
             f"{_question(p.terms)} {stream.choice(_CLOSINGS).format(form=form)}"
         )
         return Trial(prompt, ", ".join(map(str, values[count:])))
@@ -143,10 +143,10 @@ def _interference(periods: tuple[int, ...]) -> str:
         f"every {_ordinal(k)} term (the {_ordinal(k)}, {_ordinal(2 * k)}, {_ordinal(3 * k)} and so on)"
         for k in periods
     ]
-    told = f"On top of that, a fixed number, positive or negative, is added to {rules[0]}"
+    rule_text = f"On top of that, a fixed number, positive or negative, is added to {rules[0]}"
     for rule in rules[1:]:
-        told += f", another one to {rule}"
-    return told + (". Where several fall on one term, all are added." if len(rules) > 1 else ".")
+        rule_text += f", another one to {rule}"
+    return rule_text + (". Where several fall on one term, all are added." if len(rules) > 1 else ".")
 
 
 def _ordinal(n: int) -> str:

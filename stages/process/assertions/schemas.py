@@ -1,7 +1,7 @@
 """Validate a model's document against a user's JSON schema within a bounded time.
 
 `jsonschema` has no time limit of its own, and three ways to take for ever: schemas that refer to themselves, patterns
-that backtrack, and ``uniqueItems`` of mixed lists. So every keyword looks at one deadline, every pattern is searched
+that backtrack, and ``uniqueItems`` of mixed lists. So every keyword checks one deadline, every pattern is searched
 for with the time that is left, and a few keywords are written anew.
 """
 

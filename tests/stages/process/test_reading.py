@@ -102,13 +102,13 @@ def test_split_reasoning__an_answer_after_the_last_tag_is_kept(content):
     ],
 )
 def test_split_reasoning__takes_time_in_proportion(unit):
-    content = unit * (TEXT_LIMIT // len(unit))
+    content = unit * (TEXT_LIMIT // 4 // len(unit))
     start = time.process_time()
 
     split_reasoning(content)
     split_reasoning("a" + content)
 
-    assert time.process_time() - start < 2.0
+    assert time.process_time() - start < 1.0  # a scan of the rest for every tag would be ten seconds
 
 
 def test_split_reasoning__is_bounded():

@@ -12,7 +12,7 @@ from stages.score.recount import recount, trimmed
 from tests.stages.score.trials import draw_trials
 
 DIMS = ("model", "task", "params", "trial", "repeat")
-SHAPE = (3, 2, 4, 7, 2)
+SHAPE = (3, 2, 2, 7, 2)
 
 
 def dataset(seed=1, *, planned=True):
