@@ -166,6 +166,17 @@ def rank(
 ) -> tuple[OpenPart, Ranking, Leaderboard]:
     """The part; its evaluations with rank intervals, clusters, expected wins and ratings; their leaderboard.
 
+    Parameters
+    ----------
+    cube, part
+        As for `open_part`.
+    version
+        Of the score, "v1" or "v2".
+    prior
+        Drawn games of each model behind the ratings, see `bradley_terry`.
+    seed, draws
+        Of the bootstrap behind the intervals.
+
     Raises
     ------
     StorageError, SweepError

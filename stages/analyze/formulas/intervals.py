@@ -62,6 +62,11 @@ def wilson(successes: ArrayLike, trials: ArrayLike, *, confidence: float | None 
         float64 arrays of the broadcast shape (scalars for scalars). NaN where m <= 0 or an input is NaN.
         centre − margin and centre + margin lie in [0, 1]; they are exactly 0 for s = 0 and 1 for s = m.
 
+    Raises
+    ------
+    ValueError
+        If `confidence` is not inside (0, 1).
+
     References
     ----------
     E. B. Wilson (1927), Probable inference, the law of succession, and statistical inference, Journal of the
@@ -90,7 +95,31 @@ def wilson(successes: ArrayLike, trials: ArrayLike, *, confidence: float | None 
 def wilson_bounds(
     successes: ArrayLike, trials: ArrayLike, *, confidence: float | None = None
 ) -> tuple[Any, Any, Any]:
-    """Point value s/m with the lower and upper Wilson bound; arguments, shapes and NaN rule as in `wilson`.
+    """Point value s/m with the lower and upper bound of Wilson's score interval, elementwise.
+
+    Parameters
+    ----------
+    successes
+        s, any shape; clipped to [0, m].
+    trials
+        m, any shape that broadcasts with `successes`.
+    confidence
+        Level in (0, 1); None means z = 1.96 exactly.
+
+    Returns
+    -------
+    point, lower, upper
+        float64 arrays of the broadcast shape in [0, 1]; NaN where m <= 0 or an input is NaN.
+
+    Raises
+    ------
+    ValueError
+        If `confidence` is not inside (0, 1).
+
+    References
+    ----------
+    E. B. Wilson (1927), Probable inference, the law of succession, and statistical inference, Journal of the
+    American Statistical Association 22, 209-212. https://doi.org/10.1080/01621459.1927.10502953
 
     Examples
     --------

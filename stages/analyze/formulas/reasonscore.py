@@ -202,6 +202,15 @@ def tier_score(
         See `adjusted`.
     expected
         Booleans that broadcast to (..., task): the tasks that belong to the tier; None means all.
+
+    Returns
+    -------
+    The scores of shape (...), from 10 to 1000, with the numbers of tasks that they rest on.
+
+    Raises
+    ------
+    ValueError
+        If a counter is absent from `labels`, these do not fit the last axis, or `basis` is unknown.
     """
     return combine_tasks(task_score(counters, labels=labels, basis=basis), expected=expected)
 
@@ -261,6 +270,11 @@ def score_per_token(
     Returns
     -------
     Array (...), scores per token, over the tiers that have a score; NaN where no token was counted.
+
+    Raises
+    ------
+    ValueError
+        As `tier_score`.
     """
     scores = tier_score(counters, labels=labels, basis=basis, expected=expected).score
     return per_token(scores, tier_tokens(counters, labels=labels))

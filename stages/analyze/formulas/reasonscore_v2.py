@@ -46,6 +46,15 @@ def tier_score(
     expected
         Booleans that broadcast to (..., task): the tasks that belong to the tier; None means all.
 
+    Returns
+    -------
+    The scores of shape (...), from 10 to 1000, with the numbers of tasks that they rest on.
+
+    Raises
+    ------
+    ValueError
+        If a counter is absent from `labels`, these do not fit the last axis, or counters contradict each other.
+
     Examples
     --------
     >>> names = ["trials", "completed", "correct", "truncated", "guess_sum"]

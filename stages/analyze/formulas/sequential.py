@@ -73,6 +73,11 @@ def confidence_sequence(
     ValueError
         If an argument is out of range or successes or guesses exceed the trials.
 
+    References
+    ----------
+    H. Robbins (1970), https://doi.org/10.1214/aoms/1177696786, and S. R. Howard et al. (2021),
+    https://doi.org/10.1214/20-AOS1991; the formulas are in the module.
+
     Examples
     --------
     >>> [round(float(value), 3) for value in confidence_sequence(96, 128)]

@@ -123,13 +123,29 @@ def points(
 ) -> xr.Dataset:
     """Estimates and intervals of single cells.
 
-    Parameters, errors and attributes as of `aggregate`.
+    Parameters
+    ----------
+    ds
+        Dataset with ``counters`` (model, task, params, counter), lazy or not, and the cube's coordinates.
+    where
+        Conditions on models and cells, as for `aggregate`; None means all.
+    mode
+        One of `stages.analyze.formulas.estimators.MODES`.
+    confidence
+        Level of the intervals in (0, 1); 0.95 uses z = 1.96.
+    joint
+        For the products C_P and C_O, see `stages.analyze.formulas.estimators.estimate`.
 
     Returns
     -------
     Dataset with ``point``, ``lower``, ``upper`` (model, task, params), NaN where a cell has no value or is not
     selected, and ``counters``, with all coordinates. Models, tasks and slots without a selected cell are left
     out.
+
+    Raises
+    ------
+    ValueError
+        As `aggregate`.
     """
     table = selection.keys(ds)
     _check_options(mode, "pooled", None, confidence, joint)

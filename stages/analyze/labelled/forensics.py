@@ -93,6 +93,11 @@ def compression_table(
     Dataset
         ``traces`` (model[, task], outcome); ``ratio``, ``bytes_per_token`` and ``compressed_per_token`` (…, outcome,
         bound).
+
+    Raises
+    ------
+    ValueError
+        If an array is missing.
     """
     arrays = ("status", "tokens", "reasoning_bytes", "compressed_bytes")
     sums = np.stack([traces.sum_traces(*items) for items in _trials(ds, arrays, by_task=by_task)])
@@ -115,6 +120,17 @@ def cost_table(ds: xr.Dataset, *, by_task: bool = False, confidence: float | Non
         cost that was counted. NaN where neither is known.
     by_task, confidence
         As in `hazard_table`.
+
+    Returns
+    -------
+    Dataset
+        ``total``, ``per_trial``, ``per_correct``, ``per_correct_lower`` and ``per_correct_upper``, each
+        (model[, task]) and in USD.
+
+    Raises
+    ------
+    ValueError
+        If `confidence` is not inside (0, 1).
     """
     summed = counters.task_counters(ds)
     summed = summed if by_task else summed.sum("task")
@@ -153,7 +169,17 @@ class FrontRow:
 
 
 def pareto_rows(board: Leaderboard) -> tuple[FrontRow, ...]:
-    """Every row of a leaderboard, in its order, and the fronts of score against tokens and cost it is on."""
+    """Every row of a leaderboard, and which fronts of score against tokens and cost it is on.
+
+    Parameters
+    ----------
+    board
+        From `evalcube.leaderboard` or `stages.analyze.labelled.leaderboard.leaderboard`.
+
+    Returns
+    -------
+    A row for each of the leaderboard's, in its order.
+    """
     score = [row.score.value for row in board.rows]
     tokens = [row.tokens_per_trial for row in board.rows]
     cost = [row.cost_per_1000 for row in board.rows]

@@ -89,6 +89,16 @@ def cube_outcomes(ds: xr.Dataset) -> tuple[xr.DataArray, xr.DataArray]:
     Truncated, invalid and refused replies are finished and not correct; transport failures and trials that never
     ran are not finished.
 
+    Parameters
+    ----------
+    ds
+        Dataset with ``status`` (model, task, params, trial, repeat), lazy or not.
+
+    Returns
+    -------
+    correct, finished
+        int8 0 or 1, and booleans, both (model, task, params, trial, repeat).
+
     Raises
     ------
     ValueError
@@ -111,7 +121,24 @@ def cube_outcome_metrics(
 ) -> xr.Dataset:
     """Metrics of a cube per model, or per model and task or tier; a question's samples are its repeats.
 
-    Arguments, result and errors as for `outcome_metrics`.
+    Parameters
+    ----------
+    ds
+        Dataset with ``status`` and ``in_tier``, lazy or not.
+    metrics, k, options
+        As for `outcome_metrics`.
+    by
+        "model", or "task" or "tier" for each of them too.
+
+    Returns
+    -------
+    Dataset
+        As of `outcome_metrics`, by model and `by`.
+
+    Raises
+    ------
+    ValueError
+        If `by` is none of these or ``status`` is missing, and as the metrics do.
     """
     if by not in ("model", "task", "tier"):
         raise ValueError(f"`by` must be 'model', 'task' or 'tier', got {by!r}")

@@ -22,6 +22,10 @@ def restrict(ds: xr.Dataset, where: Where | None) -> xr.Dataset:
     where
         As for `stages.analyze.labelled.aggregate.aggregate`.
 
+    Returns
+    -------
+    The smaller dataset, lazy where `ds` is; `ds` itself without a condition.
+
     Raises
     ------
     ValueError

@@ -72,10 +72,19 @@ def verdict(
     gold, gold_variant
         Gold ratings by unit id, and the variant whose answers were rated (the control by default).
 
+    Returns
+    -------
+    The verdict of all treatments together, with every pair, interval and reason behind it.
+
     Raises
     ------
     ValueError
         If shapes, names or choices do not fit.
+
+    References
+    ----------
+    Of the tests, see `stages.analyze.verdict.paired` and `stages.analyze.verdict.hotelling`; of the omk054 engine,
+    oh-my-knowledge 0.54.
 
     Examples
     --------

@@ -78,10 +78,20 @@ def compare_pairs(
     confidence
         Level of the intervals in (0, 1); None means z = 1.96 exactly.
 
+    Returns
+    -------
+    Counts, p values and differences of every pair of models, as arrays.
+
     Raises
     ------
     ValueError
         If there are fewer than two models, the shape has fewer than four dims, or an option is unknown.
+
+    References
+    ----------
+    M. W. Fagerland, S. Lydersen, P. Laake (2013), The McNemar test for binary matched-pairs data: mid-p and
+    asymptotic are better than exact conditional, BMC Medical Research Methodology 13, 91.
+    https://doi.org/10.1186/1471-2288-13-91
     """
     codes = np.asarray(status)
     if codes.ndim < 4:
@@ -149,6 +159,16 @@ def paired_difference(
     point, lower, upper
         In [−1, 1]; NaN without trials.
 
+    Raises
+    ------
+    ValueError
+        If a weight is negative or NaN, or `confidence` is not inside (0, 1).
+
+    References
+    ----------
+    The interval of `stages.analyze.formulas.stratified`: E. B. Wilson (1927) at the effective number of trials.
+    https://doi.org/10.1080/01621459.1927.10502953
+
     Examples
     --------
     >>> [round(float(value), 3) for value in paired_difference([12], [2], [50])]
@@ -171,6 +191,15 @@ def mcnemar(first_only: ArrayLike, second_only: ArrayLike, *, method: str = "mid
     method
         "exact": twice the binomial tail, at most 1; never rejects too often. "midp": less half the chance of
         what was seen; rejects closer to the nominal rate.
+
+    Returns
+    -------
+    p values in [0, 1], of the broadcast shape.
+
+    Raises
+    ------
+    ValueError
+        If a count is negative or not whole, or `method` is unknown.
 
     References
     ----------
@@ -197,6 +226,17 @@ def mcnemar(first_only: ArrayLike, second_only: ArrayLike, *, method: str = "mid
 
 def holm(p: ArrayLike, *, axis: int = -1) -> Floats:
     """Holm's adjustment of p values: step-down along an axis; NaN stays and is no test.
+
+    Parameters
+    ----------
+    p
+        p values in [0, 1], any shape.
+    axis
+        The axis whose p values belong to one family.
+
+    Returns
+    -------
+    Adjusted p values in [0, 1], of the same shape; NaN where there was none.
 
     References
     ----------

@@ -38,10 +38,19 @@ def rank_intervals(draws: ArrayLike, *, confidence: float = 0.95) -> Ranks:
     confidence
         Level of the percentile interval, in (0, 1).
 
+    Returns
+    -------
+    Mean rank, bounds of the rank, and the share of draws at each rank, of every model.
+
     Raises
     ------
     ValueError
         If there are fewer than two models, no draws, or the level is outside (0, 1).
+
+    References
+    ----------
+    H. Goldstein, D. J. Spiegelhalter (1996), League tables and their limitations, Journal of the Royal Statistical
+    Society A 159, 385-443. https://doi.org/10.2307/2983325
 
     Examples
     --------

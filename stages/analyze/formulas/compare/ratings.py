@@ -24,6 +24,11 @@ def expected_wins(rates: ArrayLike) -> Floats:
     -------
     Shape (model,); NaN for a model without a match. Rows that lack matches are not comparable with others.
 
+    Raises
+    ------
+    ValueError
+        If there are fewer than two models, `rates` is not square, or a rate is outside [0, 1].
+
     Examples
     --------
     >>> expected_wins([[0, 0.7, 0.9], [0.3, 0, 0.6], [0.1, 0.4, 0]]).round(3).tolist()
@@ -48,6 +53,10 @@ def bradley_terry(rates: ArrayLike, *, prior: float = 0.0) -> Floats:
     prior
         Drawn games that each model is taken to have played against one of mean log rating, >= 0. With 0 the
         maximum exists only if no group of models won, or lost, all its games against the others.
+
+    Returns
+    -------
+    Shape (model,), positive, with a sum of 1.
 
     Raises
     ------

@@ -30,6 +30,15 @@ def sign_flip(differences: ArrayLike, *, method: str = "midp") -> float:
     method
         "exact" or "midp", as in `mcnemar`.
 
+    Returns
+    -------
+    The p value, in [0, 1].
+
+    Raises
+    ------
+    ValueError
+        If `method` is unknown or a difference is not whole.
+
     References
     ----------
     R. A. Fisher (1935), The Design of Experiments, section 21: the randomisation test of paired differences.

@@ -48,6 +48,10 @@ def win_rates(successes: ArrayLike, trials: ArrayLike, *, method: str = "exact",
     seed
         Seed of the draws, >= 0; "exact" does not use it.
 
+    Returns
+    -------
+    The rates, shape (model, model), and how many tasks each rests on.
+
     Raises
     ------
     ValueError

@@ -80,6 +80,10 @@ def pareto_front(score: ArrayLike, *spends: ArrayLike) -> NDArray[np.bool_]:
     spends
         One or more arrays (point,), such as tokens and cost; less is better.
 
+    Returns
+    -------
+    Booleans, shape (point,).
+
     Raises
     ------
     ValueError

@@ -4,12 +4,6 @@ from stages.analyze.formulas.outcomes.bayesian import avg, avg_ci, bayes, bayes_
 from stages.analyze.formulas.outcomes.binary import (
     auc_at_k,
     auc_at_k_ci,
-    g_pass_at_k,
-    g_pass_at_k_ci,
-    g_pass_at_k_tau,
-    g_pass_at_k_tau_ci,
-    mg_pass_at_k,
-    mg_pass_at_k_ci,
     pass_at_k,
     pass_at_k_ci,
     pass_hat_k,
@@ -17,8 +11,8 @@ from stages.analyze.formulas.outcomes.binary import (
     unanimous_at_k,
     unanimous_at_k_ci,
 )
+from stages.analyze.formulas.outcomes.blends import geom_at_k, geom_at_k_ci, geom_ds_at_k, geom_ds_at_k_ci
 from stages.analyze.formulas.outcomes.counts import Categories, Successes
-from stages.analyze.formulas.outcomes.majority import maj_at_k, maj_at_k_ci
 from stages.analyze.formulas.outcomes.maximum import max_at_k, max_at_k_ci
 from stages.analyze.formulas.outcomes.profiles import TailPassProfile, tailpass, tailpass_empirical
 from stages.analyze.formulas.outcomes.spectrum import (
@@ -26,12 +20,18 @@ from stages.analyze.formulas.outcomes.spectrum import (
     geo_spectrum_at_k_ci,
     geo_spectrum_star_at_k,
     geo_spectrum_star_at_k_ci,
-    geom_at_k,
-    geom_at_k_ci,
-    geom_ds_at_k,
-    geom_ds_at_k_ci,
     threshold_spectrum_at_k,
     threshold_spectrum_at_k_ci,
+)
+from stages.analyze.formulas.outcomes.thresholds import (
+    g_pass_at_k,
+    g_pass_at_k_ci,
+    g_pass_at_k_tau,
+    g_pass_at_k_tau_ci,
+    maj_at_k,
+    maj_at_k_ci,
+    mg_pass_at_k,
+    mg_pass_at_k_ci,
 )
 
 __all__ = [

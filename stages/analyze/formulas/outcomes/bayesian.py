@@ -28,11 +28,16 @@ def bayes(R: object, w: object = None, R0: object = None) -> tuple[float, float]
     Parameters
     ----------
     R
-        Outcomes, questions × samples.
+        Outcomes 0..C, shape (question, sample), or their `Categories`; one dimension is one question.
     w
-        Scores of the categories 0..C; None means (0, 1) for binary outcomes.
+        Score of each category 0..C, shape (C + 1,); None means (0, 1) for binary outcomes.
     R0
-        Prior outcomes, questions × prior samples, or None.
+        Prior outcomes of the same questions, shape (question, prior sample), or None.
+
+    Returns
+    -------
+    mu, sigma
+        Posterior mean and standard deviation of the mean score over the questions given, in units of `w`.
 
     Raises
     ------
@@ -61,6 +66,36 @@ def bayes_ci(
 ) -> Interval:
     """(μ, σ, lo, hi) of `bayes`, with a normal credible interval clipped to `bounds`.
 
+    Parameters
+    ----------
+    R
+        Outcomes 0..C, shape (question, sample), or their `Categories`; one dimension is one question.
+    w
+        Score of each category 0..C, shape (C + 1,); None means (0, 1) for binary outcomes.
+    R0
+        Prior outcomes of the same questions, shape (question, prior sample), or None.
+    confidence
+        Level of the interval, inside (0, 1).
+    bounds
+        (low, high) that the interval is clipped to; None clips nothing.
+
+    Returns
+    -------
+    mu, sigma, low, high
+        As `bayes`, and μ ± z σ, clipped.
+
+    Raises
+    ------
+    ValueError
+        As for `bayes`, and if `confidence` is not inside (0, 1) or `bounds` no pair low <= high.
+    TypeError
+        If `confidence` or a bound is not a number.
+
+    References
+    ----------
+    M. Hariri et al. (2026), Don't Pass@k: a Bayesian framework for large language model evaluation.
+    https://arxiv.org/abs/2510.04265
+
     Examples
     --------
     >>> [round(x, 4) for x in bayes_ci([[0, 1, 1, 0, 1], [1, 1, 0, 1, 1]], bounds=(0.0, 1.0))]
@@ -73,7 +108,27 @@ def bayes_ci(
 def avg(R: object, w: object = None) -> tuple[float, float]:
     """(a, σ): mean score of all samples, and the σ of `bayes` times T/N, which puts it on the same scale.
 
-    Arguments and errors as for `bayes`.
+    Parameters
+    ----------
+    R
+        Outcomes 0..C, shape (question, sample), or their `Categories`; one dimension is one question.
+    w
+        Score of each category 0..C, shape (C + 1,); None means (0, 1) for binary outcomes.
+
+    Returns
+    -------
+    a, sigma
+        Mean score of all samples and its standard deviation, in units of `w`.
+
+    Raises
+    ------
+    ValueError
+        If R or R0 is no such matrix or has a category without a weight, or `w` no vector of finite numbers.
+
+    References
+    ----------
+    M. Hariri et al. (2026), Don't Pass@k: a Bayesian framework for large language model evaluation.
+    https://arxiv.org/abs/2510.04265
 
     Examples
     --------
@@ -89,7 +144,36 @@ def avg(R: object, w: object = None) -> tuple[float, float]:
 
 
 def avg_ci(R: object, w: object = None, confidence: float = 0.95, bounds: Bounds = None) -> Interval:
-    """(a, σ, lo, hi) of `avg`, with a normal credible interval clipped to `bounds`."""
+    """(a, σ, lo, hi) of `avg`, with a normal credible interval clipped to `bounds`.
+
+    Parameters
+    ----------
+    R
+        Outcomes 0..C, shape (question, sample), or their `Categories`; one dimension is one question.
+    w
+        Score of each category 0..C, shape (C + 1,); None means (0, 1) for binary outcomes.
+    confidence
+        Level of the interval, inside (0, 1).
+    bounds
+        (low, high) that the interval is clipped to; None clips nothing.
+
+    Returns
+    -------
+    a, sigma, low, high
+        As `avg`, and a ± z σ, clipped.
+
+    Raises
+    ------
+    ValueError
+        As for `bayes`, and if `confidence` is not inside (0, 1) or `bounds` no pair low <= high.
+    TypeError
+        If `confidence` or a bound is not a number.
+
+    References
+    ----------
+    M. Hariri et al. (2026), Don't Pass@k: a Bayesian framework for large language model evaluation.
+    https://arxiv.org/abs/2510.04265
+    """
     level, limits = inputs.confidence_level(confidence), inputs.clipping(bounds)
     return with_sigma(*avg(R, w), level, limits)
 

@@ -25,11 +25,15 @@ def max_at_k(R: object, k: int, w: object = None) -> float:
     Parameters
     ----------
     R
-        Outcomes 0..C, questions × samples.
+        Outcomes 0..C, shape (question, sample), or their `Categories`; one dimension is one question.
     k
-        Draws, 1 <= k <= N.
+        Samples drawn from the N of each question without replacement, 1 <= k <= N.
     w
-        Rewards of the categories; None means (0, 1) for binary outcomes, for which Max@k is Pass@k.
+        Reward of each category 0..C, shape (C + 1,); None means (0, 1), for which Max@k is Pass@k.
+
+    Returns
+    -------
+    Mean best reward, in units of `w`.
 
     Raises
     ------
@@ -70,19 +74,34 @@ def max_at_k_ci(
 
     Parameters
     ----------
-    R, w
-        As for `max_at_k`.
+    R
+        Outcomes 0..C, shape (question, sample), or their `Categories`; one dimension is one question.
     k
-        Draws, any k >= 1; k = 1 is `bayes_ci`.
+        Independent draws, k >= 1; k = 1 is `bayes_ci`.
+    w
+        Reward of each category, as for `max_at_k`.
     R0
-        Prior outcomes, or None.
-    confidence, bounds
-        Level and clipping of the normal interval; None clips to the rewards, but not at k = 1.
+        Prior outcomes of the same questions, shape (question, prior sample), or None.
+    confidence
+        Level of the interval, inside (0, 1).
+    bounds
+        (low, high) that the interval is clipped to; None clips to the rewards, but not at k = 1.
+
+    Returns
+    -------
+    mu, sigma, low, high
+        Posterior mean and standard deviation of the best reward, in units of `w`, and μ ± z σ, clipped.
 
     Raises
     ------
     ValueError
         As for `bayes`, and for a wrong `k`, `confidence` or `bounds`.
+    TypeError
+        If `confidence` or a bound is not a number.
+
+    References
+    ----------
+    F. Bagirov et al. (2025), The best of N worlds. https://arxiv.org/abs/2510.23393
 
     Examples
     --------

@@ -190,6 +190,10 @@ def tailpass(
     thresholds
         Increasing average scores in [0, 1]; None means 1/k, 2/k, ..., 1.
 
+    Returns
+    -------
+    The profile; its arrays are computed when they are first asked for.
+
     Raises
     ------
     ValueError
@@ -217,7 +221,25 @@ def tailpass(
 def tailpass_empirical(R: object, k: int, w: object = None, *, thresholds: object = None) -> Floats:
     """Threshold probabilities for k of the N samples without replacement, averaged over questions.
 
-    Arguments and errors as for `tailpass`, but k <= N.
+    Parameters
+    ----------
+    R
+        Outcomes 0..C, shape (question, sample).
+    k
+        Samples drawn from the N of each question, 1 <= k <= N.
+    w
+        Scores of the categories, in [0, 1]; None means (0, 1). Categories with equal scores are merged.
+    thresholds
+        Increasing average scores in [0, 1]; None means 1/k, 2/k, ..., 1.
+
+    Returns
+    -------
+    Shape (threshold,): the probability that the average score of the k samples reaches each threshold.
+
+    Raises
+    ------
+    ValueError
+        If an argument breaks these rules, or k is too large for the default grid.
 
     Examples
     --------

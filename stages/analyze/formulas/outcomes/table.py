@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from stages.analyze.formulas.outcomes import bayesian, binary, inputs, majority, maximum, spectrum
+from stages.analyze.formulas.outcomes import bayesian, binary, blends, inputs, maximum, spectrum, thresholds
 from stages.analyze.formulas.outcomes.counts import (
     Categories,
     Successes,
@@ -49,15 +49,18 @@ def _entries() -> Iterable[tuple[str, Metric]]:
         "threshold_spectrum_at_k": "weights",
         "threshold_spectrum_at_k_ci": "weights",
     }
-    for name in ("pass", "unanimous", "g_pass", "mg_pass", "auc"):
+    homes = {"pass": binary, "unanimous": binary, "g_pass": thresholds, "mg_pass": thresholds, "auc": binary}
+    for name, home in homes.items():
         for full in (f"{name}_at_k", f"{name}_at_k_ci"):
-            yield full, Metric(getattr(binary, full))
-    for full in ("pass_hat_k", "pass_hat_k_ci", "g_pass_at_k_tau", "g_pass_at_k_tau_ci"):
-        yield full, Metric(getattr(binary, full), required=needs.get(full, ""))
-    yield from (("maj_at_k", Metric(majority.maj_at_k)), ("maj_at_k_ci", Metric(majority.maj_at_k_ci)))
+            yield full, Metric(getattr(home, full))
+    for full in ("pass_hat_k", "pass_hat_k_ci"):
+        yield full, Metric(getattr(binary, full))
+    for full in ("g_pass_at_k_tau", "g_pass_at_k_tau_ci", "maj_at_k", "maj_at_k_ci"):
+        yield full, Metric(getattr(thresholds, full), required=needs.get(full, ""))
     for name in ("geom", "geom_ds", "geo_spectrum", "geo_spectrum_star", "threshold_spectrum"):
+        home = blends if name.startswith("geom") else spectrum
         for full in (f"{name}_at_k", f"{name}_at_k_ci"):
-            yield full, Metric(getattr(spectrum, full), required=needs.get(full, ""))
+            yield full, Metric(getattr(home, full), required=needs.get(full, ""))
     for full in ("max_at_k", "max_at_k_ci"):
         yield full, Metric(getattr(maximum, full), categorical=True)
     for full in ("bayes", "bayes_ci", "avg", "avg_ci"):

@@ -1,0 +1,48 @@
+"""Docstrings of the public face name every parameter, and those of statistics say what comes back."""
+
+import inspect
+import re
+
+import pytest
+
+import evalcube
+
+FUNCTIONS = [name for name in evalcube.__all__ if inspect.isfunction(getattr(evalcube, name))]
+STATISTICS = [name for name in FUNCTIONS if getattr(evalcube, name).__module__.startswith("stages.analyze")]
+
+
+def sections(item):
+    """numpydoc sections of a docstring: heading -> lines."""
+    parts = re.split(r"\n([A-Z][A-Za-z ]+)\n-{3,}\n", "\n" + (inspect.getdoc(item) or "") + "\n")
+    return {"": parts[0], **dict(zip(parts[1::2], parts[2::2], strict=True))}
+
+
+def documented(item):
+    """Parameters with an entry of their own; several may share one, separated by commas."""
+    lines = re.findall(r"^(\S.*)$", sections(item).get("Parameters", ""), re.MULTILINE)
+    return {name.strip().lstrip("*") for line in lines for name in line.split(",")}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_function__documents_every_parameter(name):
+    function = getattr(evalcube, name)
+
+    assert documented(function) == set(inspect.signature(function).parameters)
+
+
+@pytest.mark.parametrize("name", STATISTICS)
+def test_statistic__says_what_comes_back(name):
+    assert "Returns" in sections(getattr(evalcube, name))
+
+
+def test_documented__sees_a_parameter_that_is_left_out():
+    def function(a, b, *rest):
+        """A result.
+
+        Parameters
+        ----------
+        a, rest
+            Numbers.
+        """
+
+    assert documented(function) == {"a", "rest"} != set(inspect.signature(function).parameters)
