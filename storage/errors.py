@@ -53,7 +53,7 @@ class UnsupportedUrlError(StorageError):
 
 
 class NotWritableError(StorageError):
-    """The place cannot be written."""
+    """The path or address cannot be written."""
 
 
 class DiskFullError(StorageError):

@@ -1,4 +1,4 @@
-"""Bytes in; files that are whole and on disk when the call returns out."""
+"""Files and directories that are whole and on disk when a call returns."""
 
 from __future__ import annotations
 
@@ -89,6 +89,7 @@ def replace_synced(path: Path, data: bytes) -> None:
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.partial")
     write_synced(temporary, data)
     try:
+        # The content is on disk by now: a rename that outlives a power cut must not lead to an empty file.
         temporary.replace(path)
     except BaseException:
         temporary.unlink(missing_ok=True)
@@ -119,6 +120,7 @@ def locked(path: Path, timeout: float = 10.0) -> Iterator[None]:
         deadline = time.monotonic() + timeout
         while True:
             try:
+                # Not waiting in the kernel, which knows no time limit.
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 break
             except BlockingIOError:

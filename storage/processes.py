@@ -1,7 +1,7 @@
-"""A process's identity in, whether that process is gone out.
+"""The identity of a process, and whether that process is gone.
 
-A process id alone is reused. Here an identity is (host, kernel boot and process id namespace, process id,
-start time), so that containers that share a host name and an NFS directory are not taken for one machine.
+A process id alone is reused. Here an identity is (host, kernel boot and process id namespace, process id, start time),
+so that containers that share a host name and an NFS directory are not taken for one machine.
 """
 
 from __future__ import annotations
@@ -63,12 +63,12 @@ def machine_id() -> str:
 
 
 def same_kernel(one: ProcessIdentity, other: ProcessIdentity) -> bool:
-    """Tell whether both ran under the same boot of the same kernel, maybe in different containers."""
+    """Whether both ran under the same boot of the same kernel, maybe in different containers."""
     return one.boot.partition("/")[0] == other.boot.partition("/")[0]
 
 
 def is_gone(process: ProcessIdentity) -> bool:
-    """Tell whether a process of this machine has ended; False whenever that cannot be known from here.
+    """Whether a process of this machine has ended; False whenever that cannot be known from here.
 
     A zombie has ended, and so has a process whose id now belongs to one that started later.
     """

@@ -1,4 +1,4 @@
-"""The address of a cube or a cache in; the directory, bucket or server that it means out.
+"""Addresses of cubes and caches, and the directory, bucket or server that each means.
 
 Addresses hold no credentials: they are written into cubes, logs and messages.
 """

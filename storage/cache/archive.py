@@ -1,9 +1,9 @@
-"""Entries of a cache in; one file that holds them, and its entries again, every byte checked, out.
+"""A cache's entries in one file, to be moved and shared, and read back with every byte checked.
 
-The file is a tar archive in a Zstandard frame: ``<2 hex>/<62 hex>`` for each entry, with the content that it
-has in a directory, then ``evalcube-cache.json`` with their number, without which the file is torn. Both ways
-stream: no more than one entry is in memory. The reader takes regular files with such names and sizes and
-nothing else, so that no archive, wherever it comes from, can name another place or fill the memory.
+The file is a tar archive in a Zstandard frame: ``<2 hex>/<62 hex>`` for each entry, with the content that it has in a
+directory, then ``evalcube-cache.json`` with their number, without which the file is torn. Both ways stream: only one
+entry is in memory at a time. The reader takes regular files with such names and sizes and nothing else, so that no
+archive, wherever it comes from, can name another path or fill the memory.
 """
 
 from __future__ import annotations

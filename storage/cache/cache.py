@@ -1,6 +1,6 @@
-"""The address of a response cache in; the cache that is there out.
+"""The response cache at an address: a directory, an object store or a Redis server, all with the same methods.
 
-By scheme: a directory (a path or ``file://``), an object store (``s3://``, ``gs://``, ``az://``) or a Redis or
+The scheme decides: a directory (a path or ``file://``), an object store (``s3://``, ``gs://``, ``az://``) or a Redis or
 Valkey server (``redis://``, ``rediss://`` for TLS). Credentials come from the environment, never from the address.
 """
 
@@ -84,7 +84,7 @@ def open_cache(url: str | Path, *, writable: bool = True) -> ManagedCache:
 
 
 def open_claims(url: str | Path, run: str) -> Claims | None:
-    """What runs tell each other of the requests that they are asking; None where a cache has no place for it.
+    """The claims by which runs avoid asking the same request at once; None for a cache that cannot hold any.
 
     Parameters
     ----------
@@ -114,7 +114,7 @@ def look_up(cache: Cache, keys: Sequence[str]) -> list[bytes | None]:
     found = dict(zip(keys, cache.get_many(keys), strict=True))
     missing = [key for key, value in found.items() if value is None]
     if missing:
-        # One miss has the cache look for others' entries now; many at a time may miss the last half second's.
+        # `get` refreshes what is known of others' entries at once; `get_many` may lack those of the last half second.
         found[missing[0]] = cache.get(missing[0])
         found.update(zip(missing[1:], cache.get_many(missing[1:]), strict=True))
     return [found[key] for key in keys]

@@ -1,8 +1,8 @@
-"""Keys that this process has answered at the moment in; which of them other runs were first to claim, out.
+"""Claims that keep two runs with one cache from asking the same requests at the same time.
 
-Two runs with one cache that need the same answers would both look, find nothing, and ask. So whoever asks leaves a
-file with the keys while it does, and whoever finds a key in an older file of another run waits for that answer
-instead. All of it is best effort: where files cannot be written or locked, everybody asks.
+Two runs that need the same answers would both search the cache, find nothing, and ask. So whoever asks leaves a file
+with the keys while it does, and whoever finds a key in an older file of another run waits for that answer instead. All
+of it is best effort: where files cannot be written or locked, everybody asks.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ class Claim:
 
     def release(self) -> None:
         """Let others ask what has not been answered."""
+        # In this order, so that a file with this name always has a lock that is held.
         with suppress(OSError):
             self.path.unlink()
         os.close(self._descriptor)
@@ -60,6 +61,7 @@ class Claims:
 
     def make(self, keys: Sequence[str]) -> Claim | None:
         """Claim keys of 64 hex digits; None where that cannot be written."""
+        # Names sort by time, with a random part, so that of two claims each run knows the same one for the older.
         path = self._folder / f"{time.time_ns():016x}{secrets.token_hex(4)}{self._ending}"
         data = heading(_MAGIC, this_owner()) + b"".join(map(bytes.fromhex, keys))
         try:
@@ -68,8 +70,9 @@ class Claims:
             return None
         claim = Claim(path, descriptor)
         try:
+            # Before the content: nobody may read keys in a file whose lock is free.
             lock(descriptor)
-            write_all_at(descriptor, data, 0)
+            write_all_at(descriptor, data, 0)  # not synced: after a power cut there is nothing to wait for
         except OSError:
             claim.release()
             return None
@@ -82,10 +85,11 @@ class Claims:
         self.met_others = self.met_others or bool(names)
         for name in names:
             if name >= claim.path.name:
+                # Only older ones are waited for, so that two runs never wait for each other.
                 break
             if name in self._given_up:
                 continue
-            # One that was read in the moment of its making may say nothing yet.
+            # A claim never changes; but one that was read in the moment of its making may say nothing yet.
             known[name] = self._known.get(name) or self._read(name)
         self._known = known
         raw = {key: bytes.fromhex(key) for key in keys} if any(known.values()) else {}
@@ -94,12 +98,13 @@ class Claims:
         }
 
     def wait(self, names: Sequence[str], patience: float, stop: Callable[[], bool]) -> None:
-        """Wait until none of some claims is held any more, or until known to stop, `patience` seconds at most.
+        """Wait until none of some claims is held any more, `stop` returns True, or `patience` seconds are over.
 
-        What is held longer is not heeded again.
+        A claim that is held longer is ignored from then on.
         """
         over = time.monotonic() + patience
         for name in names:
+            # Polled: there is no notice of a lock that is freed, least of all between machines.
             while self._read(name) and not stop():
                 if time.monotonic() > over:
                     self._given_up.add(name)
@@ -122,6 +127,7 @@ class Claims:
             return frozenset()
         try:
             if is_abandoned(descriptor, _MAGIC):
+                # Whoever sees it first removes it; no run starts a clean-up for the sake of claims.
                 path.unlink()
                 return frozenset()
             known = read_heading(descriptor, _MAGIC)
@@ -132,5 +138,6 @@ class Claims:
             return frozenset()
         finally:
             os.close(descriptor)
+        # What is torn at the end is a key that its run asks without having claimed it.
         whole = len(data) // _KEY_BYTES * _KEY_BYTES
         return frozenset(data[at : at + _KEY_BYTES] for at in range(0, whole, _KEY_BYTES))

@@ -1,4 +1,4 @@
-"""The packs of a cache in; the same entries in packs that are indexed, fewer, or without some entries, out.
+"""Packs written anew: indexed after a crash, merged into fewer, or without some of their entries.
 
 A pack never changes: it is written anew, and deleted once its successor is on disk. All but `recover` want to be
 alone: see `Folders.exclusive`. Packs that other processes write are left alone.
@@ -44,7 +44,7 @@ Part = tuple[str, Columns]
 
 
 def recover_all(folders: Folders) -> None:
-    """Index the packs that processes have left which are gone.
+    """Index the packs whose writers are gone.
 
     Raises
     ------
@@ -63,18 +63,21 @@ def recover(folders: Folders, token: str, *, was_sealed: bool = False) -> None:
     Parameters
     ----------
     was_sealed
-        Whether its process does not matter: it had an index, so that nobody writes it.
+        Whether its process does not matter: it had an index, which is damaged, so that nobody writes it.
     """
     try:
         handle = OpenFile(folders.pack(token), os.O_RDWR)
     except (FileNotFoundError, PermissionError):  # done by another process, or another user's
         return
     descriptor = handle.descriptor
+    # The lock is kept until the handle goes: of several processes that open the cache after a crash one recovers the
+    # pack, and the others take its lock for a writer's and leave it.
     if not was_sealed and not is_abandoned(descriptor, PACK_MAGIC, take=True):
         return
     size = os.fstat(descriptor).st_size
     records = survey(descriptor, first_record(descriptor), size, salt_of(token))
     if records:
+        # Its writer may have been killed before its last sync: the index must not promise what a power cut takes.
         os.fsync(descriptor)
         write_index(folders.index(token), Columns.of(records), size, folders.temporaries)
     else:
@@ -99,6 +102,7 @@ def remove(folders: Folders, keys: Iterable[bytes], is_corrupt: Callable[[str, i
     left: set[bytes] = set()
     for token, index in _packs(folders):
         if index is None:
+            # Its writer would go on appending to a file without a name: the keys are reported instead.
             left |= wanted.intersection(_keys(folders, token))
             continue
         rows = np.flatnonzero(np.isin(index.heads(), heads))
@@ -171,7 +175,7 @@ def _packs(folders: Folders) -> Iterator[tuple[str, SealedIndex | None]]:
     """All packs, with the indexes of those that nobody writes."""
     for token in tokens_in(folders.names()):
         index = SealedIndex.open(folders.index(token))
-        # One that was taken for abandoned may be written all the same.
+        # One that was taken for abandoned may be written all the same: on a mount without locks, or after a week.
         grows = index is not None and folders.pack(token).stat().st_size > index.covered
         yield token, None if grows else index
 
@@ -204,13 +208,17 @@ def _without_doubles(parts: list[Part]) -> list[Part]:
 
 
 def _replace(folders: Folders, parts: list[Part]) -> None:
-    """Write the records that stay into one new pack, which sorts where the first one did; delete the others."""
+    """Write the records that stay into one new pack, which sorts where the first one did; delete the others.
+
+    Killed at any point, it leaves all records in at least one pack that has an index. Where both packs are left, they
+    hold equal records, and the next merge drops the doubles.
+    """
     if any(len(columns) for _, columns in parts):
         token = new_token(like=parts[0][0])
         temporary = folders.temporaries / f"{token}.pack"
         try:
             columns, size = _copy(folders, parts, token, temporary)
-            # In this order, so that nobody takes it for one that is still written.
+            # The index first: a pack without one would be taken for one that a process writes, or has left.
             write_index(folders.index(token), columns, size, folders.temporaries)
             temporary.replace(folders.pack(token))
         except BaseException:
@@ -218,6 +226,7 @@ def _replace(folders: Folders, parts: list[Part]) -> None:
                 with suppress(OSError):
                     path.unlink()
             raise
+        # The new names are on disk before the old ones go.
         sync_path(folders.packs)
     for token, _ in parts:
         # In this order: a pack without an index would be taken for one that a killed process left.
@@ -226,13 +235,13 @@ def _replace(folders: Folders, parts: list[Part]) -> None:
 
 
 def _copy(folders: Folders, parts: list[Part], token: str, to: Path) -> tuple[Columns, int]:
-    """Write a pack; its records, and its size."""
+    """Write a pack and return its records and its size."""
     salt, out = salt_of(token), OpenFile(to, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
     buffer = bytearray(heading(PACK_MAGIC, this_owner()))
     size, offsets, taken = len(buffer), [], []
     for source, unordered in parts:
         handle = OpenFile(folders.pack(source))
-        columns = unordered.take(np.argsort(unordered.offsets))
+        columns = unordered.take(np.argsort(unordered.offsets))  # in the order of the file
         for row in range(len(columns)):
             start = int(columns.offsets[row]) + HEADER_BYTES
             content = os.pread(handle.descriptor, int(columns.lengths[row]), start)
@@ -245,6 +254,7 @@ def _copy(folders: Folders, parts: list[Part], token: str, to: Path) -> tuple[Co
                 buffer.clear()
         taken.append(columns)
     write_all(out.descriptor, bytes(buffer))
+    # Damaged contents are copied as they are: whoever reads them finds out.
     os.fsync(out.descriptor)
     keys, lengths, times = (
         np.concatenate([getattr(columns, name) for columns in taken]) for name in ("keys", "lengths", "times")

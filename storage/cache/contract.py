@@ -1,4 +1,4 @@
-"""What every cache promises: its methods, the shape of its keys, what it tells of itself."""
+"""What every cache promises: its methods, the form of its keys, what it reports about itself."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class CacheStats:
 
 @dataclass(frozen=True, slots=True)
 class EntryInfo:
-    """What a listing tells of an entry."""
+    """An entry, without its value."""
 
     key: str
     size: int
@@ -58,7 +58,7 @@ class Cache(Protocol):
         """`get` for many keys, where it pays several at a time."""
 
     def contains(self, key: str) -> bool:
-        """Tell whether the key has an entry, unverified."""
+        """Whether the key has an entry, unverified."""
 
     def put(self, key: str, value: bytes) -> bool:
         """Take a value if its key is absent, without waiting for a network; False = known to be there."""
@@ -89,7 +89,7 @@ class ManagedCache(Cache, Protocol):
         """Move an entry away if it is damaged; False if it is whole or absent by now."""
 
     def remove(self, keys: Sequence[str]) -> int:
-        """Delete entries for good, and tell how many stay, since other processes write the packs they are in.
+        """Delete entries for good; the number of those that stay, since other processes write the packs they are in.
 
         Those that are not there are passed over. In a directory, one call for many keys costs least.
         """

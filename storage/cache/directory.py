@@ -1,12 +1,12 @@
-"""Digests and response bytes in; the same bytes, verified, out, in this run or any later one. In a directory.
+"""The response cache in a local or NFS directory: append-only packs, found by an index in memory.
 
 Entries are appended to ``packs/<token>.pack``, one file for each process that writes, which gets an index,
-``packs/<token>.idx``, when it is written no more. ``tmp/`` is for files on their way, ``damaged/`` for
-contents that failed their check. No process writes in another one's pack, so that any number of them, also on
-NFS, need no lock to read and write.
+``packs/<token>.idx``, when it is written no more. ``tmp/`` is for files on their way, ``damaged/`` for contents that
+failed their check. No process writes to another one's pack, so that any number of them, also on NFS, need no lock to
+read and write.
 
-An entry is *visible* to every process, whole, once its put has returned, and outlives the death of its
-process. It is *durable*, which is to outlive a power cut too, once a commit that began later has returned.
+An entry is *visible* to every process, whole, once its put has returned, and outlives the death of its process. It is
+*durable*, which is to outlive a power cut too, once a commit that began later has returned.
 """
 
 from __future__ import annotations
@@ -59,6 +59,7 @@ class DirectoryCache:
         self._writable = writable
         self._folders = Folders(self.path)
         self._contexts = Contexts()
+        # Before the index is read: what is recovered here has its index then, and needs no scan.
         if writable:
             self._prepare()
         elif not is_cache(self.path):
@@ -84,12 +85,14 @@ class DirectoryCache:
                     raise NotWritableError(
                         "cannot write the cache: the directory is read-only", self.path, remedy
                     )
+            # What a killed process left on its way was acknowledged to nobody.
             sweep_files(self._folders.temporaries, delete=True)
         with guarded(self.path, "recover the cache after a crash"):
             compaction.recover_all(self._folders)
 
     def _repair(self) -> None:
         """Make damaged indexes anew."""
+        # No lock: two processes that do so at once write equal indexes, each in one step.
         for token in self._index.broken:
             compaction.recover(self._folders, token, was_sealed=True)
         if self._index.broken:
@@ -101,7 +104,7 @@ class DirectoryCache:
         return self._reader.damaged
 
     def contains(self, key: str) -> bool:
-        """Tell whether the key has an entry; it is not verified."""
+        """Whether the key has an entry; it is not verified."""
         return self.contents([key]) != [None]
 
     def get(self, key: str) -> bytes | None:
@@ -120,8 +123,9 @@ class DirectoryCache:
         """
         raw = self._raw(key)
         try:  # costs less than a context manager
-            self._writer.detach_from_parent()
+            self._writer.detach_from_parent()  # a child must not append to its parent's pack
             value = self._reader.value(key, raw, self._index.find(raw))
+            # A miss costs a request, a refresh some microseconds: another process may have stored the entry just now.
             if value is None and self._index.refresh():
                 value = self._reader.value(key, raw, self._index.find(raw))
             return value
@@ -141,6 +145,7 @@ class DirectoryCache:
         with guarded(self._root, "read the cache"):
             self._writer.detach_from_parent()
             self._fill(values, keys, joined, range(len(keys)))
+            # Not at each call: a sweep that begins asks for many keys that nobody has.
             stale = time.monotonic() - self._index.refreshed > REFRESH_SECONDS
             if stale and None in values and self._index.refresh():
                 missing = [number for number, value in enumerate(values) if value is None]
@@ -201,7 +206,7 @@ class DirectoryCache:
         StorageError
             A key is malformed or a value too large (nothing is stored), or the disk fails (some may be).
         """
-        for key, value in items:
+        for key, value in items:  # all before the first is stored
             self._checked(key, value)
         stored = [self.put(key, value) for key, value in items]
         self.commit()
@@ -295,6 +300,7 @@ class DirectoryCache:
         """
         raws = self._split(check_keys(keys, self._root))
         with guarded(self._root, "delete entries"):
+            # The own pack gets its index first: `remove` leaves packs that are being written.
             self._writer.close()
             with self._folders.exclusive():
                 compaction.recover_all(self._folders)
@@ -359,5 +365,5 @@ class DirectoryCache:
 
 
 def _close_quietly(writer: Writer) -> None:
-    with suppress(OSError):  # nobody to tell: entries that were committed stay
+    with suppress(OSError):  # nobody would hear of it: entries that were committed stay
         writer.close()

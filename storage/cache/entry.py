@@ -1,6 +1,6 @@
-"""A key and a value in, the content of an entry out, and back, verified.
+"""The content of an entry: a value, compressed, with a checksum that is bound to its key.
 
-A content has the magic, a checksum bound to its key, and a Zstandard frame.
+A content has the magic, the checksum, and a Zstandard frame.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def decode(key: str, data: bytes, decompressor: zstandard.ZstdDecompressor) -> b
 
 
 def is_whole(key: str, data: bytes) -> bool:
-    """Tell whether an entry's content passes its checksum."""
+    """Whether an entry's content passes its checksum."""
     return data[:_HEADER] == MAGIC + checksum(key, memoryview(data)[_HEADER:])
 
 

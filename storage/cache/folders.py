@@ -1,4 +1,4 @@
-"""The directory of a cache in; where things are in it, and what is made or tidied up in it, out."""
+"""Where things are in a cache's directory, and what keeps two processes from deleting in it at once."""
 
 from __future__ import annotations
 
@@ -8,16 +8,14 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from storage.cache.packs import OpenFile
 from storage.files import locked
 
 _STALE_SECONDS = 3600.0
 _WAIT_SECONDS = 60.0
-_SETTLED_SECONDS = 2.0
 
 
 class Folders:
-    """Places in the directory of a cache: ``packs/``, ``tmp/`` for files on their way, ``damaged/``."""
+    """The paths in a cache: ``packs/``, ``tmp/`` for files on their way, ``damaged/`` for what failed its check."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -55,45 +53,15 @@ class Folders:
             except TimeoutError:
                 raise
             except OSError:
+                # A file system without locks. Reading and writing need none, and no acknowledged entry is lost if two
+                # merge at once: both copy before they delete. Who may not write must hear of it, though.
                 if not os.access(self.temporaries, os.W_OK):
                     raise
             yield
 
 
-class Listing:
-    """The names in a directory, which are listed again only if it has changed."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self.forget()
-
-    def forget(self) -> None:
-        """List again in any case."""
-        self._modified, self._since, self._settled = -1, 0.0, False
-
-    def names(self) -> set[str]:
-        """All names."""
-        self.forget()
-        return self.changed() or set()
-
-    def changed(self) -> set[str] | None:
-        """All names; None if they are surely the same as at the last call."""
-        try:
-            handle = OpenFile(self._path)
-        except FileNotFoundError:  # somebody deleted the cache: it holds nothing
-            return set()
-        modified, now = os.fstat(handle.descriptor).st_mtime_ns, time.monotonic()
-        if modified != self._modified:
-            self._modified, self._since, self._settled = modified, now, False
-        elif self._settled:
-            return None
-        # Two changes within one tick of the file system's clock leave the same time behind.
-        self._settled = now - self._since > _SETTLED_SECONDS
-        return set(os.listdir(handle.descriptor))  # noqa: PTH208
-
-
 def is_cache(path: Path) -> bool:
-    """Tell whether a directory is a cache's."""
+    """Whether a directory is a cache's."""
     return all((path / folder).is_dir() for folder in ("packs", "tmp", "damaged"))
 
 

@@ -1,8 +1,8 @@
-"""Places of records in; those of a key out, from memory.
+"""The locations of all known records, in memory, found by key.
 
-In memory are 16 bytes for each record: the first 8 of its key and its location, in a few sorted arrays; of the
-newest records, a dictionary. When several packs have a key, the one whose name sorts first, which is the
-oldest, is the one that every reader takes.
+For each record there are 16 bytes: the first 8 of its key and its location, in a few sorted arrays; the newest records
+are in a dictionary. When several packs have a key, the one whose name sorts first, which is the oldest, is the one that
+every reader takes.
 """
 
 from __future__ import annotations
@@ -37,10 +37,11 @@ class Pack:
     own: bool = False
     """This object writes it, or has written it."""
     indexed: bool = False
+    """It has an index that covers all of it, so that nothing more comes."""
     seen: int = 0
     """Up to where its records are known."""
     checked_size: int = -1
-    """Its size when its owner was last asked after."""
+    """Its size when it was last asked whether its writer is gone."""
     handle: OpenFile | None = None
 
 
@@ -85,6 +86,7 @@ class KeyIndex:
             rows = [(key, location) for key, locations in self.recent.items() for location in locations]
             keys = np.frombuffer(b"".join(key for key, _ in rows), np.uint8).reshape(-1, 32)
             self.push([(heads_of(keys), np.array([location for _, location in rows], np.uint64))])
+            # After the push, and a new one: who reads at this moment finds a record twice rather than not at all.
             self.recent = {}
 
     def push(self, parts: Sequence[Part]) -> None:
@@ -98,6 +100,7 @@ class KeyIndex:
             size += len(parts[-1][0])
         heads, locations = (np.concatenate(columns) for columns in zip(*parts, strict=True))
         order = np.argsort(heads, kind="stable")
+        # One assignment of a new tuple: a reader in another thread goes on with the tables that it has.
         self.tables = (*tables, (heads[order], locations[order]))
 
     def _sorted(self, locations: Iterable[int]) -> list[Location]:
@@ -110,7 +113,7 @@ class KeyIndex:
 
     def find(self, key: bytes) -> list[Location]:
         """Records that may be the key's, the one to take first; of those that are known."""
-        # In this order: what leaves the first is in the second by then.
+        # In this order, since no lock is taken: a record moves from the dictionary to the tables, never back.
         found = list(self.recent.get(key, ()))
         head = int.from_bytes(key[:8])
         wanted = np.uint64(head)

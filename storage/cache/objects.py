@@ -1,7 +1,7 @@
-"""The address of a bucket in; entries as objects, put if absent, out. S3, GCS and Azure through obstore.
+"""Entries as objects of S3, GCS or Azure, through obstore: put if absent.
 
-Entry ``<2 hex>/<62 hex>`` as in a directory, ``damaged/`` for copies of damaged entries, ``tmp/`` for the probe
-at start. Credentials come from the environment variables that the store's own tools use.
+An entry is ``<2 hex>/<62 hex>``; ``damaged/`` is for copies of damaged entries, ``tmp/`` for the probe at start.
+Credentials come from the environment variables that the store's own tools use.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class ObjectBackend:
         return self._each(self._read, keys)
 
     def contains(self, key: str) -> bool:
-        """Tell whether there is an object."""
+        """Whether there is an object."""
         with self._translated("read the cache"):
             try:
                 obstore.head(self._store, _path(key))

@@ -1,8 +1,8 @@
-"""A file that one process writes in; which process that is, and whether it is gone, out.
+"""Which process writes a file, and whether that process is gone.
 
-The file begins with a heading that names its process: magic, length, checksum, JSON. The process holds an
-advisory lock on the file as long as it writes. Both are asked, since there are file systems without locks, and
-machines whose processes nothing is known of.
+The file begins with a heading that names its process: magic, length, checksum, JSON. The process holds an advisory lock
+on the file as long as it writes. Both are asked, since there are file systems without locks, and machines whose
+processes nothing is known of.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Owner:
 
     process: ProcessIdentity
     machine: str
-    """Machine id, which host names that are the same everywhere are told apart by; may be empty."""
+    """Machine id, which distinguishes machines with the same host name; may be empty."""
 
 
 def this_owner() -> Owner:
@@ -65,18 +65,20 @@ def read_heading(descriptor: int, magic: bytes) -> tuple[Owner, int] | None:
 
 def lock(descriptor: int) -> None:
     """Take the lock of a new file, which nobody else can hold; nothing where there are no locks."""
+    # Never released by hand: it goes with the last descriptor, however the process ends.
     with suppress(OSError):
         fcntl.flock(descriptor, fcntl.LOCK_EX)
 
 
 def is_abandoned(descriptor: int, magic: bytes, *, take: bool = False) -> bool:
-    """Tell whether a file's process is gone, False whenever that is in doubt.
+    """Whether a file's process is gone; False whenever that is in doubt.
 
     Parameters
     ----------
     take
         Whether the descriptor, which is open for writing then, keeps the file's lock to itself.
     """
+    # The heading first: asking for the lock of a file that lives would, for a moment, keep it from its owner.
     if not _is_gone(descriptor, magic, locks=True):
         return False
     kind = fcntl.LOCK_EX if take else fcntl.LOCK_SH
@@ -85,23 +87,28 @@ def is_abandoned(descriptor: int, magic: bytes, *, take: bool = False) -> bool:
     except BlockingIOError:
         return False  # it lives, on whatever machine
     except OSError:
+        # No locks here: then the heading alone has to be sure.
         return _is_gone(descriptor, magic, locks=False)
     if not take:
+        # A shared lock, given back at once: any number of readers may ask, and none is taken for a writer for long.
         fcntl.flock(descriptor, fcntl.LOCK_UN)
     return True
 
 
 def _is_gone(descriptor: int, magic: bytes, *, locks: bool) -> bool:
-    """Tell whether the process in a heading has ended; with `locks`, whether it may have, as its lock will tell."""
+    """Whether the process in a heading has ended; with `locks`, whether it may have, since its lock is asked next."""
     age = time.time() - os.fstat(descriptor).st_mtime
     known, here = read_heading(descriptor, magic), this_process()
     if known is None:
+        # Killed before its heading was written, or writing it now.
         return age > _STALE_SECONDS
     owner = known[0]
     process = owner.process
     if process.boot and same_kernel(process, here):
-        # Of another container of this machine only the lock can tell.
+        # Process ids of another container mean nothing here, but its locks are in the same kernel.
         return is_gone(process) or (locks and process.boot != here.boot)
     if process.boot and here.boot and (process.host, owner.machine) == (here.host, machine_id()):
         return True  # this machine before it started anew
+    # Another machine, of which the lock says nothing on many mounts. A pack that is indexed too early costs a scan at
+    # each opening, and no entry; a week is longer than runs go without an append.
     return is_gone(process) or age > FOREIGN_SECONDS

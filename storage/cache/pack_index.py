@@ -1,6 +1,6 @@
-"""The packs of a cache in; where the records of a key are out, also those that other processes write now.
+"""Where the records of a key are, in all packs of a cache, also in those that other processes write now.
 
-Each object reads the indexes, and the packs that have none yet, once, and then only what is new.
+Each object reads the sealed indexes, and the packs that have none yet, once, and then only what is new.
 """
 
 from __future__ import annotations
@@ -9,8 +9,9 @@ import os
 import threading
 import time
 from collections import deque
+from pathlib import Path
 
-from storage.cache.folders import Folders, Listing
+from storage.cache.folders import Folders
 from storage.cache.key_index import KeyIndex, Location, Pack, Part
 from storage.cache.owners import is_abandoned
 from storage.cache.pack_writer import PackWriter
@@ -28,6 +29,7 @@ from storage.cache.packs import (
 from storage.cache.sealed_index import SealedIndex
 
 _OPEN_FILES = 64
+_SETTLED_SECONDS = 2.0
 
 
 class PackIndex:
@@ -45,7 +47,8 @@ class PackIndex:
         self.begin()
 
     def begin(self) -> None:
-        """Know only what is read anew; for no other thread's eyes, as after a fork."""
+        """Start again with nothing known, while no other thread uses the object: when it is made, or after a fork."""
+        # `find` takes none of these locks, so that a reader never waits for a refresh.
         self._lock = threading.Lock()
         self._refreshing = threading.Lock()
         self._opening = threading.Lock()
@@ -73,11 +76,12 @@ class PackIndex:
         OSError
             `FileNotFoundError` if the pack is gone.
         """
+        # Taken once: another thread may close the pack's file, and this reference keeps it open until it is read.
         handle = location.pack.handle or self._open_pack(location.pack)
         return read_content(handle.descriptor, location.offset, key, location.pack.salt)
 
     def mark_corrupt(self, location: Location) -> bool:
-        """Note that a record is damaged; False if that was known."""
+        """Remember that a record is damaged; False if that was known."""
         mark = (location.pack.token, location.offset)
         with self._lock:
             new = mark not in self._corrupt
@@ -98,23 +102,24 @@ class PackIndex:
         return key in self._key_index.recent
 
     def register(self, token: str) -> None:
-        """A pack of this object will be there."""
+        """A pack of this object is about to be made."""
+        # Before its file exists: a refresh that found the file first would take it for another process's, and scan it.
         with self._lock:
             self._own[token] = None
             self._key_index.pack(token).own = True
 
     def opened(self, pack: PackWriter) -> None:
-        """It is there."""
+        """The pack's file is there, and its writer answers for its records."""
         self._own[pack.token] = pack
 
     def indexed(self, token: str, key: bytes, offset: int) -> None:
-        """A record is in it."""
+        """A record is in the pack."""
         with self._lock:
             key_index = self._key_index
             key_index.add(key_index.pack(token), key, offset)
 
     def sealed(self, token: str, size: int) -> None:
-        """It is sealed, or will never be there."""
+        """The pack has its index, or will never be there."""
         with self._lock:
             self._own.pop(token, None)
             pack = self._key_index.pack(token)
@@ -126,13 +131,15 @@ class PackIndex:
         return None if pack is None else pack.columns()
 
     def refresh(self) -> bool:
-        """Look for new packs and for what others have written; True if there was anything.
+        """Take up new packs and what others have written since; True if there was anything.
 
         Costs, if there is nothing, opening the directory and each pack that another process writes.
         """
         with self._refreshing:
             self.refreshed = time.monotonic()
             names = self._directory.changed()
+            # A pack that is gone was merged or rewritten: its records are elsewhere now, and only a new start finds
+            # them all. Own packs may be registered and not made yet.
             if names is not None and not self._key_index.tokens.keys() <= {*tokens_in(names), *self._own}:
                 self._reload(names)
                 return True
@@ -150,6 +157,8 @@ class PackIndex:
         for token in own:
             key_index.pack(token).own = True
         self._absorb(key_index, names)
+        # Under the lock, which `indexed` takes as well: what this object writes meanwhile is in the old index or, by
+        # the columns of its writer, in the new one, and so are packs that were begun or sealed during the scan.
         with self._lock:
             for token, writing in {**own, **self._own}.items():
                 if writing is None:
@@ -165,7 +174,7 @@ class PackIndex:
         if names is not None:
             with self._lock:
                 for token in tokens_in(names):
-                    key_index.pack(token)
+                    key_index.pack(token)  # numbered in the order of names; `find` sorts by name in any case
                 self._growing = [pack for pack in key_index.packs if not (pack.own or pack.indexed)]
         parts = [part for pack in self._growing for part in self._new_records(key_index, pack, names)]
         found = [part for part in parts if len(part[0])]
@@ -179,8 +188,9 @@ class PackIndex:
             handle = OpenFile(self._folders.pack(pack.token))
             parts = self._sealed_records(key_index, pack, handle, names)
         except FileNotFoundError:
-            self._directory.forget()  # it is gone: the next look finds out
+            self._directory.forget()  # it is gone: the next refresh finds out where its records are
             return []
+        # After the index: a pack that grows although it has one, since its writer was taken for dead, is scanned on.
         size = os.fstat(handle.descriptor).st_size
         if size > pack.seen:
             columns = Columns.of(self._scanned_records(pack, handle.descriptor, size))
@@ -197,6 +207,7 @@ class PackIndex:
             return []
         index = SealedIndex.open(self._folders.index(pack.token))
         if index is None:
+            # Its pack is scanned instead; who may write the cache makes the index anew (`DirectoryCache`).
             self.broken.add(pack.token)
             return []
         heads, locations = index.heads(), index.offsets()
@@ -209,6 +220,8 @@ class PackIndex:
 
     def _scanned_records(self, pack: Pack, descriptor: int, size: int) -> list[Record]:
         start = pack.seen or first_record(descriptor)
+        # The end of a pack that lives may be half written: the walk stops there, and goes on from there the next time.
+        # Nobody finishes the end of one whose writer is gone. Whether that is so is asked once for each size.
         sealed = pack.token in self.broken
         if sealed or (size != pack.checked_size and is_abandoned(descriptor, PACK_MAGIC)):
             records = survey(descriptor, start, size, pack.salt)
@@ -230,4 +243,38 @@ class PackIndex:
                 self._open.append(pack)
             pack.handle = handle
             if len(self._open) > _OPEN_FILES:
+                # Closed when the last reader lets go of it, not now: see `content`.
                 self._open.popleft().handle = None
+
+
+class Listing:
+    """The names in a directory, which is listed again only when it has changed."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.forget()
+
+    def forget(self) -> None:
+        """List again in any case."""
+        self._modified, self._since, self._settled = -1, 0.0, False
+
+    def names(self) -> set[str]:
+        """All names."""
+        self.forget()
+        return self.changed() or set()
+
+    def changed(self) -> set[str] | None:
+        """All names; None if they are surely the same as at the last call."""
+        try:
+            handle = OpenFile(self._path)
+        except FileNotFoundError:  # somebody deleted the cache: it holds nothing
+            return set()
+        modified, now = os.fstat(handle.descriptor).st_mtime_ns, time.monotonic()
+        if modified != self._modified:
+            self._modified, self._since, self._settled = modified, now, False
+        elif self._settled:
+            return None
+        # Two changes within one tick of the file system's clock leave the same time behind: the time is believed
+        # only once it is older than any tick.
+        self._settled = now - self._since > _SETTLED_SECONDS
+        return set(os.listdir(handle.descriptor))  # noqa: PTH208

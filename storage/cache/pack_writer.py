@@ -1,4 +1,8 @@
-"""Contents of entries in; a pack that holds them, on disk after a sync, and its index out."""
+"""One pack that this process writes: records appended, made durable by a sync, and in the end an index.
+
+Appends return before anything is on disk, and the operating system keeps what they wrote when the process is killed.
+Only a sync makes it outlive a power cut.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +31,7 @@ _CHUNK = 1 << 20
 
 
 class PackWriter:
-    """The pack that this process writes, open and locked. Appending is for one thread at a time.
+    """A pack of this process, open and locked. One thread at a time may append; any may sync.
 
     Parameters
     ----------
@@ -46,8 +50,8 @@ class PackWriter:
         lock(self._handle.descriptor)
         self.size = 0
         self._synced = 0
-        self._named = False
-        self._suspect = False
+        self._named = False  # whether the folder's entry is on disk
+        self._suspect = False  # whether a sync has failed, so that what the kernel calls written may not be
         self._syncing = threading.Lock()
         self._keys = bytearray()
         self._offsets = array("Q")
@@ -58,17 +62,20 @@ class PackWriter:
         return len(self._offsets)
 
     def append(self, key: bytes, content: bytes, when: float) -> int:
-        """Write a record and tell where it is; a failure leaves none.
+        """Write a record and return its offset; a failure leaves none.
 
         Raises
         ------
         OSError
             As the operating system says.
         """
+        # The heading comes with the first record, in one write: a pack without records has no owner either, and is
+        # deleted after an hour (`storage.cache.owners`).
         first = heading(PACK_MAGIC, this_owner()) if self.size == 0 else b""
         data = first + make_record(key, content, when, self._salt)
         descriptor = self._handle.descriptor
         try:
+            # At an offset, not at the file's position, which a fork would share with its parent.
             written = os.pwrite(descriptor, data, self.size)
             if written < len(data):
                 write_all_at(descriptor, data[written:], self.size + written)
@@ -78,6 +85,7 @@ class PackWriter:
             raise
         offset = self.size + len(first)
         self.size += len(data)
+        # The columns last, and times last of them: `columns`, called by another thread, counts by these.
         self._keys += key
         self._offsets.append(offset)
         self._lengths.append(len(content))
@@ -93,6 +101,7 @@ class PackWriter:
             As the operating system says; the next call tries again.
         """
         size = self.size
+        # One sync at a time: those that wait find their records synced by it, and return at once.
         with self._syncing:
             if self._synced >= size:
                 return True
@@ -108,6 +117,8 @@ class PackWriter:
                 self._suspect = True
                 raise
             self._named, self._suspect = True, False
+            # A process that took this one for dead may have rewritten the pack and deleted it: what is in a file
+            # without a name is lost with this process, so that it must not count as durable.
             if os.fstat(descriptor).st_nlink == 0:
                 return False
             self._synced = size

@@ -1,10 +1,9 @@
-"""Records of a pack in; its bytes, and from bytes that may be torn or damaged its records again, out.
+"""The bytes of a pack: records, and how they are found again when some of them are torn or damaged.
 
-A pack has a heading (see `storage.cache.owners`) and records, of which each has a header of 48 bytes, with a
-checksum of the rest of it, length of the content, time, key, and the content of an entry, with a checksum of
-its own. So a damaged content hides no other record. After a damaged header, the next whole one is searched
-for; the checksum of headers begins with the pack's name, which no reply can know, so that no reply can pass
-for a record.
+A pack has a heading (see `storage.cache.owners`) and records. Each record has a header of 48 bytes, with a checksum of
+the rest of it, length of the content, time and key, and then the content of an entry, with a checksum of its own. So a
+damaged content hides no other record. After a damaged header, the next whole one is searched for; the checksum of
+headers begins with the pack's name, which no reply can know, so that no reply can pass for a record.
 """
 
 from __future__ import annotations
@@ -149,8 +148,8 @@ def walk(descriptor: int, start: int, stop: int, salt: int, *, resume: bool) -> 
     Parameters
     ----------
     resume
-        Whether to go on behind a damaged header with the next whole one. Without it the walk ends there: what
-        is written at this moment may look like that.
+        Whether to go on behind a damaged header with the next whole one. Without it the walk ends there: a record
+        that is being written at this moment may have such a header.
     """
     at, base, data = start, start, b""
     while at + HEADER_BYTES <= stop:

@@ -1,4 +1,4 @@
-"""Keys and where their records may be in; verified values out. What fails its check is set aside."""
+"""Values of keys, read from packs and verified; what fails its check is set aside."""
 
 from __future__ import annotations
 
@@ -60,8 +60,9 @@ class Reader:
             return self._again(error, raw, lambda found: self._whole(key, raw, found))
 
     def _again(self, error: OSError, raw: bytes, read: Callable[[Sequence[Location]], _T]) -> _T:
-        """Look again if another process has just rewritten a pack."""
+        """Read again, with what is known now, if another process has just rewritten a pack."""
         for _ in range(_ATTEMPTS):
+            # ESTALE is what NFS says of a file that another machine deleted.
             if error.errno not in (errno.ENOENT, errno.ESTALE):
                 raise error
             self._index.reload()
@@ -99,6 +100,7 @@ class Reader:
             if not is_whole(key, content):
                 self._set_corrupt_aside(key, location, content)
             elif location.pack.own or location.pack.indexed:
+                # A commit of this object syncs the one, and the other was synced before it got its index.
                 return content, True
             else:
                 best = best or content
@@ -109,7 +111,7 @@ class Reader:
         pack = location.pack
         if not self._index.mark_corrupt(location) or not self._writable or not (pack.own or pack.indexed):
             return
-        with suppress(FileExistsError):
+        with suppress(FileExistsError):  # another process found it as well
             copy = f"{key}.{pack.token[-8:]}.{location.offset:x}"
             write_synced(self._folders.damaged / copy, content)
         if pack.indexed:

@@ -1,7 +1,7 @@
-"""The address of a Redis or Valkey server in; entries as its strings, SET NX, out.
+"""Entries as strings of a Redis or Valkey server: SET NX.
 
-Key ``evalcube:entry:<64 hex>``, and ``evalcube:damaged:...`` for copies of damaged entries. An acknowledged
-entry is in the server's memory; whether it outlives the server is up to the server's `appendonly`.
+Key ``evalcube:entry:<64 hex>``, and ``evalcube:damaged:...`` for copies of damaged entries. An acknowledged entry is in
+the server's memory; whether it outlives the server is up to the server's `appendonly`.
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ class RedisBackend:
     """
 
     def __init__(self, url: str, *, writable: bool) -> None:
-        place = redis_address(url)
-        self.address = str(place)
-        self._variable = place.password_env
-        self._client = _client(place)
+        server = redis_address(url)
+        self.address = str(server)
+        self._variable = server.password_env
+        self._client = _client(server)
         with self._translated("open the cache"):
             self._client.ping()
         if writable:
@@ -84,7 +84,7 @@ class RedisBackend:
         return found
 
     def contains(self, key: str) -> bool:
-        """Tell whether there is such a key."""
+        """Whether there is such a key."""
         with self._translated("read the cache"):
             return bool(self._client.exists(_ENTRY + key))
 
@@ -194,14 +194,14 @@ class RedisBackend:
             raise StorageError(text, self.address, remedy) from None
 
 
-def _client(place: RedisAddress) -> Redis:
+def _client(server: RedisAddress) -> Redis:
     return Redis(
-        host=place.host,
-        port=place.port,
-        db=place.database,
+        host=server.host,
+        port=server.port,
+        db=server.database,
         username=os.environ.get("REDIS_USERNAME") or None,
-        password=os.environ.get(place.password_env) or None,
-        ssl=place.tls,
+        password=os.environ.get(server.password_env) or None,
+        ssl=server.tls,
         socket_timeout=_SECONDS,
         socket_connect_timeout=_SECONDS / 3,
         retry=Retry(ExponentialBackoff(cap=2.0, base=0.05), _RETRIES),

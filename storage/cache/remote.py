@@ -1,9 +1,9 @@
-"""Digests and response bytes in; the same bytes, verified, out, of a store that a network leads to.
+"""A cache on a store that a network leads to: puts wait in memory, and a commit sends them many at a time.
 
-A put only queues: it may be called from an event loop. `commit` sends what has been put, many at a time, and
-returns when the store has acknowledged it. An entry has the same content as a directory's file. A damaged
-entry stays where it is until a put finds it: then it is copied aside and replaced, in one step that fails if
-another process was faster, so that no acknowledged entry is ever lost to a repair.
+A put only queues: it may be called from an event loop. `commit` sends what has been put, and returns when the store has
+acknowledged it. An entry has the same content as in a directory. A damaged entry stays where it is until a put finds
+it: then it is copied aside and replaced, in one step that fails if another process was faster, so that no acknowledged
+entry is ever lost to a repair.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Found:
     content: bytes | None
     """None if it is too large, or of another kind, to be an entry."""
     version: object = None
-    """What tells it from another content under the same key."""
+    """What distinguishes it from another content under the same key."""
 
 
 class Backend(Protocol):
@@ -49,7 +49,7 @@ class Backend(Protocol):
         """Read entries."""
 
     def contains(self, key: str) -> bool:
-        """Tell whether there is an entry."""
+        """Whether there is an entry."""
 
     def replace(self, key: str, seen: Found, content: bytes) -> bool:
         """Replace what was seen; False if it is another by now."""
@@ -96,7 +96,7 @@ class RemoteCache:
         return len(self._damaged)
 
     def contains(self, key: str) -> bool:
-        """Tell whether the key has an entry; it is not verified."""
+        """Whether the key has an entry; it is not verified."""
         check_key(key, self._backend.address)
         self._flush([key])
         return self._backend.contains(key)
@@ -260,7 +260,7 @@ class RemoteCache:
             raise NotWritableError("the cache was opened for reading", where, "Open it for writing.")
 
     def _flush(self, keys: Iterable[str]) -> None:
-        """Have the store know of these keys what this object knows."""
+        """Send what waits, if one of these keys is among it."""
         with self._lock:
             waits = any(key in self._waiting or key in self._sending for key in keys)
         if waits:

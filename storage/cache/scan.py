@@ -1,4 +1,4 @@
-"""The packs of a cache in; all its entries, sorted by key and each once, out, some at a time."""
+"""All entries of a cache, sorted by key and each once, some ten thousand at a time."""
 
 from __future__ import annotations
 

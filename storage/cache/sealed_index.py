@@ -1,8 +1,8 @@
-"""Records of a pack that is written no more in; its index, a file that finds them by key, out.
+"""The index of a pack that nobody writes any more: a file that finds the pack's records by key.
 
-An index has a header (magic, checksum of the rest, number of records, size of the pack that it covers) and
-columns, sorted by key: first 8 bytes of the keys, offsets, lengths, times, other 24 bytes of the keys. It is
-made anew from its pack when it is missing or damaged, and has its name only once it is whole.
+It has a header (magic, checksum of the rest, number of records, size of the pack that it covers) and columns, sorted by
+key: first 8 bytes of the keys, offsets, lengths, times, other 24 bytes of the keys. It is made anew from its pack when
+it is missing or damaged, and has its name only once it is whole.
 """
 
 from __future__ import annotations
@@ -67,6 +67,7 @@ def write_index(path: Path, columns: Columns, covered: int, temporaries: Path) -
     body = b"".join(parts)
     header = _HEADER.pack(_MAGIC, 0, len(order), covered)
     check = zlib.crc32(body, zlib.crc32(header[_UNCHECKED:]))
+    # On disk before it has its name: a power cut must not leave a pack whose index is empty.
     temporary = temporaries / f"{path.name}.{secrets.token_hex(8)}"
     write_synced(temporary, _HEADER.pack(_MAGIC, check, len(order), covered) + body)
     try:
@@ -109,6 +110,7 @@ class SealedIndex:
             return None
         body = b"" if count <= _HELD_ROWS else None
         found = zlib.crc32(header[_UNCHECKED:])
+        # All of it is read once and checked here, so that later reads of a part need no check.
         for at in range(0, size, _CHUNK):
             part = os.pread(handle.descriptor, min(_CHUNK, size - at), _HEADER.size + at)
             found = zlib.crc32(part, found)

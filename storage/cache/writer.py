@@ -1,4 +1,7 @@
-"""Contents of entries in; packs of this process that hold them, safe from a power cut after a commit, out."""
+"""What this process stores: entries appended to packs of its own, safe from a power cut after a commit.
+
+Appends wait for no disk, and commits of several threads share their syncs.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ class Writer:
     Parameters
     ----------
     index
-        Learns of all that is written.
+        Is notified of all that is written.
     """
 
     def __init__(self, folders: Folders, index: PackIndex) -> None:
@@ -35,12 +38,14 @@ class Writer:
     def _begin(self) -> None:
         self._pid = os.getpid()
         self._lock = threading.Lock()
+        # Reentrant: sealing may find a pack deleted, and writing that anew commits.
         self._sealing = threading.RLock()
         self._pack: PackWriter | None = None
         self._full: list[PackWriter] = []
 
     def detach_from_parent(self) -> None:
         """Leave a parent's packs to it: a fork has copies of its locks, its entries and its files."""
+        # Asked at each call, since a process id is cheap, and hooks on fork run where threads hold these locks.
         if self._pid != os.getpid():
             self._begin()
             self._index.begin()
@@ -59,6 +64,7 @@ class Writer:
             As the operating system says.
         """
         with self._lock:
+            # Asked again under the lock: another thread may have put the key since the caller found nothing.
             if unless_known and self._index.is_recent(key):
                 return False
             if self._pack is None:
@@ -78,6 +84,7 @@ class Writer:
             As the operating system says; the next commit tries again.
         """
         self.detach_from_parent()
+        # The lock is not held while disks are waited for, so that appends go on.
         with self._lock:
             packs = [*self._full, *([self._pack] if self._pack else [])]
         for pack in packs:
@@ -103,6 +110,7 @@ class Writer:
 
     def _new_pack(self) -> PackWriter:
         token = new_token()
+        # Registered first, so that no refresh takes the file for another process's before it is known as own.
         self._index.register(token)
         try:
             pack = PackWriter(self._folders, token)
@@ -138,6 +146,7 @@ class Writer:
             else:
                 return
             self._index.sealed(pack.token, pack.size)
+        # Also what was committed: whoever deleted the pack copied it before, but perhaps without the newest records.
         for key, content, _ in pack.contents():
             self.append(key, content, unless_known=False)
         self.commit()

@@ -1,1 +1,16 @@
-"""A labelled Zarr cube with its records: ledger, lease, notes."""
+"""A labelled Zarr cube, and its records: ledger, lease, notes.
+
+=============  ========================================================================================================
+cube           a cube at an address: where everybody begins
+schema         names, dims, dtypes, fills and units of its arrays
+layout         what a new cube consists of
+group          its zarr arrays, read and written chunk by chunk
+shared_arrays  the arrays beside the trials: counters, labels, plans, repeated prompts
+regions        the unit of writing, and its digest
+ledger         receipts of the regions that were written
+lease          the right to be the only driver of a cube
+batch_notes    batches that providers work on
+space          what all of these ask of the place that stores them
+directory      such a place on a disk
+=============  ========================================================================================================
+"""

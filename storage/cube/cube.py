@@ -1,7 +1,7 @@
-"""An address and whole regions of arrays in; a labelled Zarr v3 cube out.
+"""A cube at an address: made, opened, grown, and written by whole regions.
 
-Who may write what: the driver alone changes shapes (`Cube.create`, `Cube.grow`) and writes counters; a region
-is written by the one task that owns it at the time. Readers need no coordination.
+Who may write what: the driver alone changes shapes (`Cube.create`, `Cube.grow`) and writes counters; a region is
+written by the one task that owns it at the time. Readers need no coordination.
 """
 
 from __future__ import annotations

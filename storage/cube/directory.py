@@ -257,8 +257,8 @@ class DirectoryLog:
             write_all(descriptor, line)
             os.fsync(descriptor)
         except BaseException:
-            # Also after an interrupt: a line that its writer was not told of must not count. Closed too: should the
-            # cut fail, the next append begins with searching for a torn line.
+            # After an interrupt as well: a line whose append did not return must not count. Closed too: should the cut
+            # fail, the next append begins with searching for a torn line.
             try:
                 os.ftruncate(descriptor, self._end)
             finally:
@@ -467,7 +467,7 @@ def _sweep_creations(path: Path) -> None:
     for stale in path.parent.glob(f".{glob.escape(path.name)}.*.creating"):
         machine, *numbers = stale.name.removesuffix(".creating").rpartition(".")[2].split("-")
         gone = False
-        # Process ids mean something on their own machine only; of others, age alone can tell.
+        # Process ids mean something on their own machine only; for others, age decides.
         if machine == _machine(me) and len(numbers) == 3:
             gone = is_gone(ProcessIdentity(me.host, me.boot, int(numbers[0]), int(numbers[1])))
         if gone or _age(stale) > _STALE_SECONDS:

@@ -1,6 +1,6 @@
-"""The directory of a cube in; its zarr arrays, read and written chunk by chunk, out.
+"""The zarr arrays of a cube, read and written chunk by chunk.
 
-All that knows zarr after creation. `storage.cube.cube` is the public face and checks what comes in.
+All that knows zarr after creation is here. `storage.cube.cube` is the public face and checks what comes in.
 """
 
 from __future__ import annotations
@@ -24,7 +24,10 @@ _REWRITE = "Write it again: resume the sweep without this region's receipt; the 
 
 
 class CubeGroup:
-    """The arrays of one cube, with the sizes that its consolidated metadata say.
+    """The arrays of one cube, with the sizes that its consolidated metadata have.
+
+    These metadata are the commit of every growth. The arrays' own metadata may be ahead of them after a kill, and are
+    asked by the next growth only.
 
     Raises
     ------
@@ -39,11 +42,12 @@ class CubeGroup:
     def __init__(self, space: Space, *, writable: bool) -> None:
         self.space = space
         where = space.address
+        # The version of the very bytes that are read: a change after that is noticed as a change.
         raw, self._version = _read_metadata(space)
         _check_version(where, raw)
         try:
             self._group = zarr.open_group(space.zarr(), mode="r+" if writable else "r")
-            present = set(self.names())
+            present = set(self.names())  # layers are optional, and the arrays themselves say which there are
             self.layers = tuple(variable for name, variable in LAYERS.items() if name in present)
             self.sizes = self._checked_sizes()
         except (KeyError, TypeError, ValueError, AttributeError, FileNotFoundError) as error:
@@ -118,6 +122,7 @@ class CubeGroup:
         """
         # Zarr forgets this setting on opening, and a chunk equal to the fill would then not be written.
         array = self._array(name).with_config(ARRAY_CONFIG)
+        # A whole chunk: zarr need not read the old one, and two writers of neighbours never touch the same object.
         array[selection] = values
         return f"{name}/{array.metadata.encode_chunk_key(index)}"
 
@@ -131,6 +136,8 @@ class CubeGroup:
         OSError
             It could not be written; another call finishes it.
         """
+        # Not the consolidated sizes: a driver that was killed in here may have enlarged some arrays already, and tasks
+        # of a later one may have written there. Nothing ever shrinks.
         arrays = {name: self._uncommitted(name) for name in self.names()}
         found = [(dim, n) for a in arrays.values() for dim, n in zip(_dims(a), a.shape, strict=True)]
         goal = {dim: max(size, *(n for name, n in found if name == dim)) for dim, size in target.items()}
@@ -138,6 +145,7 @@ class CubeGroup:
             shape = tuple(goal.get(dim, n) for dim, n in zip(_dims(array), array.shape, strict=True))
             if shape != array.shape:
                 array.resize(shape)
+            # An index counts its cells. Its new ones may be missing after a kill, although its size is right.
             if name in goal and (shape != array.shape or not self._counts(name, goal[name])):
                 array[...] = np.arange(goal[name])
         grown: list[str] = []
@@ -148,6 +156,7 @@ class CubeGroup:
                     grown += self.space.list(f"{name}/c/")
         # The commit comes after all that it speaks of: a power cut between leaves a cube of the old size.
         self.space.sync(grown)
+        # Nothing is rewritten for a growth that was finished before: readers' versions would go stale for nothing.
         if any(goal[dim] != self.sizes[dim] for dim in goal):
             consolidate(self.space.zarr())
             self.space.sync([_METADATA])
@@ -162,12 +171,13 @@ class CubeGroup:
         return array
 
     def _uncommitted(self, name: str) -> zarr.Array[Any]:
-        """An array with the shape that its own metadata say, not the consolidated ones."""
+        """An array with the shape in its own metadata, not in the consolidated ones."""
         array = zarr.open_array(self.space.zarr(), path=name, mode="r+")
         return array.with_config(ARRAY_CONFIG)
 
     def _checked_sizes(self) -> dict[str, int]:
         sizes: dict[str, int] = {}
+        # Of all arrays, at each opening: whoever wrote into one of another shape would write past its region.
         for variable in (*self.trial_arrays.values(), *SHARED):
             array = self._array(variable.name)
             if _dims(array) != variable.dims or array.dtype != np.dtype(variable.dtype):
@@ -201,6 +211,7 @@ def _read_metadata(space: Space) -> tuple[dict[str, Any], Version]:
     where, remedy = space.address, "Check the path's spelling, or run the sweep that creates it."
     with guarded(where, "open the cube"):
         found = space.get(_METADATA)
+        # A cube appears whole, with this object: without it there is none, whatever else there is.
         if found is None and not space.is_there():
             raise CubeNotFoundError("there is no cube", where, remedy)
     if found is None:

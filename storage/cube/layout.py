@@ -1,4 +1,4 @@
-"""Sizes, chunks and coordinates in; a complete empty cube that appears at its address in one step out.
+"""What a new cube consists of: the arrays, coordinates and attributes that are made from its sizes and labels.
 
 A plain Zarr v3 group. Its consolidated metadata is the commit point of every change of shape: a reader of the
 consolidated metadata, such as ``xarray.open_zarr(url)``, sees the cube before or after it, never half of it.
@@ -43,6 +43,7 @@ RESERVED_ATTRS = ("coordinates", "evalcube_format")
 MODELS_PER_COUNTER_CHUNK = 25
 _INDEX_CHUNK = 4096
 ARRAY_CONFIG: ArrayConfigParams = {"write_empty_chunks": True}
+"""A chunk of fills is written, too: else zarr would delete its object, and there would be nothing to sync."""
 _KNOWN = (
     # Zarr-Python says so on each call; the layout is what it and xarray read.
     "Consolidated metadata is currently not part in the Zarr format 3 specification",
@@ -174,6 +175,7 @@ def _check_coordinates(where: str, coordinates: Sequence[Coordinate], dims: Mapp
             _check_texts(where, name, coordinate.values)
         elif coordinate.values.dtype.kind not in "biuf":
             raise _mismatch(where, f"coordinate {name!r} has dtype {coordinate.values.dtype}")
+        # A growth writes them anew, without asking anybody for labels.
         if name in ("trial", "repeat") and not np.array_equal(coordinate.values, np.arange(shape[0])):
             raise _mismatch(where, f"coordinate {name!r} must count 0, 1, 2, ..., so that it can grow")
         _check_attrs(where, coordinate.attrs)
@@ -193,6 +195,7 @@ def _check_texts(where: str, name: str, values: NDArray[Any]) -> None:
     for value in values.ravel():
         if not isinstance(value, str):
             raise _mismatch(where, f"coordinate {name!r} mixes text with {value!r}")
+        # Zarr would fail on it in the middle of the creation.
         if any("\ud800" <= character <= "\udfff" for character in value):
             raise _mismatch(where, f"coordinate {name!r} has text that is no valid Unicode: {value!r}")
 
@@ -220,6 +223,7 @@ def _build(
         zarr_format=3,
         attributes={**_json(attrs), "evalcube_format": FORMAT, "coordinates": " ".join(auxiliary)},
     )
+    # One chunk is one region of one array: its writer owns the whole chunk, so that no two tasks share one.
     whole = {**dims, "model": 1, "trial": int(chunks["trial"]), "repeat": int(chunks["repeat"])}
     for variable in variables:
         _create_variable(group, variable, dims, whole)
@@ -265,6 +269,7 @@ def _create_coordinate(
 ) -> None:
     dims = coordinate.dims
     text = coordinate.values.dtype.kind in "OUT"
+    # Indexes grow with the cube: in a large chunk they stay one object for thousands of trials.
     if dims in (("trial",), ("repeat",)) and dims == (coordinate.name,):
         parts: tuple[int, ...] = (_INDEX_CHUNK,)
     else:

@@ -1,13 +1,13 @@
-"""The path of a lease file in; the right to be the only driver of a cube, for as long as it is renewed, out.
+"""The right to be the only driver of a cube, for as long as it is renewed.
 
-The file's content names its holder and never changes; its modification time, set from the holder's clock, is
-the last renewal. The holder keeps its file open and renews through the descriptor, so that a holder which was
-stopped and wakes up late touches its own, replaced file and never its successor's.
+The record names its holder and never changes; the holder renews it every third of its time to live. Whoever finds it
+expired, or its holder ended, takes it over. How that is kept from happening twice at once is up to the space: see
+`storage.cube.space.LeaseRecord` and `storage.cube.directory.DirectoryLease`. Clocks of machines that share a cube may
+differ by less than a third of the time to live.
 
-Acquiring, taking over and releasing happen under an advisory lock on ``<path>.lock``: of several processes
-that find the same lease expired, the first to get the lock replaces the file, and the others, which read it
-again under the lock, find a fresh lease. The kernel frees the lock of a process that dies, so that nothing is
-left to expire. Clocks of machines that share a cube may differ by less than a third of the time to live.
+A lease keeps two drivers apart that both behave. A holder that was stopped for longer than its time to live may wake up
+in the middle of a write: so drivers call `Lease.check`, and tasks `check_holder`, right before they write, and the
+receipt of a region that is to be continued is checked against its content.
 """
 
 from __future__ import annotations
@@ -159,6 +159,8 @@ class Lease:
     def check(self) -> None:
         """Make sure that the lease is still held; cheap, to be called before each commit.
 
+        In time, that is one question to the file system; only a late holder waits for the lock.
+
         Raises
         ------
         LeaseLostError
@@ -168,6 +170,7 @@ class Lease:
             if not self.lost.is_set() and not self._stop.is_set():
                 with guarded(self.path, "check the lease"):
                     self._renew(touch=False)
+            # Once lost it is lost, though the successor may have ended: it may have written what this one never saw.
             if self.lost.is_set() or self._stop.is_set():
                 raise _lost(
                     "this process no longer holds the lease: it was released, or another process took over"
@@ -178,6 +181,7 @@ class Lease:
     def release(self) -> None:
         """Give the lease back; a lease that went to another process is left alone. May be repeated."""
         self._stop.set()
+        # Joined first: a renewal after the removal would find a lease that is lost.
         if threading.current_thread() is not self._thread:
             self._thread.join()
         with self._mutex:
@@ -201,6 +205,7 @@ class Lease:
         self.release()
 
     def _renewing(self) -> None:
+        # Each third: one renewal may fail and the next comes in time.
         while not self._stop.wait(self.holder.ttl / 3):
             with self._mutex:
                 try:

@@ -1,8 +1,8 @@
-"""Receipts of written regions in; the newest receipt of every region out, also after any kill.
+"""The ledger of a cube: one receipt for each writing of a region, and so what is done, also after any kill.
 
-JSON lines, each with its own checksum, appended and synced one by one by the process that holds the lease.
-A torn last line was never acknowledged: readers drop it, the next append cuts it off. A damaged line before
-it is skipped and counted: its region counts as unfinished and is written again from the cache.
+JSON lines, each with its own checksum, appended and made durable one by one by the process that holds the lease. A torn
+last line was never acknowledged: readers drop it, the next append cuts it off. A damaged line before it is skipped and
+counted: its region counts as unfinished and is written again from the cache.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MAX_LINE = 1024
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """What a region task hands back."""
+    """What was written of a region, as the task that wrote it reports it."""
 
     region: Region
     generation: int
@@ -63,6 +63,7 @@ def to_line(receipt: Receipt) -> bytes:
     if bad := {cause: count for cause, count in receipt.causes.items() if type(count) is not int}:
         raise ValueError(f"`causes` must be whole numbers, got {bad}")
     fields = {**asdict(receipt), "causes": dict(receipt.causes)}
+    # ASCII: a line is cut and checked by bytes, and no cause may bring in a line break.
     text = json.dumps(fields, separators=(",", ":"), allow_nan=False)
     line = f'{{"check":"{_check(text)}","receipt":{text}}}\n'.encode()
     if len(line) > MAX_LINE:
@@ -76,6 +77,7 @@ def from_line(line: bytes) -> Receipt | None:
         text = line.decode("ascii")
         head, _, tail = text.partition(',"receipt":')
         body = tail.removesuffix("}\n")
+        # Compared as bytes, before anything is parsed: JSON of another order or spacing is not ours.
         if head != f'{{"check":"{_check(body)}"' or len(tail) != len(body) + 2:
             return None
         fields: dict[str, Any] = json.loads(body)
@@ -126,7 +128,7 @@ class Ledger:
                 receipt = from_line(line)
                 if receipt is not None:
                     yield receipt
-                elif line.endswith(b"\n"):
+                elif line.endswith(b"\n"):  # else it is torn, and was acknowledged to nobody
                     self._damaged += 1
 
     def newest(self) -> dict[Region, Receipt]:
@@ -140,8 +142,8 @@ class Ledger:
         newest: dict[Region, Receipt] = {}
         for receipt in self.receipts():
             known = newest.get(receipt.region)
-            # Equal generations: a driver was killed after its append, and the next one, which had not read it,
-            # wrote the region again; the later receipt is of what is stored now.
+            # Equal generations mean two drivers, one of which had lost the lease and did not notice: the later of the
+            # two is more likely to have written what is stored.
             if known is None or receipt.generation >= known.generation:
                 newest[receipt.region] = receipt
         return newest
@@ -160,6 +162,8 @@ class Ledger:
         except ValueError as error:
             raise StorageError(str(error), self._where, "Correct the receipt.") from error
         try:
+            # After the region is durable and before its trials count: whoever is killed between leaves a region
+            # without a receipt, which is written again.
             with guarded(self._where, "append to the ledger"):
                 self._log.append(line)
         except LogConflictError:

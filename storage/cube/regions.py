@@ -1,4 +1,4 @@
-"""Chunk indices and arrays in; the address and the digest of one unit of writing out."""
+"""The unit of writing: one whole chunk of every trial array, its address and the digest of its content."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Frozen records of the cube's variables in; arrays that are created, checked and annotated from them out.
+"""The variables of a cube: names, dims, dtypes, fills and units, by which arrays are made, checked and annotated.
 
-The one contract between what stages compute and what is stored: names, dims, dtypes, fills, units.
+It is the one contract between what stages compute and what is stored.
 """
 
 from __future__ import annotations

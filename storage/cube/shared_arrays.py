@@ -1,6 +1,6 @@
-"""The arrays beside the trials in: counters, labels, plans, repeated prompts; what is stored of them out.
+"""The arrays that all models of a cube share: counters, labels, plans, flags of repeated prompts.
 
-The part of a cube that the driver keeps, or a task on its behalf; readers need no coordination.
+The driver keeps them, or a task on its behalf; readers need no coordination.
 """
 
 from __future__ import annotations
@@ -49,6 +49,7 @@ class SharedArrays:
         self._need_writable("write")
         self._check_counters(values)
         models, step = self._group.sizes["model"], self._group.chunks(COUNTERS.name)[0]
+        # One chunk at a time: a kill leaves whole chunks, and counters that are behind the ledger are summed again.
         for chunk in sorted({index // step for index in values}):
             rows = slice(chunk * step, min((chunk + 1) * step, models))
             given = {index - rows.start: array for index, array in values.items() if index // step == chunk}

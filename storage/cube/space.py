@@ -1,4 +1,4 @@
-"""What a cube asks of the place that holds it: one small interface, so that a cube can lie on more than a disk.
+"""The interface between a cube and the place that stores it, so that a cube can come to lie on an object store.
 
 A `Space` holds objects under keys, which are relative and divided by slashes. Everything above it, in this package and
 in those that use it, handles a cube's records through it, and knows neither paths nor files.
@@ -33,7 +33,7 @@ class When(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """One content of an object, as its space tells it from others under the same key."""
+    """What distinguishes one content of an object from others under the same key."""
 
     mark: str
 
