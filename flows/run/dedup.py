@@ -36,9 +36,11 @@ def ask(work: Workspace, model: str, jobs: Sequence[Job], task: Hashable) -> lis
         results = work.engine().run(model, some, caller=task) if some else []
         return {job.digest: result for job, result in zip(some, results, strict=True)}
 
+    # A task that was abandoned here and came back is wanted again; without this it would give up at once.
     work.accept(task)
     claims = work.claims(model)
     keys = [job.digest for job in jobs]
+    # Announced before anything is looked up: of two runs that begin together, at least one sees the other's claim.
     claim = None if claims is None else claims.make(keys)
     if claims is None or claim is None:
         answers = run(jobs)
@@ -49,9 +51,12 @@ def ask(work: Workspace, model: str, jobs: Sequence[Job], task: Hashable) -> lis
         # What another run claimed when this one looked it up may be answered by now, and claimed no more.
         answers = run(_unanswered(work, mine) if claims.met_others else mine)
         if theirs:
+            # Own requests went first, so that connections are not idle while another run answers the rest.
             claims.wait(sorted(set(theirs.values())), _PATIENCE_SECONDS, _is_over(work, task))
+            # A run that was killed, or failed, leaves some unanswered: somebody has to ask them after all.
             answers |= run(_unanswered(work, [job for job in jobs if job.digest in theirs]))
     finally:
+        # Also after an error: others should not wait for what nobody asks.
         claim.release()
     return [answers.get(key) for key in keys]
 
@@ -65,6 +70,7 @@ def _is_over(work: Workspace, task: Hashable) -> Callable[[], bool]:
     """A function that returns whether to stop waiting, as the run stops."""
 
     def is_over() -> bool:
+        # Its thread is wanted back at once; the driver that waits for the task may be gone.
         if work.is_abandoned(task):
             raise Reschedule
         return work.drained

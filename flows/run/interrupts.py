@@ -18,11 +18,13 @@ class Interrupt:
 
     def __call__(self, number: int, frame: object) -> None:  # noqa: ARG002 - the interface of handlers
         """Handle a signal."""
+        # The second signal goes through even where the first is held: whoever insists does not want to wait.
         if self._held and not self._pending:
             self._pending = True
             return
         if self.stop is None:
             raise KeyboardInterrupt
+        # Taken away before it is called, so that the next signal ends the process whatever `stop` is doing.
         stop, self.stop = self.stop, None
         stop()
 

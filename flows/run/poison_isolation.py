@@ -63,12 +63,15 @@ def run_marked(mark: str, function: Callable[..., Any], *args: Any) -> Any:  # n
     path = Path(mark)
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
+        # Created exclusively, and before the work: Dask gives a task whose worker died to another one without a word,
+        # and that one must find the mark even if the first died at once.
         path.touch(exist_ok=False)
     except FileExistsError:
         raise WorkerDiedError(mark) from None
     try:
         return function(*args)
     finally:
+        # An exception takes the mark away, a SIGKILL does not: that is the whole difference it makes.
         path.unlink(missing_ok=True)
 
 
@@ -90,6 +93,7 @@ class _Part:
     @property
     def alone(self) -> bool:
         """Whether it has to run alone, so that it cannot be blamed for another's death."""
+        # The first death may have been another's fault: a worker takes all its tasks along.
         return self.deaths == _PROOF - 1
 
 
@@ -140,16 +144,19 @@ class PoisonIsolation:
 
     def close(self) -> None:
         """Remove the marks, those of runs that were killed too."""
+        # What cannot be removed costs a later suspect block one more attempt, no more.
         with suppress(OSError):
             shutil.rmtree(self._folder, ignore_errors=True)
 
     def _renumbered(self, block: Block) -> Block:
+        # Reports are told apart by the block's key, and marks are named by it: a part must have one of its own.
         return replace(block, index=next(self._numbers))
 
     def go_on(self) -> None:
         """Try the next part, if none is being tried and one may be."""
         quiet = self._quiet()
         part = next((part for part in self._waiting if quiet or not part.alone), None)
+        # One at a time: with two under marks, a death would leave both.
         if self._busy or part is None:
             return
         self._waiting.remove(part)
@@ -157,6 +164,7 @@ class PoisonIsolation:
         if part.deaths >= _PROOF:
             future = self._give_up(part.block)
         else:
+            # With the number of deaths in it, so that the mark of the first attempt does not forbid the second.
             name = "-".join(map(str, (*part.block.key, part.deaths)))
             future = self._submit(part.block, str(self._folder / name))
         self._when_done(future, lambda done: self._done(part, done))
@@ -164,12 +172,14 @@ class PoisonIsolation:
     def _done(self, part: _Part, future: Future) -> None:
         self._busy = False
         suspect = part.suspect
+        # A future that failed by an error of its own counts as a result: whoever settles raises it.
         if not is_killed(future) or part.deaths >= _PROOF:
             suspect.open_parts -= 1
             suspect.results.append((part.block, future))
             if not suspect.open_parts:
                 suspect.settle(suspect.results)
         elif part.block.size == 1:
+            # At the front, as are smaller parts: a block is finished before another one is taken apart.
             self._waiting.appendleft(replace(part, deaths=part.deaths + 1))
         else:
             count = min(_PARTS, part.block.size)

@@ -31,6 +31,7 @@ def find_duplicates(run: str, task: int) -> None:
         count = int(planned[slot])
         if (flags[slot, :count] > 1).any():
             flags[slot, :count] = repeated(entry.cell.trial(i).prompt for i in range(count))
+    # Right before the write: comparing takes long, and another driver may have taken over meanwhile.
     work.check_lease()
     cube.write_duplicates(task, flags)
 
@@ -59,6 +60,8 @@ def write_region(
         for name, column in result.arrays.items():
             arrays[name].reshape(-1, *column.shape[1:])[result.positions] = column
     work.check_lease()
+    # Whole chunks, and of one region by one task at a time, so that a kill leaves old or new chunks and never a mix
+    # within one; a mix between arrays does not fit the digest, and the next run grades the region again.
     digest = work.cube.write_region(window.region, arrays)
     planned, status = work.planned().mask(window), arrays["status"]
     transport = int((planned & (status == Status.TRANSPORT)).sum())
@@ -124,4 +127,5 @@ def analyze(run: str, models: Sequence[int], counters: Sequence[npt.NDArray[np.f
     """Put the counters of some models into the cube; one such task runs at a time."""
     work = workspace(run)
     work.check_lease()
+    # From what the cube holds, not from what tasks counted on the way: a number that is written twice is the same.
     work.cube.write_counters(dict(zip(models, counters, strict=True)))

@@ -80,6 +80,7 @@ class Session:
         )
         self._endpoints: dict[str, Endpoint] = {}
         self._reports: queue.SimpleQueue[Slowed | Traffic] = queue.SimpleQueue()
+        # Dask's client thread and the main thread both emit; subscribers may rely on one call at a time.
         self._emitting = threading.Lock()
 
     def run(self) -> RunSummary:
@@ -98,6 +99,7 @@ class Session:
         store = self._store
         targets = self._sampling.targets(store.plan, store.planned, store.counters())
         targets.refuse_too_many()
+        # A new one, since it reads the ledger: what the round before recorded is done.
         self._store = store = SweepStore(store.cube, store.plan, targets)
         store.grow()
         left = [
@@ -115,16 +117,20 @@ class Session:
         with ExitStack() as stack:
             interrupt = stack.enter_context(stop_on_interrupt())
             routes = stack.enter_context(serve_models(asked, self._note))
+            # A Ctrl-C in the middle of starting worker processes would leave some of them behind.
             with interrupt.held():
                 client = stack.enter_context(self._cluster.connect())
             addresses = present(client)
+            # Before the plugin, and so before any request: money is spent only by workers that have their keys.
             check_workers(client, asked, addresses, unset_keys=not self._cluster.inherits_environment)
             context = self._context(routes)
             client.subscribe_topic(topic(self._id), self._receive)
+            # Before the plugin is registered: half a registration has to be taken back, too.
             stack.callback(_forget_run, client, self._id)
             _register(client, SweepPlugin(context))
             self._note(f"{len(addresses)} workers, dashboard {client.dashboard_link}")
             blocks, serials = 0, itertools.count()
+            # Dask keys must never repeat within a cluster's life: a round would get the futures of the one before.
             while True:
                 driver = self._driver(client, context, work, max(len(addresses), 1), serials)
                 interrupt.stop = self._spending.stop = driver.stop
@@ -189,12 +195,14 @@ class Session:
         for report in client.run(_last_report, plugin_name(self._id), on_error="ignore").values():
             if isinstance(report, Traffic):
                 self._emit(report)
+        # Reports are for display: after two seconds the numbers may be short, and nothing else is.
         deadline = time.monotonic() + 2.0
         while self._tracker.blocks < blocks and time.monotonic() < deadline:
             time.sleep(0.02)
 
     def _receive(self, event: tuple[float, Mapping[str, Any]]) -> None:
         report = from_message(event[1])
+        # These two are for the driver, which asks for them in its own thread and in its own time.
         if isinstance(report, Slowed) or (isinstance(report, Traffic) and report.starved):
             self._reports.put(report)
         if not isinstance(report, Slowed):

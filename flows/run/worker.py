@@ -102,6 +102,8 @@ class Workspace:
         self.drained = False
         """Whether no further request is to be started."""
         self._abandoned: set[Hashable] = set()
+        # Task threads, the worker's event loop (plugin calls) and the engine's thread all come here. Nothing that
+        # waits for the disk or the network is done under the lock: a heartbeat that waits looks like a death.
         self._lock = threading.Lock()
         self._open: OrderedDict[tuple[int, ...], OpenBlock] = OrderedDict()
         self._engine: Engine | None = None
@@ -156,6 +158,7 @@ class Workspace:
 
     def engine(self) -> Engine:
         """The inference engine, started when first used."""
+        # Under the lock, so that two tasks that begin together do not start two engines with a share each.
         with self._lock:
             if self._engine is None:
                 endpoints = {name: route.endpoint for name, route in self.context.routes.items()}
@@ -164,6 +167,7 @@ class Workspace:
                 book = BatchBook(self.cube.side, self.cache) if batched else None
                 self._engine = Engine(endpoints, self.cache, workers=workers, rank=rank, batches=book)
                 self._began = time.monotonic()
+                # The order to stop may have come before the first request made an engine.
                 if self.drained:
                     self._engine.drain()
             return self._engine
@@ -172,8 +176,10 @@ class Workspace:
         """Send nothing more for a task that the scheduler took back: its driver is gone, or it is done elsewhere."""
         engine = self._engine
         if engine is not None:
+            # From now on `infer` looks up what is there already: the task may come back here, half done.
             self.interrupted = True
             self._abandoned.add(task)
+            # The waiting task thread gets the exception that Dask expects of a task that is to run elsewhere.
             engine.abandon(task, Reschedule())
 
     def accept(self, task: Hashable) -> None:
@@ -191,6 +197,7 @@ class Workspace:
 
     def share_out(self, workers: int, rank: int) -> None:
         """Be one of so many workers that share the endpoints; nothing is sent before this was said."""
+        # Kept also without an engine: one that starts later must not begin with all connections for itself.
         with self._lock:
             self._share = (workers, rank)
             if self._engine is not None:
@@ -232,9 +239,11 @@ class Workspace:
             if found is not None:
                 self._open.move_to_end(block.key)
                 return found
+        # Outside of the lock: it takes milliseconds. Two tasks that make the same block make equal ones.
         made = OpenBlock(prepare_trials(self.plan, block))
         with self._lock:
             self._open[block.key] = made
+            # The oldest go first: in a batch they wait for hours, and are made again when their answers come.
             while (
                 sum(len(each.trials) for each in self._open.values()) > _KEPT_TRIALS and len(self._open) > 1
             ):
@@ -297,6 +306,7 @@ class SweepPlugin(WorkerPlugin):
         from tornado.ioloop import PeriodicCallback
 
         work = self.workspace = Workspace(self.context)
+        # A worker that its nanny restarts has the address of the one that died, whose totals count as well.
         self.label = f"{worker.address}/{os.getpid()}"
         self._unpublish = publish(
             self.context.run, self.workspace.meter, partial(self.workspace.traffic, self.label)
@@ -311,6 +321,7 @@ class SweepPlugin(WorkerPlugin):
 
         def report() -> None:
             nonlocal due
+            # With hundreds of workers each reports more seldom, as the scheduler handles every report of all of them.
             if time.monotonic() >= due:
                 due = time.monotonic() + work.workers / _MOST_REPORTS
                 report_traffic()
@@ -331,6 +342,7 @@ class SweepPlugin(WorkerPlugin):
         """Close the workspace, off the worker's event loop: it waits for the disk."""
         if self._timer is not None:
             self._timer.stop()
+            # Once more: what was sent in the last half second is paid for, too.
             self._report_traffic()
         if self._unpublish is not None:
             self._unpublish()

@@ -71,6 +71,7 @@ class Workers:
             If there has been no worker for a minute.
         """
         now = time.monotonic()
+        # First, as it is cheap and connections are idle meanwhile; who is there is asked over the network.
         self._adapt()
         if now - self._polled_at < _POLL_SECONDS:
             return
@@ -96,13 +97,16 @@ class Workers:
         for item in self._shared:
             if item.model in starved:
                 item.grow()
+        # The one that learned it has slowed down already; alone it has nobody to notify.
         if slowed and len(self._there) > 1:
             with suppress(OSError, TimeoutError):
                 self._client.run(_slow_down, plugin_name(self._run), slowed, on_error="ignore")
 
     def _share_out(self) -> None:
+        # With no worker at all the limits stay as for one: the next one to come should find blocks.
         for item in self._shared:
             item.workers = max(len(self._there), 1)
+        # A rank, not only a number: connections that do not divide evenly go to the first ones.
         ranks = {address: rank for rank, address in enumerate(self._there)}
         answers = self._client.run(_take_share, plugin_name(self._run), ranks, on_error="ignore")
         # A worker that is still starting has no plugin yet: it gets its share at the next poll.
@@ -113,6 +117,7 @@ class Workers:
             self._gone_at, self._noted = None, False
             return
         self._gone_at = now if self._gone_at is None else self._gone_at
+        # A nanny restarts a dead worker within seconds; a minute without any is nobody's restart.
         if now - self._gone_at > _PATIENCE_SECONDS:
             raise ClusterError(
                 f"the cluster has had no worker for {_PATIENCE_SECONDS:g} s: they died or were stopped. "
@@ -133,6 +138,7 @@ def present(client: Client) -> list[str]:
     OSError
         If the scheduler cannot be asked.
     """
+    # A client that lost its scheduler blocks in `sync` instead of raising.
     if client.scheduler is None or client.status not in ("running", "connecting"):
         raise OSError("the scheduler is away")
     return sorted(client.sync(client.scheduler.identity, n_workers=-1)["workers"])
