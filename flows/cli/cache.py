@@ -16,7 +16,7 @@ from flows.cli.output import Code, complain, safe, show, show_json
 from flows.cli.running import Json, Quiet
 
 if TYPE_CHECKING:
-    from flows.cubes.cache_admin import Ticker
+    from flows.cubes.ticker import Ticker
 
 _LINE_SECONDS = 10.0
 _REDRAW_SECONDS = 0.2
