@@ -134,7 +134,7 @@ def _opened(cube: str | Path | xr.Dataset) -> tuple[xr.Dataset, Mapping[str, obj
         return cube, {}
     opened = Cube.open(cube)
     parse_spec(opened.attrs.get("spec"), opened.sizes)
-    return labelled_dataset(opened), read_notes(opened)
+    return labelled_dataset(opened), read_notes(opened.records)
 
 
 def labelled_dataset(cube: Cube) -> xr.Dataset:

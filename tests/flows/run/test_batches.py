@@ -19,6 +19,7 @@ from flows.run.summary import limit_use
 from flows.run.sweep import run
 from stages.infer.endpoint import Batching, Endpoint
 from storage.cube.cube import Cube
+from storage.cube.directory import Directory
 from tests.flows.judging import judged_config
 from tests.flows.support import (
     assert_same_cube,
@@ -141,9 +142,9 @@ def test_requests_in_batches__counts_those_of_models_that_are_not_done(tmp_path)
         }
         (folder / f"{token}.json").write_text(json.dumps(note))
 
-    assert requests_in_batches(tmp_path, plan, [True, True]) == 8
-    assert requests_in_batches(tmp_path, plan, [False, True]) == 5
-    assert requests_in_batches(tmp_path / "none", plan, [True, True]) == 0
+    assert requests_in_batches(Directory(tmp_path), plan, [True, True]) == 8
+    assert requests_in_batches(Directory(tmp_path), plan, [False, True]) == 5
+    assert requests_in_batches(Directory(tmp_path / "none"), plan, [True, True]) == 0
 
 
 @pytest.mark.parametrize(
