@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import Literal
 
 import numpy as np
@@ -30,8 +30,10 @@ from stages.analyze.verdict.omk054.bootstrap import (
 from stages.analyze.verdict.omk054.mulberry import SEED, drawn_places, uniform
 from stages.analyze.verdict.omk054.rules import Report, subjects
 from stages.analyze.verdict.omk054.summary import RunStats, composites, rounded_layers
+from stages.analyze.verdict.omk054.summary import checkpoints as growing_sample
 from stages.analyze.verdict.omk054.ttest import critical, moments
 from stages.analyze.verdict.rounding import half_away, round4, whole
+from stages.analyze.verdict.saturation import METHOD, THRESHOLD, Saturation, saturation, settled
 
 VENDORS = {
     "claude": "anthropic",
@@ -268,6 +270,38 @@ def checkpoints(scores: Scores) -> list[int]:
     """Composites of the first variant after each run; empty with one run."""
     totals = composites(rounded_layers(scores))
     return np.cumsum((~np.isnan(totals[:, 0])).sum(axis=-1)).tolist() if len(totals) > 1 else []
+
+
+THRESHOLDS = {METHOD: THRESHOLD, "slope": 0.005, "plateau-height": 0.1}
+"""Relative change of the interval's width; change of the mean per sample; range of the last means."""
+
+
+def tool_saturation(
+    runs: Sequence[Sequence[float]],
+    *,
+    method: str,
+    threshold: float | None,
+    window: int,
+    draws: int,
+    seed: int,
+) -> Saturation:
+    """Saturation by any of the tool's three kinds of change; by the interval's width it is ours."""
+    points = growing_sample(runs, draws=draws, seed=seed)
+    limit = THRESHOLDS[method] if threshold is None else threshold
+    if method == METHOD:
+        return saturation(points, threshold=limit, window=window, rounded=round4)
+    if method == "slope":
+        trace = [
+            (now.samples, abs(now.mean - before.mean) / max(1, now.samples - before.samples))
+            for before, now in pairwise(points)
+        ]
+    else:
+        means = [point.mean for point in points]
+        ranges = [np.ptp(means[place - window : place + 1]) for place in range(window, len(means))]
+        heights = [math.inf] * min(window, len(means)) + ranges
+        trace = [(point.samples, float(height)) for point, height in zip(points, heights, strict=True)]
+    rounded = [(samples, round4(change)) for samples, change in trace]
+    return settled(points, rounded, method=method, threshold=limit, window=window)
 
 
 def gap_signal(report: Report, gaps: Mapping[str, Gap]) -> tuple[str, int] | None:

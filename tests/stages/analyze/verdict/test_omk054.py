@@ -10,7 +10,6 @@ from stages.analyze.verdict.holdout import split_holdout
 from stages.analyze.verdict.omk054 import bootstrap as boot
 from stages.analyze.verdict.omk054 import judges, rules, ttest
 from stages.analyze.verdict.omk054.mulberry import drawn_places
-from stages.analyze.verdict.omk054.summary import saturation_of
 from stages.analyze.verdict.result import exit_code
 from stages.analyze.verdict.rounding import half_away, round4
 from tests.stages.analyze.verdict import omk_report
@@ -170,7 +169,7 @@ def test_gate__golden_in_both_engines(case):
 def test_saturation__golden(case):
     given, expected = case["input"], case["expected"]
 
-    found = saturation_of(
+    found = omk_report.tool_saturation(
         given["runs"],
         method=given["method"],
         threshold=given["threshold"],
