@@ -81,7 +81,7 @@ def test_standardised__scales_layers_and_leaves_constant_ones():
 
 
 @pytest.mark.parametrize("case", **named("krippendorff"))
-def test_agreement__golden(case):
+def test_agreement__equals_that_of_omk(case):
     a, b, expected = case["input"]["coder_a"], case["input"]["coder_b"], case["expected"]
 
     found = (
@@ -144,7 +144,7 @@ def test_judge_agreement__a_judge_that_never_answers_is_left_out():
 
 
 @pytest.mark.parametrize("case", **named("gold_compare"))
-def test_compare_gold__golden(case):
+def test_compare_gold__equals_that_of_omk(case):
     given, expected = case["input"], case["expected"]
     judged = {name: number(value) for name, value in given["judge_layer"].items()}
 
