@@ -35,6 +35,11 @@ def load_config(path: str | Path, *, models: Sequence[Mapping[str, object]] | No
     models
         Models from the command line, used instead of the file's.
 
+    Returns
+    -------
+    SweepConfig
+        The validated config.
+
     Raises
     ------
     ConfigError

@@ -69,6 +69,11 @@ def open_part(
     notes
         What was noted beside the cube, for views by name; default: read at its address.
 
+    Returns
+    -------
+    OpenPart
+        The dataset with its counters, and what a reader should know of the selection.
+
     Raises
     ------
     StorageError

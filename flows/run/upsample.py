@@ -60,6 +60,11 @@ def upsample(
     cube, cache, scheduler, workers, cluster, subscribers
         As for `run`.
 
+    Returns
+    -------
+    RunSummary
+        What was done, and what is left.
+
     Raises
     ------
     SweepError
