@@ -37,12 +37,18 @@ def upsample(
         str | None,
         typer.Option(help="2M (tokens) or 5USD: spend so much where it helps most, instead of --trials."),
     ] = None,
-    goal: Annotated[
-        str, typer.Option(help="What a budget is for: ranking (order of the models) or intervals.")
+    purpose: Annotated[
+        str, typer.Option("--goal", help="What a budget is for: ranking (order of the models) or intervals.")
     ] = "ranking",
-    model: Annotated[list[str] | None, typer.Option(help="Label of a model; may be given again.")] = None,
-    task: Annotated[list[str] | None, typer.Option(help="Name of a task; may be given again.")] = None,
-    tier: Annotated[list[str] | None, typer.Option(help="Name of a tier; may be given again.")] = None,
+    models: Annotated[
+        list[str] | None, typer.Option("--model", help="Label of a model; may be given again.")
+    ] = None,
+    tasks: Annotated[
+        list[str] | None, typer.Option("--task", help="Name of a task; may be given again.")
+    ] = None,
+    tiers: Annotated[
+        list[str] | None, typer.Option("--tier", help="Name of a tier; may be given again.")
+    ] = None,
     scheduler: Scheduler = None,
     cube: CubeOption = None,
     cache: CacheOption = None,
@@ -61,10 +67,10 @@ def upsample(
             repeats=repeats,
             precision=precision,
             budget=budget,
-            purpose=goal,  # type: ignore[arg-type]  # refused there if it is none
-            models=model or (),
-            tasks=task or (),
-            tiers=tier or (),
+            purpose=purpose,  # type: ignore[arg-type]  # refused there if it is none
+            models=models or (),
+            tasks=tasks or (),
+            tiers=tiers or (),
             cube=cube,
             cache=cache,
             scheduler=scheduler,
