@@ -384,6 +384,7 @@ def test_report__part_and_pooling(cube, tmp_path):
     assert ">weak<" not in text
 
 
+@pytest.mark.cluster
 def test_evalcube__every_name_is_there_and_none_is_imported_early():
     assert sorted(ec.__all__) == sorted(ec._HOMES)
     assert all(getattr(ec, name) is not None for name in ec.__all__)

@@ -101,6 +101,7 @@ def test_key__is_in_no_exception(store, jobs, monkeypatch):
     assert KEY not in "".join(traceback.format_exception(refused.value))
 
 
+@pytest.mark.cluster
 def test_key__opens_a_server_that_wants_it(store, jobs):
     with Simulator(key_env="A_KEY") as server:
         results, _ = run(server.base_url, store, jobs)
