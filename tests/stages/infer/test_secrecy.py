@@ -13,6 +13,7 @@ from deploy.servers.simulator import Simulator
 from stages.infer.endpoint import Endpoint, InferenceError
 from stages.infer.engine import Engine
 from tests.stages.infer.echo import GOOD, Echo, http
+from tests.tiers import need
 
 KEY = "sk-3f9a1c77d2e84b6590aa"
 
@@ -138,8 +139,7 @@ def test_proxy__gets_requests_for_other_hosts(store, jobs, monkeypatch):
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory):
     """A certificate for 127.0.0.1 that signs itself, with its key."""
-    if shutil.which("openssl") is None:
-        pytest.skip("needs the openssl command")
+    need("openssl", shutil.which("openssl"), "apt install openssl")
     file = tmp_path_factory.mktemp("tls") / "both.pem"
     command = (
         f"openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=here -keyout {file}.key -out {file}"
