@@ -81,7 +81,6 @@ def test_run__adaptive_precision_measures_where_it_is_not_sure(tmp_path, simulat
     assert (again.sent, again.cached, again.done) == (0, 0, summary.done)
 
 
-@pytest.mark.slow
 def test_run__adaptive_precision_decides_the_same_after_a_kill(tmp_path, simulator):
     changes = {"precision": {"base": 16, "target": 0.11, "max": 80}, "cells": 8}
     config = sweep_config(tmp_path, simulator.base_url, **changes)
