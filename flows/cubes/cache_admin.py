@@ -132,7 +132,7 @@ def collect(url: str, cubes: Sequence[str], *, delete: bool = False, tick: Ticke
     """
     if not cubes:
         raise SweepError(
-            "no cube is to be kept, so that all entries would go", "Give --keep CUBE for each cube to keep"
+            "no cube is to be kept, so that all entries would go", "Name each cube to keep with `cubes`"
         )
     from flows.cubes.references import (
         References,  # takes a while, and what asks about a cache alone needs no cube

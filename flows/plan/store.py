@@ -231,8 +231,8 @@ def _open_same(plan: Plan, url: str, *, writable: bool) -> Cube:
         raise SweepError(
             f"cube '{url}' was written by another config: {shown}"
             + (f"; and {more} more" if more > 0 else ""),
-            "Give this sweep a cube of its own (`cube:` or --cube); with the same cache, what both have in common "
-            "is not asked again",
+            "Give this sweep a cube of its own with `cube`, or under `cube:` in its config; with the same cache, what "
+            "both have in common is not asked again",
         )
     return cube
 
