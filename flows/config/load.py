@@ -20,8 +20,8 @@ from flows.errors import ConfigError, Problem
 
 LARGEST_FILE = 10_000_000
 """Bytes."""
-MODEL_OPTION = "--model"
-"""Source of the problems of models that the command line gives."""
+MODELS = "`models`"
+"""Source of the problems of models that are given beside a config: the parameter of `load_sweep` and `load_suite`."""
 _START = "Write a first config with: evalcube init"
 
 
@@ -34,6 +34,11 @@ def load_config(path: str | Path, *, models: Sequence[Mapping[str, object]] | No
         A YAML file.
     models
         Models from the command line, used instead of the file's.
+
+    Returns
+    -------
+    SweepConfig
+        The validated config.
 
     Raises
     ------
@@ -86,7 +91,7 @@ def parse_config(
         return _validate(raw, source, parsed)
     written = raw.get("models")
     judging = [model for model in written if _only_judges(model)] if isinstance(written, list) else []
-    return _validate({**raw, "models": [*models, *judging]}, source, parsed, models_from=MODEL_OPTION)
+    return _validate({**raw, "models": [*models, *judging]}, source, parsed, models_from=MODELS)
 
 
 def _only_judges(model: object) -> bool:
