@@ -72,7 +72,7 @@ class Reader:
 
     def __init__(self, cube: str | Path, cache: str | Path | None = None) -> None:
         self.cube = Cube.open(cube)
-        self.notes = read_notes(self.cube)
+        self.notes = read_notes(self.cube.records)
         self.plan = cube_plan(self.cube, self.notes)
         noted = self.notes.get("cache")
         self._cache_url = str(cache) if cache is not None else noted if isinstance(noted, str) else None

@@ -85,6 +85,11 @@ def report(
     mode, pooling
         How accuracies of tasks are estimated, see `stages.analyze.labelled.aggregate.aggregate`.
 
+    Returns
+    -------
+    Path
+        The file that was written.
+
     Raises
     ------
     SweepError

@@ -69,6 +69,11 @@ def open_part(
     notes
         What was noted beside the cube, for views by name; default: read at its address.
 
+    Returns
+    -------
+    OpenPart
+        The dataset with its counters, and what a reader should know of the selection.
+
     Raises
     ------
     StorageError
@@ -143,7 +148,7 @@ def _opened(cube: str | Path | xr.Dataset) -> tuple[xr.Dataset, Mapping[str, obj
         return cube, {}
     opened = Cube.open(cube)
     parse_spec(opened.attrs.get("spec"), opened.sizes)
-    return labelled_dataset(opened), read_notes(opened)
+    return labelled_dataset(opened), read_notes(opened.records)
 
 
 def labelled_dataset(cube: Cube) -> xr.Dataset:

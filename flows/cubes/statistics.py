@@ -53,6 +53,11 @@ def leaderboard(
     confidence
         Level of the intervals.
 
+    Returns
+    -------
+    Leaderboard
+        Rows in order of score, best first, with what they rest on and notes for the reader.
+
     Raises
     ------
     StorageError, SweepError
@@ -177,6 +182,11 @@ def rank(
     seed, draws
         Of the bootstrap behind the intervals.
 
+    Returns
+    -------
+    OpenPart, Ranking, Leaderboard
+        What was read, where each row stands among the others, and the rows themselves.
+
     Raises
     ------
     StorageError, SweepError
@@ -212,6 +222,11 @@ def compare(
         Use the first so many repeats of each question.
     truncated, method
         See `stages.analyze.labelled.pairing.compare_evaluations`.
+
+    Returns
+    -------
+    OpenPart, tuple of Pair
+        What was read, and one comparison for each two evaluations.
 
     Raises
     ------

@@ -89,6 +89,11 @@ def cube_verdict(
     gold_variant
         The variant whose answers were rated; default: the control.
 
+    Returns
+    -------
+    CubeVerdict
+        The verdict, with what was compared.
+
     Raises
     ------
     SweepError

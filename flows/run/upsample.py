@@ -22,7 +22,6 @@ from flows.run.summary import RunSummary
 from flows.run.sweep import run
 from stages.analyze.formulas.allocation import Purpose
 from storage.cube.cube import Cube
-from storage.urls import directory_of
 
 
 def upsample(
@@ -60,6 +59,11 @@ def upsample(
         Names of what is selected; empty means all.
     cube, cache, scheduler, workers, cluster, subscribers
         As for `run`.
+
+    Returns
+    -------
+    RunSummary
+        What was done, and what is left.
 
     Raises
     ------
@@ -111,7 +115,7 @@ def _budget(settings: SweepConfig, amount: Amount | str, purpose: Purpose, selec
             "Run the sweep with a few trials per cell first, such as trials: 16",
         )
     before = float(spent(store.counters(), wanted.unit).sum())
-    return resumed(Budget(wanted, purpose, selection, before), read_notes(store.cube).get("budget"))
+    return resumed(Budget(wanted, purpose, selection, before), read_notes(store.cube.records).get("budget"))
 
 
 def _named(precision: Precision | str) -> Precision:
@@ -135,9 +139,10 @@ def config_of(
     SweepError
         If the cube does not say how it was made.
     """
-    if not isinstance(source, (str, Path)) or not directory_of(source).is_dir():
+    # A config is a file on this machine; any other address that leads to something should lead to a cube.
+    if not isinstance(source, (str, Path)) or Path(source).expanduser().is_file() or not Cube.exists(source):
         return as_config(source, cube=cube, cache=cache)
-    noted = read_notes(Cube.open(source)).get("config")
+    noted = read_notes(Cube.open(source).records).get("config")
     if not isinstance(noted, dict):
         raise SweepError(
             f"cube '{source}' does not tell how it was made: {source}/_evalcube/sweep.json is gone or damaged",

@@ -57,6 +57,11 @@ def load_suite(name: str, models: Sequence[str], key_envs: Sequence[str] = ()) -
     models, key_envs
         As for `flows.config.suites.endpoints.model_section`.
 
+    Returns
+    -------
+    SweepConfig
+        A config as `load_config` returns it.
+
     Raises
     ------
     SweepError
