@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from flows.cli.completion import cubes, models_of_cube
 from flows.cli.options import (
     CacheOption,
     CubeOption,
@@ -20,7 +21,7 @@ from flows.cli.running import subscribers, tell
 
 
 def upsample(
-    source: Annotated[str, typer.Argument(help="The sweep's config, or its cube.")],
+    source: Annotated[str, typer.Argument(help="The sweep's config, or its cube.", autocompletion=cubes)],
     trials: Annotated[
         int | None, typer.Option(min=1, help="Trials of each selected cell in the end.")
     ] = None,
@@ -41,7 +42,8 @@ def upsample(
         str, typer.Option("--goal", help="What a budget is for: ranking (order of the models) or intervals.")
     ] = "ranking",
     models: Annotated[
-        list[str] | None, typer.Option("--model", help="Label of a model; may be given again.")
+        list[str] | None,
+        typer.Option("--model", help="Label of a model; may be given again.", autocompletion=models_of_cube),
     ] = None,
     tasks: TasksOption = None,
     tiers: Annotated[
