@@ -123,10 +123,10 @@ def _broken(tmp_path, error):
     """A folder that makes every command fail with `error`, as a defect would."""
     (tmp_path / "sitecustomize.py").write_text(
         "import sys, types\n"
-        "module = types.ModuleType('flows.cubes.reader')\n"
+        "module = types.ModuleType('flows.cubes.status')\n"
         f"def cube_status(cube): {error}\n"
         "module.cube_status = cube_status\n"
-        "sys.modules['flows.cubes.reader'] = module\n"
+        "sys.modules['flows.cubes.status'] = module\n"
     )
     return {"PYTHONPATH": f"{tmp_path}{os.pathsep}{Path(__file__).parents[3]}"}
 

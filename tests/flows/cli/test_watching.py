@@ -129,3 +129,5 @@ def test_live__where_nothing_can_be_written_is_left_out(tmp_path):
     tracker(replace(started))
 
     LiveFile(tmp_path / "no" / "live.json", tracker)(started)
+
+    assert list(tmp_path.iterdir()) == []
