@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from flows.cli.flags import Command
+from flows.cli.options import CacheArgument, JsonOption, QuietOption
 from flows.cli.output import Code, complain, safe, show, show_json
-from flows.cli.running import Json, Quiet
 
 if TYPE_CHECKING:
     from flows.cubes.cache_admin import Ticker
@@ -23,14 +24,9 @@ _REDRAW_SECONDS = 0.2
 
 commands = typer.Typer(help="Look after a response cache.", no_args_is_help=True)
 
-Cache = Annotated[
-    str,
-    typer.Argument(help="Address of a cache: results/cache, s3://bucket/prefix, redis://host:6379/0."),
-]
 
-
-@commands.command()
-def stats(cache: Cache, as_json: Json = False) -> None:
+@commands.command(cls=Command)
+def stats(cache: CacheArgument, as_json: JsonOption = False) -> None:
     """Count entries, their bytes, damaged ones in quarantine, and packs that are being written."""
     from flows.cubes.cache_admin import stats as make
 
@@ -42,14 +38,14 @@ def stats(cache: Cache, as_json: Json = False) -> None:
     show(f"{document['damaged']} in quarantine, {document['journals']} packs being written")
 
 
-@commands.command()
+@commands.command(cls=Command)
 def verify(
-    cache: Cache,
+    cache: CacheArgument,
     repair: Annotated[
         bool, typer.Option("--repair", help="Move damaged entries away; the next run asks for them again.")
     ] = False,
-    quiet: Quiet = False,
-    as_json: Json = False,
+    quiet: QuietOption = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Read every entry and check it; exit code 1 if one is damaged."""
     from flows.cubes.cache_admin import verify as make
@@ -70,24 +66,24 @@ def verify(
         raise typer.Exit(Code.INCOMPLETE)
 
 
-@commands.command()
+@commands.command(cls=Command)
 def gc(
-    cache: Cache,
-    keep: Annotated[
+    cache: CacheArgument,
+    cubes: Annotated[
         list[str] | None,
         typer.Option("--keep", metavar="CUBE", help="A cube whose replies stay; give it again for more."),
     ] = None,
     yes: Annotated[
         bool, typer.Option("--yes", help="Delete. Without it, the command only tells what it would delete.")
     ] = False,
-    quiet: Quiet = False,
-    as_json: Json = False,
+    quiet: QuietOption = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Delete the entries that none of the cubes references; let no sweep of another cube run meanwhile."""
     from flows.cubes.cache_admin import collect
 
     with _progress(quiet) as tick:
-        found = collect(cache, keep or (), delete=yes, tick=tick)
+        found = collect(cache, cubes or (), delete=yes, tick=tick)
     if as_json:
         show_json(asdict(found))
         return
@@ -101,15 +97,15 @@ def gc(
         show("nothing is deleted yet: run again with --yes")
 
 
-@commands.command("export")
+@commands.command("export", cls=Command)
 def export_entries(
-    cache: Cache,
+    cache: CacheArgument,
     file: Annotated[Path, typer.Argument(help="The file to write, such as replies.tar.zst.")],
     cube: Annotated[
         str | None, typer.Option("--cube", help="Export only the replies that this cube references.")
     ] = None,
-    quiet: Quiet = False,
-    as_json: Json = False,
+    quiet: QuietOption = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Write entries into one file, for `evalcube cache import` elsewhere."""
     from flows.cubes.cache_admin import export
@@ -126,12 +122,12 @@ def export_entries(
         complain(f"{made.missing} requests of the cube are not answered by this cache")
 
 
-@commands.command("import")
+@commands.command("import", cls=Command)
 def import_entries(
-    cache: Cache,
+    cache: CacheArgument,
     file: Annotated[Path, typer.Argument(help="A file that `evalcube cache export` wrote.")],
-    quiet: Quiet = False,
-    as_json: Json = False,
+    quiet: QuietOption = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Put the entries of a file into a cache; those that are there stay. Import only files that you trust."""
     from flows.cubes.cache_admin import load

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from flows.cli.output import safe, show, show_json
-from flows.cli.running import CacheOption, Json
-from flows.cli.selecting import (
+from flows.cli.options import (
+    CacheOption,
     ClipOption,
     CubeArgument,
+    JsonOption,
     MarkdownOption,
     ModeOption,
     PoolingOption,
@@ -21,12 +21,10 @@ from flows.cli.selecting import (
     UniqueOption,
     ViewOption,
     WhereOption,
-    emit,
-    one_form,
-    part_of,
-    show_table,
-    warn,
 )
+from flows.cli.output import safe, show, show_json
+from flows.cli.selecting import part_of
+from flows.cli.tables import emit, one_form, warn
 
 if TYPE_CHECKING:
     from flows.cubes.reader import TrialView
@@ -38,7 +36,7 @@ def status(
         bool, typer.Option("--watch", "-w", help="Go on showing it until the sweep is complete, or Ctrl-C.")
     ] = False,
     interval: Annotated[float, typer.Option(min=0.1, max=3600, help="Seconds between two looks.")] = 2.0,
-    as_json: Json = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Show how far a sweep is, also while it runs elsewhere."""
     from flows.cli import watching
@@ -56,19 +54,23 @@ def status(
 
 def leaderboard(
     cube: CubeArgument,
-    score: ScoreOption = "v1",
+    version: ScoreOption = "v1",
     mode: ModeOption = "C_I",
     tier: Annotated[str | None, typer.Option(help="Only this tier; short for --where tier=NAME.")] = None,
-    group_by: Annotated[
+    by: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="A leaderboard for each value: tier, task, a facet, template, ..."),
+        typer.Option(
+            "--group-by",
+            metavar="NAME",
+            help="A leaderboard for each value: tier, task, a facet, template, ...",
+        ),
     ] = None,
     where: WhereOption = None,
     view: ViewOption = None,
     trials: TrialsOption = None,
     unique_only: UniqueOption = False,
-    clip_context: ClipOption = None,
-    as_json: Json = False,
+    clip_tokens: ClipOption = None,
+    as_json: JsonOption = False,
     markdown: MarkdownOption = False,
 ) -> None:
     """Rank the models of a cube, or of a part of it, by ReasonScore."""
@@ -76,25 +78,17 @@ def leaderboard(
     from stages.analyze.render.table_specs import leaderboard_spec
 
     one_form(as_json=as_json, markdown=markdown)
-    part = part_of(where, view, trials, unique_only=unique_only, clip_context=clip_context, tier=tier)
-    warnings, found = boards(cube, group_by, part, version=score, mode=mode)  # type: ignore[arg-type]
+    part = part_of(where, view, trials, unique_only=unique_only, clip_tokens=clip_tokens, tier=tier)
+    warnings, found = boards(cube, by, part, version=version, mode=mode)  # type: ignore[arg-type]
     warn(warnings)
     if as_json:
         documents = {value: board.to_dict() for value, board in found.items()}
-        show_json({"by": group_by, "leaderboards": documents} if group_by else documents[""])
+        show_json({"by": by, "leaderboards": documents} if by else documents[""])
         return
     for place, (value, board) in enumerate(found.items()):
-        if group_by:
-            show(("\n" if place else "") + safe(f"{group_by} = {value}") + ("\n" if markdown else ""))
+        if by:
+            show(("\n" if place else "") + safe(f"{by} = {value}") + ("\n" if markdown else ""))
         emit(leaderboard_spec(board), {}, as_json=False, markdown=markdown)
-
-
-def print_leaderboard(cube: str) -> None:
-    """Print the leaderboard as a table for a terminal."""
-    from flows.cubes.statistics import leaderboard as make_board
-    from stages.analyze.render.table_specs import leaderboard_spec
-
-    show_table(leaderboard_spec(make_board(cube)))
 
 
 def report(
@@ -106,14 +100,14 @@ def report(
         int, typer.Option(min=0, max=5, help="Trials to show for each model and task; needs the cache.")
     ] = 1,
     cache: CacheOption = None,
-    score: ScoreOption = "v1",
+    version: ScoreOption = "v1",
     mode: ModeOption = "C_I",
     pooling: PoolingOption = "pooled",
     where: WhereOption = None,
     view: ViewOption = None,
     trials: TrialsOption = None,
     unique_only: UniqueOption = False,
-    clip_context: ClipOption = None,
+    clip_tokens: ClipOption = None,
 ) -> None:
     """Write a report: one HTML file that needs nothing else."""
     from flows.cubes.report import report as write_report
@@ -123,8 +117,8 @@ def report(
         output,
         samples=samples,
         cache=cache,
-        part=part_of(where, view, trials, unique_only=unique_only, clip_context=clip_context),
-        version=score,  # type: ignore[arg-type]  # refused there if it is none
+        part=part_of(where, view, trials, unique_only=unique_only, clip_tokens=clip_tokens),
+        version=version,  # type: ignore[arg-type]  # refused there if it is none
         mode=mode,  # type: ignore[arg-type]
         pooling=pooling,  # type: ignore[arg-type]
     )
@@ -144,7 +138,7 @@ def show_trial(
     trial: Annotated[int, typer.Option(help="Number of the trial, from 0.")] = 0,
     repeat: Annotated[int, typer.Option(help="Number of the repeat, from 0.")] = 0,
     cache: CacheOption = None,
-    as_json: Json = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Show one trial: prompt, response, reasoning, parsed answer, reference, status."""
     from flows.cubes.reader import Reader

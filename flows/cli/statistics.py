@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
-from flows.cli.running import Json
-from flows.cli.selecting import (
+from flows.cli.options import (
     ClipOption,
     CubeArgument,
+    JsonOption,
     MarkdownOption,
     ModeOption,
     PoolingOption,
@@ -18,12 +18,9 @@ from flows.cli.selecting import (
     UniqueOption,
     ViewOption,
     WhereOption,
-    emit,
-    names_of,
-    one_form,
-    part_of,
-    warn,
 )
+from flows.cli.selecting import names_of, part_of
+from flows.cli.tables import emit, one_form, warn
 
 
 def table(
@@ -47,8 +44,8 @@ def table(
     view: ViewOption = None,
     trials: TrialsOption = None,
     unique_only: UniqueOption = False,
-    clip_context: ClipOption = None,
-    as_json: Json = False,
+    clip_tokens: ClipOption = None,
+    as_json: JsonOption = False,
     markdown: MarkdownOption = False,
 ) -> None:
     """Success rates with intervals, of any groups."""
@@ -58,7 +55,7 @@ def table(
     from stages.analyze.render.table_specs import group_spec
 
     one_form(as_json=as_json, markdown=markdown)
-    part = part_of(where, view, trials, unique_only=unique_only, clip_context=clip_context)
+    part = part_of(where, view, trials, unique_only=unique_only, clip_tokens=clip_tokens)
     opened, found = aggregate(cube, part, by=names_of(by), mode=mode, pooling=pooling, joint=joint)  # type: ignore[arg-type]
     warn(opened.warnings)
     dims = [str(name) for name in found["point"].dims]
@@ -80,7 +77,7 @@ def table(
 
 def rank(
     cube: CubeArgument,
-    score: ScoreOption = "v1",
+    version: ScoreOption = "v1",
     prior: Annotated[
         float,
         typer.Option(min=0.0, help="Drawn games that each model is taken to have played, for the ratings."),
@@ -89,8 +86,8 @@ def rank(
     view: ViewOption = None,
     trials: TrialsOption = None,
     unique_only: UniqueOption = False,
-    clip_context: ClipOption = None,
-    as_json: Json = False,
+    clip_tokens: ClipOption = None,
+    as_json: JsonOption = False,
     markdown: MarkdownOption = False,
 ) -> None:
     """Who stands where: rank intervals, groups not told apart, expected wins, ratings."""
@@ -98,8 +95,8 @@ def rank(
     from stages.analyze.render.table_specs import ranking_spec
 
     one_form(as_json=as_json, markdown=markdown)
-    part = part_of(where, view, trials, unique_only=unique_only, clip_context=clip_context)
-    opened, found, board = make_ranking(cube, part, version=score, prior=prior)  # type: ignore[arg-type]
+    part = part_of(where, view, trials, unique_only=unique_only, clip_tokens=clip_tokens)
+    opened, found, board = make_ranking(cube, part, version=version, prior=prior)  # type: ignore[arg-type]
     warn(opened.warnings)
     emit(ranking_spec(found, board), found.to_dict(board), as_json=as_json, markdown=markdown)
 
@@ -122,8 +119,8 @@ def compare(
     view: ViewOption = None,
     trials: TrialsOption = None,
     unique_only: UniqueOption = False,
-    clip_context: ClipOption = None,
-    as_json: Json = False,
+    clip_tokens: ClipOption = None,
+    as_json: JsonOption = False,
     markdown: MarkdownOption = False,
 ) -> None:
     """Compare models on the questions that both answered, task by task and overall."""
@@ -132,7 +129,7 @@ def compare(
     from stages.analyze.render.table_specs import pair_conclusion, pair_spec, pairs_spec
 
     one_form(as_json=as_json, markdown=markdown)
-    part = part_of(where, view, trials, unique_only=unique_only, clip_context=clip_context)
+    part = part_of(where, view, trials, unique_only=unique_only, clip_tokens=clip_tokens)
     opened, pairs = compare_models(cube, models or (), part, repeats=repeats, truncated=truncated)
     document = {
         "schema": "evalcube.comparison",
@@ -174,8 +171,8 @@ def metrics(
     view: ViewOption = None,
     trials: TrialsOption = None,
     unique_only: UniqueOption = False,
-    clip_context: ClipOption = None,
-    as_json: Json = False,
+    clip_tokens: ClipOption = None,
+    as_json: JsonOption = False,
     markdown: MarkdownOption = False,
 ) -> None:
     """Pass@k and its family: what several answers to each question are worth."""
@@ -185,7 +182,7 @@ def metrics(
     from stages.analyze.render.table_specs import metric_spec
 
     one_form(as_json=as_json, markdown=markdown)
-    part = part_of(where, view, trials, unique_only=unique_only, clip_context=clip_context)
+    part = part_of(where, view, trials, unique_only=unique_only, clip_tokens=clip_tokens)
     wanted = names_of(names)
     opened, found = evaluate(cube, part, names=wanted, k=_numbers(k), by=by, tau=tau)
     warn(opened.warnings)

@@ -6,17 +6,17 @@ from typing import Annotated
 
 import typer
 
-from flows.cli.running import (
+from flows.cli.options import (
     CacheOption,
     CubeOption,
-    Json,
+    JsonOption,
     LogOption,
-    Quiet,
-    Scheduler,
-    Workers,
-    subscribers,
-    tell,
+    QuietOption,
+    SchedulerOption,
+    TasksOption,
+    WorkersOption,
 )
+from flows.cli.running import subscribers, tell
 
 
 def upsample(
@@ -37,19 +37,23 @@ def upsample(
         str | None,
         typer.Option(help="2M (tokens) or 5USD: spend so much where it helps most, instead of --trials."),
     ] = None,
-    goal: Annotated[
-        str, typer.Option(help="What a budget is for: ranking (order of the models) or intervals.")
+    purpose: Annotated[
+        str, typer.Option("--goal", help="What a budget is for: ranking (order of the models) or intervals.")
     ] = "ranking",
-    model: Annotated[list[str] | None, typer.Option(help="Label of a model; may be given again.")] = None,
-    task: Annotated[list[str] | None, typer.Option(help="Name of a task; may be given again.")] = None,
-    tier: Annotated[list[str] | None, typer.Option(help="Name of a tier; may be given again.")] = None,
-    scheduler: Scheduler = None,
+    models: Annotated[
+        list[str] | None, typer.Option("--model", help="Label of a model; may be given again.")
+    ] = None,
+    tasks: TasksOption = None,
+    tiers: Annotated[
+        list[str] | None, typer.Option("--tier", help="Name of a tier; may be given again.")
+    ] = None,
+    scheduler: SchedulerOption = None,
     cube: CubeOption = None,
     cache: CacheOption = None,
-    workers: Workers = None,
+    workers: WorkersOption = None,
     log: LogOption = None,
-    quiet: Quiet = False,
-    as_json: Json = False,
+    quiet: QuietOption = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Add trials or repeats to a sweep, everywhere or where you say; only what is new is asked."""
     from flows.run.upsample import upsample as add_trials
@@ -61,10 +65,10 @@ def upsample(
             repeats=repeats,
             precision=precision,
             budget=budget,
-            purpose=goal,  # type: ignore[arg-type]  # refused there if it is none
-            models=model or (),
-            tasks=task or (),
-            tiers=tier or (),
+            purpose=purpose,  # type: ignore[arg-type]  # refused there if it is none
+            models=models or (),
+            tasks=tasks or (),
+            tiers=tiers or (),
             cube=cube,
             cache=cache,
             scheduler=scheduler,

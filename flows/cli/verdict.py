@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from flows.cli.options import CubeArgument, JsonOption, TasksOption
 from flows.cli.output import safe, show, show_json
-from flows.cli.running import Json
-from flows.cli.selecting import CubeArgument as Cube
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -24,7 +23,7 @@ _LAYERS = ("fact", "behavior", "judge")
 
 
 def verdict(
-    cube: Cube,
+    cube: CubeArgument,
     more: Annotated[
         list[str] | None, typer.Argument(metavar="[TREATMENT]...", help="Further treatments.")
     ] = None,
@@ -32,8 +31,9 @@ def verdict(
         str | None,
         typer.Option(help="The variant in use: a model's label, or an evaluation's name or number."),
     ] = None,
-    treatment: Annotated[
-        list[str] | None, typer.Option(help="What might replace it; more may follow. None: only the gate.")
+    treatments: Annotated[
+        list[str] | None,
+        typer.Option("--treatment", help="What might replace it; more may follow. None: only the gate."),
     ] = None,
     engine: Annotated[
         str, typer.Option(help="reference, or omk054: as oh-my-knowledge 0.54 decides.")
@@ -50,8 +50,8 @@ def verdict(
     gold_variant: Annotated[
         str | None, typer.Option(help="The variant whose answers they rated; default: the control.")
     ] = None,
-    task: Annotated[list[str] | None, typer.Option(help="Label of a task; may be given again.")] = None,
-    as_json: Json = False,
+    tasks: TasksOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Tell whether a treatment may replace the control. Exit code 0: it may (PROGRESS, or a gate passed alone)."""
     from flows.cubes.verdict import cube_verdict
@@ -59,8 +59,8 @@ def verdict(
     found = cube_verdict(
         cube,
         control,
-        (*(treatment or ()), *(more or ())),
-        tasks=task or (),
+        (*(treatments or ()), *(more or ())),
+        tasks=tasks or (),
         engine=engine,  # type: ignore[arg-type]  # refused there if it is none
         threshold=threshold,
         weights=None if weights is None else _read_weights(weights),

@@ -22,7 +22,6 @@ from flows.run.summary import RunSummary
 from flows.run.sweep import run
 from stages.analyze.formulas.allocation import Purpose
 from storage.cube.cube import Cube
-from storage.urls import directory_of
 
 
 def upsample(
@@ -61,22 +60,27 @@ def upsample(
     cube, cache, scheduler, workers, cluster, subscribers
         As for `run`.
 
+    Returns
+    -------
+    RunSummary
+        What was done, and what is left.
+
     Raises
     ------
     SweepError
         If nothing is asked for, a name is unknown, or the cube does not say how it was made.
     """
     given = [
-        f"--{n}"
+        f"`{n}`"
         for n, v in (("trials", trials), ("precision", precision), ("budget", budget))
         if v is not None
     ]
     if not given and repeats is None:
-        raise SweepError("nothing to add was asked for", "Give --trials, --repeats, --precision or --budget")
+        raise SweepError("nothing to add was asked for", "Give `trials`, `repeats`, `precision` or `budget`")
     if len(given) > 1 or (budget is not None and repeats is not None):
-        others = ", ".join([*given, *(["--repeats"] if repeats is not None else [])])
+        others = ", ".join([*given, *(["`repeats`"] if repeats is not None else [])])
         raise SweepError(f"{others} exclude each other", "Give one of them")
-    _refuse_numbers(("--trials", trials, MOST_TRIALS), ("--repeats", repeats, MOST_REPEATS))
+    _refuse_numbers(("trials", trials, MOST_TRIALS), ("repeats", repeats, MOST_REPEATS))
     settings = config_of(source, cube=cube, cache=cache)
     selection = Selection(tuple(models), tuple(tasks), tuple(tiers))
     sampling: Sampling = Fixed(trials, repeats, selection)
@@ -95,30 +99,30 @@ def upsample(
 
 
 def _refuse_numbers(*given: tuple[str, int | None, int]) -> None:
-    for option, number, most in given:
+    for parameter, number, most in given:
         if number is not None and not 1 <= number <= most:
-            raise SweepError(f"{option}: must be a whole number from 1 to {most:,}, got {number}")
+            raise SweepError(f"`{parameter}`: must be a whole number from 1 to {most:,}, got {number}")
 
 
 def _budget(settings: SweepConfig, amount: Amount | str, purpose: Purpose, selection: Selection) -> Budget:
     if purpose not in get_args(Purpose):
-        raise SweepError(f"--goal: '{purpose}' is none", f"Give one of: {', '.join(get_args(Purpose))}")
+        raise SweepError(f"`purpose`: '{purpose}' is none", f"Give one of: {', '.join(get_args(Purpose))}")
     wanted = Amount.parse(amount) if isinstance(amount, str) else amount
     store = existing_store(build_plan(settings), settings.cube)
     if store is None:
         raise SweepError(
-            f"--budget: there is no cube '{settings.cube}' yet that would tell where to spend",
+            f"`budget`: there is no cube '{settings.cube}' yet that would tell where to spend",
             "Run the sweep with a few trials per cell first, such as trials: 16",
         )
     before = float(spent(store.counters(), wanted.unit).sum())
-    return resumed(Budget(wanted, purpose, selection, before), read_notes(store.cube).get("budget"))
+    return resumed(Budget(wanted, purpose, selection, before), read_notes(store.cube.records).get("budget"))
 
 
 def _named(precision: Precision | str) -> Precision:
     if isinstance(precision, Precision):
         return precision
     if precision not in LEVELS:
-        raise SweepError(f"--precision: '{precision}' is none", f"Give one of: {', '.join(LEVELS)}")
+        raise SweepError(f"`precision`: '{precision}' is none", f"Give one of: {', '.join(LEVELS)}")
     return LEVELS[precision]
 
 
@@ -135,9 +139,10 @@ def config_of(
     SweepError
         If the cube does not say how it was made.
     """
-    if not isinstance(source, (str, Path)) or not directory_of(source).is_dir():
+    # A config is a file on this machine; any other address that leads to something should lead to a cube.
+    if not isinstance(source, (str, Path)) or Path(source).expanduser().is_file() or not Cube.exists(source):
         return as_config(source, cube=cube, cache=cache)
-    noted = read_notes(Cube.open(source)).get("config")
+    noted = read_notes(Cube.open(source).records).get("config")
     if not isinstance(noted, dict):
         raise SweepError(
             f"cube '{source}' does not tell how it was made: {source}/_evalcube/sweep.json is gone or damaged",

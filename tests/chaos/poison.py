@@ -20,21 +20,19 @@ def dask_setup(worker):  # noqa: ARG001 - the interface of preloads
     from stages.generate import Cell
 
     poison = {(one["when"], one["length"], one["trial"]) for one in json.loads(os.environ[VARIABLE])}
-    make, grade = Cell.trial, flows.run.tasks.grade
+    make, grade = Cell.trial, flows.run.tasks.grade_reading
 
     def make_trial(cell, index):
         _die_if(cell.task.name == "arithmetic" and ("make", cell.plain_params["length"], index) in poison)
         return make(cell, index)
 
-    def grade_trial(work, item, *others):
-        if item.cell.task.name == "arithmetic":
-            here = ("grade", item.cell.plain_params["length"])
-            _die_if(
-                any((when, where) == here and item.trial == make(item.cell, i) for when, where, i in poison)
-            )
-        return grade(work, item, *others)
+    def grade_trial(reading, cell, trial):
+        if cell.task.name == "arithmetic":
+            here = ("grade", cell.plain_params["length"])
+            _die_if(any((when, where) == here and trial == make(cell, i) for when, where, i in poison))
+        return grade(reading, cell, trial)
 
-    Cell.trial, flows.run.tasks.grade = make_trial, grade_trial
+    Cell.trial, flows.run.tasks.grade_reading = make_trial, grade_trial
 
 
 def _die_if(condition):

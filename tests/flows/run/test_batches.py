@@ -18,6 +18,7 @@ from flows.run.summary import limit_use
 from flows.run.sweep import run
 from stages.infer.endpoint import Batching, Endpoint
 from storage.cube.cube import Cube
+from storage.cube.directory import Directory
 from tests.flows.judging import judged_config
 from tests.flows.shared_cluster import SHARED
 from tests.flows.support import (
@@ -140,9 +141,9 @@ def test_requests_in_batches__counts_those_of_models_that_are_not_done(tmp_path)
         }
         (folder / f"{token}.json").write_text(json.dumps(note))
 
-    assert requests_in_batches(tmp_path, plan, [True, True]) == 8
-    assert requests_in_batches(tmp_path, plan, [False, True]) == 5
-    assert requests_in_batches(tmp_path / "none", plan, [True, True]) == 0
+    assert requests_in_batches(Directory(tmp_path), plan, [True, True]) == 8
+    assert requests_in_batches(Directory(tmp_path), plan, [False, True]) == 5
+    assert requests_in_batches(Directory(tmp_path / "none"), plan, [True, True]) == 0
 
 
 @pytest.mark.parametrize(

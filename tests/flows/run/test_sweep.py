@@ -137,7 +137,7 @@ def test_run__a_lost_ledger_costs_no_request(tmp_path, simulator):
     config = sweep_config(tmp_path, simulator.base_url)
     run(config, cluster=SHARED)
     before, sent = arrays(config["cube"]), simulator_stats(simulator)["requests"]
-    (Cube.open(config["cube"]).side / "ledger.jsonl").unlink()
+    Cube.open(config["cube"]).records.delete("ledger.jsonl")
 
     summary = run(config, cluster=SHARED)
 
@@ -153,7 +153,7 @@ def test_run__a_damaged_cache_entry_is_asked_again(tmp_path, simulator):
     key = next(info.key for info in open_cache(tmp_path / "cache", writable=False).entries())
     place = DirectoryPlace(tmp_path / "cache")
     place.overwrite(key, place.raw(key)[:-3])
-    (Cube.open(config["cube"]).side / "ledger.jsonl").unlink()
+    Cube.open(config["cube"]).records.delete("ledger.jsonl")
 
     summary = run(config, cluster=SHARED)
 
@@ -175,13 +175,13 @@ def test_run__counters_left_behind_by_a_kill_are_brought_up_to_date(tmp_path, si
 def test_run__a_region_written_but_not_recorded_is_done_again(tmp_path, simulator):
     config = sweep_config(tmp_path, simulator.base_url, trials=8)
     run(config, cluster=SHARED)
-    side = Cube.open(config["cube"]).side
-    ledger = (side / "ledger.jsonl").read_bytes()
+    records = Cube.open(config["cube"]).records
+    ledger = records.get("ledger.jsonl").data
     early = Cube.open(config["cube"]).read_counters()
     run({**config, "trials": 32}, cluster=SHARED)
     right = arrays(config["cube"])
     # As a kill leaves it between writing the grown region and recording it, with part of an array torn.
-    (side / "ledger.jsonl").write_bytes(ledger)
+    records.put("ledger.jsonl", ledger)
     cube = Cube.open(config["cube"], writable=True)
     cube.write_counters({0: early[0]})
     region = cube.read_region(Region(0, 0, 0))
@@ -244,7 +244,7 @@ def test_run__another_config_is_refused_with_the_difference(tmp_path, simulator)
     text = str(caught.value)
     assert "seed is 42 in the cube and 7 in the config" in text
     assert "sampler of evaluation alpha / plain / greedy" in text
-    assert "--cube" in text
+    assert "`cube`" in text
 
 
 def test_run__evaluations_that_send_the_same_requests_are_refused(tmp_path):
@@ -282,7 +282,7 @@ def test_run__a_region_under_way_can_be_read_before_it_is_complete(tmp_path, sim
 
     run(config, cluster=SHARED, flush_seconds=0.2)
 
-    receipts = list(Ledger(Cube.open(config["cube"]).side / "ledger.jsonl").receipts())
+    receipts = list(Ledger(Cube.open(config["cube"]).records).receipts())
     assert len(receipts) > 1
     assert [receipt.complete for receipt in receipts] == [False] * (len(receipts) - 1) + [True]
     calm = sweep_config(tmp_path, simulator.base_url, trials=60, cube="calm.zarr")
