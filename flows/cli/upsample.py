@@ -6,17 +6,17 @@ from typing import Annotated
 
 import typer
 
-from flows.cli.running import (
+from flows.cli.options import (
     CacheOption,
     CubeOption,
-    Json,
+    JsonOption,
     LogOption,
-    Quiet,
-    Scheduler,
-    Workers,
-    subscribers,
-    tell,
+    QuietOption,
+    SchedulerOption,
+    TasksOption,
+    WorkersOption,
 )
+from flows.cli.running import subscribers, tell
 
 
 def upsample(
@@ -43,19 +43,17 @@ def upsample(
     models: Annotated[
         list[str] | None, typer.Option("--model", help="Label of a model; may be given again.")
     ] = None,
-    tasks: Annotated[
-        list[str] | None, typer.Option("--task", help="Name of a task; may be given again.")
-    ] = None,
+    tasks: TasksOption = None,
     tiers: Annotated[
         list[str] | None, typer.Option("--tier", help="Name of a tier; may be given again.")
     ] = None,
-    scheduler: Scheduler = None,
+    scheduler: SchedulerOption = None,
     cube: CubeOption = None,
     cache: CacheOption = None,
-    workers: Workers = None,
+    workers: WorkersOption = None,
     log: LogOption = None,
-    quiet: Quiet = False,
-    as_json: Json = False,
+    quiet: QuietOption = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Add trials or repeats to a sweep, everywhere or where you say; only what is new is asked."""
     from flows.run.upsample import upsample as add_trials

@@ -8,12 +8,11 @@ import pytest
 from tests.chaos import clock, verdict
 from tests.chaos.campaign import Campaign, run_calmly
 from tests.chaos.processes import fleet, wait_for
-from tests.flows.support import evalcube, simulator_stats, sweep_config, write_config
-
-pytestmark = pytest.mark.slow
+from tests.flows.support import own_process, simulator_stats, sweep_config, write_config
 
 
 # Not hours back: Dask's own timers count in wall-clock time, and wait for as long as it was set back.
+@pytest.mark.integration
 @pytest.mark.parametrize("seconds", [7200.0, -5.0])
 def test_run__a_clock_that_jumps_changes_nothing(seconds, tmp_path):
     campaign = Campaign(seed=0, strikes=0, trials=480, models=2)
@@ -49,6 +48,7 @@ def immutable():
     make.end()
 
 
+@pytest.mark.integration
 def test_run__a_cache_that_turns_read_only_is_one_message_and_the_next_run_goes_on(tmp_path, immutable):
     campaign = Campaign(seed=0, strikes=0, trials=480, models=2)
     with fleet(tmp_path) as ships:
@@ -81,7 +81,7 @@ def test_run__a_read_only_cache_is_refused_before_anything_is_sent(tmp_path, sim
     (tmp_path / "cache").mkdir()
     read_only(tmp_path / "cache")
 
-    code, _, errors = evalcube("run", path, "--workers", 1, "--quiet", cwd=tmp_path)
+    code, _, errors = own_process("run", path, "--workers", 1, "--quiet", cwd=tmp_path)
 
     assert code == 2, errors
     assert "Traceback" not in errors

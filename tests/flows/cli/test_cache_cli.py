@@ -16,7 +16,7 @@ from flows.cubes.reader import Reader
 from flows.errors import SweepError
 from storage.cache.cache import DirectoryCache, open_cache
 from storage.errors import StorageError
-from tests.flows.support import evalcube, refused, simulator_stats, sweep_config, write_config
+from tests.flows.support import evalcube, own_process, refused, simulator_stats, sweep_config, write_config
 from tests.storage.support.cache_stores import SECRET, DirectoryPlace, RedisPlace, redis_server
 
 REQUESTS = 10
@@ -241,13 +241,14 @@ def test_progress__one_line_now_and_then(monkeypatch, capsys):
     assert capsys.readouterr().err == "7 entries read\n"
 
 
+@pytest.mark.cluster
 def test_entries__hold_no_key_and_no_endpoint(tmp_path, monkeypatch):
     monkeypatch.setenv("SIMULATED_KEY", SECRET)
     with Simulator(key_env="SIMULATED_KEY") as guarded:
         config = sweep_config(tmp_path, guarded.base_url, trials=2)
         config["models"][0]["key_env"] = "SIMULATED_KEY"
         path = write_config(tmp_path, config)
-        code, _, errors = evalcube("run", path, "--workers", 1, "--quiet", cwd=tmp_path)
+        code, _, errors = own_process("run", path, "--workers", 1, "--quiet", cwd=tmp_path)
         address = guarded.address.partition("//")[2]
     assert code == 0, errors
     cache = open_cache(tmp_path / "cache")

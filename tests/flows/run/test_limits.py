@@ -18,9 +18,8 @@ from stages.infer.endpoint import Endpoint
 from stages.reply.status import COUNTERS
 from storage.cube.cube import Cube
 from storage.cube.directory import Directory
+from tests.flows.shared_cluster import SHARED
 from tests.flows.support import evalcube, set_faults, set_limits, simulator_stats, sweep_config, write_config
-
-TWO = LocalProcesses(workers=2, dashboard=False)
 
 
 def limited(tmp_path, simulator, *, latency=0.05, limits=None, **changes):
@@ -42,7 +41,7 @@ def test_run__rates_hold_over_workers_and_models_at_one_address(tmp_path, simula
         limits={"requests_per_minute": 60 * per_second, "connections": 16},
     )
 
-    summary = run(config, cluster=TWO)
+    summary = run(config, cluster=SHARED)
 
     limits = simulator_stats(simulator)["limits"]
     assert (summary.reason, summary.retries) == ("complete", {})
@@ -73,7 +72,7 @@ def test_run__a_pause_that_one_worker_is_asked_for_holds_for_all(tmp_path, simul
 
     watcher = threading.Thread(target=watch)
     watcher.start()
-    summary = run(config, cluster=TWO)
+    summary = run(config, cluster=SHARED)
     watcher.join()
 
     before, after = seen
