@@ -1,1 +1,1 @@
-"""What happens to one block of trials: generate, infer, process, score, analyze. Pure but for `infer.client`."""
+"""What happens to one block of trials, stage by stage; pure but for `infer.wire` and `infer.batch.wire`."""

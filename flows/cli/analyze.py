@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from flows.cli.flags import Command
 from flows.cli.output import show
 from flows.cli.running import Json
 from flows.cli.selecting import (
@@ -45,7 +46,7 @@ PlotOption = Annotated[
 ByTask = Annotated[bool, typer.Option("--by-task", help="Tell tasks apart.")]
 
 
-@analyze.command()
+@analyze.command(cls=Command)
 def compression(
     cube: CubeArgument,
     by_task: ByTask = False,
@@ -64,7 +65,7 @@ def compression(
     _answer("compression", plot, as_json, markdown, lambda: measure(cube, part, by_task=by_task, plot=plot))
 
 
-@analyze.command()
+@analyze.command(cls=Command)
 def hazard(
     cube: CubeArgument,
     width: Annotated[int, typer.Option(min=1, help="Tokens in a line of the table.")] = 256,
@@ -75,14 +76,14 @@ def hazard(
     view: ViewOption = None,
     trials: TrialsOption = None,
     unique_only: UniqueOption = False,
-    clip_context: ClipOption = None,
+    clip_tokens: ClipOption = None,
     as_json: Json = False,
     markdown: MarkdownOption = False,
 ) -> None:
     """When answers come: of the trials that still think at so many tokens, how many end right or wrong."""
     from flows.cubes.forensics import hazard as measure
 
-    part = part_of(where, view, trials, unique_only=unique_only, clip_context=clip_context)
+    part = part_of(where, view, trials, unique_only=unique_only, clip_tokens=clip_tokens)
     _answer(
         "hazard",
         plot,
@@ -92,13 +93,13 @@ def hazard(
     )
 
 
-@analyze.command()
+@analyze.command(cls=Command)
 def clip(
     cube: CubeArgument,
     limits: Annotated[
         str, typer.Option(help="Limits of completion tokens, such as 256,1024; default: powers of two.")
     ] = "",
-    score: ScoreOption = "v1",
+    version: ScoreOption = "v1",
     plot: PlotOption = None,
     where: WhereOption = None,
     view: ViewOption = None,
@@ -116,11 +117,11 @@ def clip(
         plot,
         as_json,
         markdown,
-        lambda: measure(cube, part, limits=names_of(limits), version=score, plot=plot),
+        lambda: measure(cube, part, limits=names_of(limits), version=version, plot=plot),
     )
 
 
-@analyze.command()
+@analyze.command(cls=Command)
 def cost(
     cube: CubeArgument,
     against: Annotated[
@@ -132,14 +133,14 @@ def cost(
     view: ViewOption = None,
     trials: TrialsOption = None,
     unique_only: UniqueOption = False,
-    clip_context: ClipOption = None,
+    clip_tokens: ClipOption = None,
     as_json: Json = False,
     markdown: MarkdownOption = False,
 ) -> None:
     """What trials and right answers cost, and which models give most for it."""
     from flows.cubes.forensics import cost as measure
 
-    part = part_of(where, view, trials, unique_only=unique_only, clip_context=clip_context)
+    part = part_of(where, view, trials, unique_only=unique_only, clip_tokens=clip_tokens)
     _answer(
         "cost",
         plot,

@@ -12,6 +12,7 @@ import typer
 
 from evalcube import EvalcubeError
 from flows.cli import analyze, cache, cubes, setup, statistics, sweeps, tasks, upsample, verdict
+from flows.cli.flags import Command
 from flows.cli.output import EXIT_CODES, Code, Output, complain
 
 EPILOG = "Exit codes: " + "; ".join(f"{int(code)} {text}" for code, text in EXIT_CODES.items()) + "."
@@ -37,7 +38,7 @@ for commands in (
     setup.COMMANDS,
 ):
     for function in commands:
-        app.command(epilog=EPILOG)(function)
+        app.command(cls=Command, epilog=EPILOG)(function)
 app.add_typer(analyze.analyze)
 app.add_typer(cache.commands, name="cache")
 app.add_typer(setup.local, name="local")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from flows.cli.flags import Command
 from flows.cli.output import Code, complain, safe, show, show_json
 from flows.cli.running import Json, Quiet
 
@@ -29,7 +30,7 @@ Cache = Annotated[
 ]
 
 
-@commands.command()
+@commands.command(cls=Command)
 def stats(cache: Cache, as_json: Json = False) -> None:
     """Count entries, their bytes, damaged ones in quarantine, and packs that are being written."""
     from flows.cubes.cache_admin import stats as make
@@ -42,7 +43,7 @@ def stats(cache: Cache, as_json: Json = False) -> None:
     show(f"{document['damaged']} in quarantine, {document['journals']} packs being written")
 
 
-@commands.command()
+@commands.command(cls=Command)
 def verify(
     cache: Cache,
     repair: Annotated[
@@ -70,10 +71,10 @@ def verify(
         raise typer.Exit(Code.INCOMPLETE)
 
 
-@commands.command()
+@commands.command(cls=Command)
 def gc(
     cache: Cache,
-    keep: Annotated[
+    cubes: Annotated[
         list[str] | None,
         typer.Option("--keep", metavar="CUBE", help="A cube whose replies stay; give it again for more."),
     ] = None,
@@ -87,7 +88,7 @@ def gc(
     from flows.cubes.cache_admin import collect
 
     with _progress(quiet) as tick:
-        found = collect(cache, keep or (), delete=yes, tick=tick)
+        found = collect(cache, cubes or (), delete=yes, tick=tick)
     if as_json:
         show_json(asdict(found))
         return
@@ -101,7 +102,7 @@ def gc(
         show("nothing is deleted yet: run again with --yes")
 
 
-@commands.command("export")
+@commands.command("export", cls=Command)
 def export_entries(
     cache: Cache,
     file: Annotated[Path, typer.Argument(help="The file to write, such as replies.tar.zst.")],
@@ -126,7 +127,7 @@ def export_entries(
         complain(f"{made.missing} requests of the cube are not answered by this cache")
 
 
-@commands.command("import")
+@commands.command("import", cls=Command)
 def import_entries(
     cache: Cache,
     file: Annotated[Path, typer.Argument(help="A file that `evalcube cache export` wrote.")],

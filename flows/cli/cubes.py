@@ -56,18 +56,22 @@ def status(
 
 def leaderboard(
     cube: CubeArgument,
-    score: ScoreOption = "v1",
+    version: ScoreOption = "v1",
     mode: ModeOption = "C_I",
     tier: Annotated[str | None, typer.Option(help="Only this tier; short for --where tier=NAME.")] = None,
-    group_by: Annotated[
+    by: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="A leaderboard for each value: tier, task, a facet, template, ..."),
+        typer.Option(
+            "--group-by",
+            metavar="NAME",
+            help="A leaderboard for each value: tier, task, a facet, template, ...",
+        ),
     ] = None,
     where: WhereOption = None,
     view: ViewOption = None,
     trials: TrialsOption = None,
     unique_only: UniqueOption = False,
-    clip_context: ClipOption = None,
+    clip_tokens: ClipOption = None,
     as_json: Json = False,
     markdown: MarkdownOption = False,
 ) -> None:
@@ -76,16 +80,16 @@ def leaderboard(
     from stages.analyze.render.table_specs import leaderboard_spec
 
     one_form(as_json=as_json, markdown=markdown)
-    part = part_of(where, view, trials, unique_only=unique_only, clip_context=clip_context, tier=tier)
-    warnings, found = boards(cube, group_by, part, version=score, mode=mode)  # type: ignore[arg-type]
+    part = part_of(where, view, trials, unique_only=unique_only, clip_tokens=clip_tokens, tier=tier)
+    warnings, found = boards(cube, by, part, version=version, mode=mode)  # type: ignore[arg-type]
     warn(warnings)
     if as_json:
         documents = {value: board.to_dict() for value, board in found.items()}
-        show_json({"by": group_by, "leaderboards": documents} if group_by else documents[""])
+        show_json({"by": by, "leaderboards": documents} if by else documents[""])
         return
     for place, (value, board) in enumerate(found.items()):
-        if group_by:
-            show(("\n" if place else "") + safe(f"{group_by} = {value}") + ("\n" if markdown else ""))
+        if by:
+            show(("\n" if place else "") + safe(f"{by} = {value}") + ("\n" if markdown else ""))
         emit(leaderboard_spec(board), {}, as_json=False, markdown=markdown)
 
 
@@ -106,14 +110,14 @@ def report(
         int, typer.Option(min=0, max=5, help="Trials to show for each model and task; needs the cache.")
     ] = 1,
     cache: CacheOption = None,
-    score: ScoreOption = "v1",
+    version: ScoreOption = "v1",
     mode: ModeOption = "C_I",
     pooling: PoolingOption = "pooled",
     where: WhereOption = None,
     view: ViewOption = None,
     trials: TrialsOption = None,
     unique_only: UniqueOption = False,
-    clip_context: ClipOption = None,
+    clip_tokens: ClipOption = None,
 ) -> None:
     """Write a report: one HTML file that needs nothing else."""
     from flows.cubes.report import report as write_report
@@ -123,8 +127,8 @@ def report(
         output,
         samples=samples,
         cache=cache,
-        part=part_of(where, view, trials, unique_only=unique_only, clip_context=clip_context),
-        version=score,  # type: ignore[arg-type]  # refused there if it is none
+        part=part_of(where, view, trials, unique_only=unique_only, clip_tokens=clip_tokens),
+        version=version,  # type: ignore[arg-type]  # refused there if it is none
         mode=mode,  # type: ignore[arg-type]
         pooling=pooling,  # type: ignore[arg-type]
     )

@@ -68,14 +68,14 @@ def part_of(
     trials: int | None = None,
     *,
     unique_only: bool = False,
-    clip_context: int | None = None,
+    clip_tokens: int | None = None,
     tier: str | None = None,
 ) -> Part:
     """The part of a cube that the options mean."""
     from flows.cubes.selection import Part
 
     conditions = (*(where or ()), *([f"tier={tier}"] if tier else ()))
-    return Part(conditions, view, trials, unique_only, clip_context)
+    return Part(conditions, view, trials, unique_only, clip_tokens)
 
 
 def names_of(text: str) -> list[str]:

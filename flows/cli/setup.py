@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from flows.cli.flags import Command
 from flows.cli.output import show
 from flows.cli.running import KeyOption, ModelOption
 
@@ -18,8 +19,8 @@ def init(
         Path | None, typer.Argument(help="The file to write; default: sweep.yaml, or the suite's name.")
     ] = None,
     suite: Annotated[str | None, typer.Option(help="Write a copy of this suite: quick, m12.")] = None,
-    model: ModelOption = None,
-    key_env: KeyOption = None,
+    models: ModelOption = None,
+    key_envs: KeyOption = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite the file if it exists.")] = False,
 ) -> None:
     """Write a commented config to start from, or a copy of a suite to edit."""
@@ -28,9 +29,9 @@ def init(
     from flows.cubes.outputs import check_output, write_output
     from flows.errors import SweepError
 
-    if suite is None and (model or key_env):
+    if suite is None and (models or key_envs):
         raise SweepError("--model and --key-env go with --suite", "Edit the models in the file")
-    text = initial_config() if suite is None else suite_copy(suite, model or (), key_env or ())
+    text = initial_config() if suite is None else suite_copy(suite, models or (), key_envs or ())
     path = path or Path(f"{suite or 'sweep'}.yaml")
     if check_output(path).exists() and not force:
         raise SweepError(f"'{path}' exists", "Give another name, or --force to overwrite it")
@@ -57,7 +58,7 @@ def simulate(
     raise typer.Exit(serve(arguments))
 
 
-@local.command("setup")
+@local.command("setup", cls=Command)
 def local_setup() -> None:
     """Install the local model: llama.cpp's server and SmolLM2-135M-Instruct, about 130 MB."""
     from deploy.servers import local_model

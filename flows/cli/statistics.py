@@ -47,7 +47,7 @@ def table(
     view: ViewOption = None,
     trials: TrialsOption = None,
     unique_only: UniqueOption = False,
-    clip_context: ClipOption = None,
+    clip_tokens: ClipOption = None,
     as_json: Json = False,
     markdown: MarkdownOption = False,
 ) -> None:
@@ -58,7 +58,7 @@ def table(
     from stages.analyze.render.table_specs import group_spec
 
     one_form(as_json=as_json, markdown=markdown)
-    part = part_of(where, view, trials, unique_only=unique_only, clip_context=clip_context)
+    part = part_of(where, view, trials, unique_only=unique_only, clip_tokens=clip_tokens)
     opened, found = aggregate(cube, part, by=names_of(by), mode=mode, pooling=pooling, joint=joint)  # type: ignore[arg-type]
     warn(opened.warnings)
     dims = [str(name) for name in found["point"].dims]
@@ -80,7 +80,7 @@ def table(
 
 def rank(
     cube: CubeArgument,
-    score: ScoreOption = "v1",
+    version: ScoreOption = "v1",
     prior: Annotated[
         float,
         typer.Option(min=0.0, help="Drawn games that each model is taken to have played, for the ratings."),
@@ -89,7 +89,7 @@ def rank(
     view: ViewOption = None,
     trials: TrialsOption = None,
     unique_only: UniqueOption = False,
-    clip_context: ClipOption = None,
+    clip_tokens: ClipOption = None,
     as_json: Json = False,
     markdown: MarkdownOption = False,
 ) -> None:
@@ -98,8 +98,8 @@ def rank(
     from stages.analyze.render.table_specs import ranking_spec
 
     one_form(as_json=as_json, markdown=markdown)
-    part = part_of(where, view, trials, unique_only=unique_only, clip_context=clip_context)
-    opened, found, board = make_ranking(cube, part, version=score, prior=prior)  # type: ignore[arg-type]
+    part = part_of(where, view, trials, unique_only=unique_only, clip_tokens=clip_tokens)
+    opened, found, board = make_ranking(cube, part, version=version, prior=prior)  # type: ignore[arg-type]
     warn(opened.warnings)
     emit(ranking_spec(found, board), found.to_dict(board), as_json=as_json, markdown=markdown)
 
@@ -122,7 +122,7 @@ def compare(
     view: ViewOption = None,
     trials: TrialsOption = None,
     unique_only: UniqueOption = False,
-    clip_context: ClipOption = None,
+    clip_tokens: ClipOption = None,
     as_json: Json = False,
     markdown: MarkdownOption = False,
 ) -> None:
@@ -132,7 +132,7 @@ def compare(
     from stages.analyze.render.table_specs import pair_conclusion, pair_spec, pairs_spec
 
     one_form(as_json=as_json, markdown=markdown)
-    part = part_of(where, view, trials, unique_only=unique_only, clip_context=clip_context)
+    part = part_of(where, view, trials, unique_only=unique_only, clip_tokens=clip_tokens)
     opened, pairs = compare_models(cube, models or (), part, repeats=repeats, truncated=truncated)
     document = {
         "schema": "evalcube.comparison",
@@ -174,7 +174,7 @@ def metrics(
     view: ViewOption = None,
     trials: TrialsOption = None,
     unique_only: UniqueOption = False,
-    clip_context: ClipOption = None,
+    clip_tokens: ClipOption = None,
     as_json: Json = False,
     markdown: MarkdownOption = False,
 ) -> None:
@@ -185,7 +185,7 @@ def metrics(
     from stages.analyze.render.table_specs import metric_spec
 
     one_form(as_json=as_json, markdown=markdown)
-    part = part_of(where, view, trials, unique_only=unique_only, clip_context=clip_context)
+    part = part_of(where, view, trials, unique_only=unique_only, clip_tokens=clip_tokens)
     wanted = names_of(names)
     opened, found = evaluate(cube, part, names=wanted, k=_numbers(k), by=by, tau=tau)
     warn(opened.warnings)

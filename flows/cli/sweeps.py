@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 def run(
     config: Config,
-    model: ModelOption = None,
-    key_env: KeyOption = None,
+    models: ModelOption = None,
+    key_envs: KeyOption = None,
     scheduler: Scheduler = None,
     cube: CubeOption = None,
     cache: CacheOption = None,
@@ -44,7 +44,7 @@ def run(
     from flows.config.suites import load_sweep
     from flows.run.sweep import run as run_sweep
 
-    sweep = load_sweep(config, model or (), key_env or ())
+    sweep = load_sweep(config, models or (), key_envs or ())
     with subscribers(log, quiet=quiet) as followers:
         summary = run_sweep(
             sweep, cube=cube, cache=cache, scheduler=scheduler, workers=workers, subscribers=followers
@@ -54,8 +54,8 @@ def run(
 
 def plan(
     config: Config,
-    model: ModelOption = None,
-    key_env: KeyOption = None,
+    models: ModelOption = None,
+    key_envs: KeyOption = None,
     cube: CubeOption = None,
     cache: CacheOption = None,
     task: Annotated[str | None, typer.Option(help="List the points of this task instead.")] = None,
@@ -67,7 +67,7 @@ def plan(
     from flows.config.suites import load_sweep
     from flows.plan.estimate import estimate, planned_points
 
-    sweep = load_sweep(config, model or (), key_env or ())
+    sweep = load_sweep(config, models or (), key_envs or ())
     if task is not None:
         points = planned_points(sweep, task)
         if as_json:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from flows.cli.output import complain
 from flows.cli.running import (
     CacheOption,
     CubeOption,
@@ -17,6 +21,8 @@ from flows.cli.running import (
     subscribers,
     tell,
 )
+
+_NAMED = re.compile(r"([^=:/#]+)=(.+)")
 
 
 def upsample(
@@ -37,12 +43,38 @@ def upsample(
         str | None,
         typer.Option(help="2M (tokens) or 5USD: spend so much where it helps most, instead of --trials."),
     ] = None,
-    goal: Annotated[
-        str, typer.Option(help="What a budget is for: ranking (order of the models) or intervals.")
+    purpose: Annotated[
+        str, typer.Option("--goal", help="What a budget is for: ranking (order of the models) or intervals.")
     ] = "ranking",
-    model: Annotated[list[str] | None, typer.Option(help="Label of a model; may be given again.")] = None,
-    task: Annotated[list[str] | None, typer.Option(help="Name of a task; may be given again.")] = None,
-    tier: Annotated[list[str] | None, typer.Option(help="Name of a tier; may be given again.")] = None,
+    models: Annotated[
+        list[str] | None, typer.Option("--model", help="Label of a model; may be given again.")
+    ] = None,
+    tasks: Annotated[
+        list[str] | None, typer.Option("--task", help="Name of a task; may be given again.")
+    ] = None,
+    tiers: Annotated[
+        list[str] | None, typer.Option("--tier", help="Name of a tier; may be given again.")
+    ] = None,
+    config: Annotated[
+        str | None,
+        typer.Option("--config", metavar="FILE", help="The config of a cube that you did not run."),
+    ] = None,
+    endpoints: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--endpoint",
+            metavar="[NAME=]URL",
+            help="Whom to ask for more of a cube that you did not run: the address of its models, or of one.",
+        ),
+    ] = None,
+    key_envs: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--key-env",
+            metavar="[NAME=]VARIABLE",
+            help="Environment variable with the key of those addresses, or of one.",
+        ),
+    ] = None,
     scheduler: Scheduler = None,
     cube: CubeOption = None,
     cache: CacheOption = None,
@@ -52,26 +84,48 @@ def upsample(
     as_json: Json = False,
 ) -> None:
     """Add trials or repeats to a sweep, everywhere or where you say; only what is new is asked."""
+    from flows.plan.acting import acting_config, what_is_asked
     from flows.run.upsample import upsample as add_trials
 
+    settings = acting_config(
+        source,
+        cube=cube,
+        cache=cache,
+        config=config,
+        endpoints=_by_model("--endpoint", endpoints or ()),
+        key_envs=_by_model("--key-env", key_envs or ()),
+    )
+    if not quiet and not Path(source).expanduser().is_file():
+        for line in what_is_asked(settings):
+            complain(f"asks {line}")
     with subscribers(log, quiet=quiet) as followers:
         summary = add_trials(
-            source,
+            settings,
             trials=trials,
             repeats=repeats,
             precision=precision,
             budget=budget,
-            purpose=goal,  # type: ignore[arg-type]  # refused there if it is none
-            models=model or (),
-            tasks=task or (),
-            tiers=tier or (),
-            cube=cube,
-            cache=cache,
+            purpose=purpose,  # type: ignore[arg-type]  # refused there if it is none
+            models=models or (),
+            tasks=tasks or (),
+            tiers=tiers or (),
             scheduler=scheduler,
             workers=workers,
             subscribers=followers,
         )
     tell(summary, as_json=as_json)
+
+
+def _by_model(flag: str, texts: Sequence[str]) -> dict[str, str] | str:
+    """What ``[NAME=]VALUE`` texts mean: a value for each name, or one for all models."""
+    from flows.errors import SweepError
+
+    named = [_NAMED.fullmatch(text) for text in texts]
+    if len(texts) == 1 and named[0] is None:
+        return texts[0]
+    if None in named:
+        raise SweepError(f"{flag}: several values need names", f"Write each as in {flag} NAME={texts[0]}")
+    return {match[1]: match[2] for match in named if match is not None}
 
 
 COMMANDS = (upsample,)

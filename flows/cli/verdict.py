@@ -32,8 +32,9 @@ def verdict(
         str | None,
         typer.Option(help="The variant in use: a model's label, or an evaluation's name or number."),
     ] = None,
-    treatment: Annotated[
-        list[str] | None, typer.Option(help="What might replace it; more may follow. None: only the gate.")
+    treatments: Annotated[
+        list[str] | None,
+        typer.Option("--treatment", help="What might replace it; more may follow. None: only the gate."),
     ] = None,
     engine: Annotated[
         str, typer.Option(help="reference, or omk054: as oh-my-knowledge 0.54 decides.")
@@ -50,7 +51,9 @@ def verdict(
     gold_variant: Annotated[
         str | None, typer.Option(help="The variant whose answers they rated; default: the control.")
     ] = None,
-    task: Annotated[list[str] | None, typer.Option(help="Label of a task; may be given again.")] = None,
+    tasks: Annotated[
+        list[str] | None, typer.Option("--task", help="Label of a task; may be given again.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Tell whether a treatment may replace the control. Exit code 0: it may (PROGRESS, or a gate passed alone)."""
@@ -59,8 +62,8 @@ def verdict(
     found = cube_verdict(
         cube,
         control,
-        (*(treatment or ()), *(more or ())),
-        tasks=task or (),
+        (*(treatments or ()), *(more or ())),
+        tasks=tasks or (),
         engine=engine,  # type: ignore[arg-type]  # refused there if it is none
         threshold=threshold,
         weights=None if weights is None else _read_weights(weights),

@@ -20,8 +20,8 @@ from flows.errors import ConfigError, Problem
 
 LARGEST_FILE = 10_000_000
 """Bytes."""
-MODEL_OPTION = "--model"
-"""Source of the problems of models that the command line gives."""
+MODELS = "`models`"
+"""Source of the problems of models that are given beside a config: the parameter of `load_sweep` and `load_suite`."""
 _START = "Write a first config with: evalcube init"
 
 
@@ -34,6 +34,11 @@ def load_config(path: str | Path, *, models: Sequence[Mapping[str, object]] | No
         A YAML file.
     models
         Models from the command line, used instead of the file's.
+
+    Returns
+    -------
+    SweepConfig
+        The validated config.
 
     Raises
     ------
@@ -85,7 +90,7 @@ def parse_config(
     if models is None:
         return _validate(raw, source, parsed)
     judging = [model for model in items(raw.get("models")) if mapping(model).get("measured") is False]
-    return _validate({**raw, "models": [*models, *judging]}, source, parsed, models_from=MODEL_OPTION)
+    return _validate({**raw, "models": [*models, *judging]}, source, parsed, models_from=MODELS)
 
 
 def as_config(

@@ -143,7 +143,7 @@ def collect(url: str, cubes: Sequence[str], *, delete: bool = False, tick: Ticke
     """
     if not cubes:
         raise SweepError(
-            "no cube is to be kept, so that all entries would go", "Give --keep CUBE for each cube to keep"
+            "no cube is to be kept, so that all entries would go", "Name each cube to keep with `cubes`"
         )
     began = time.time()
     entries = unreferenced = size = in_use = 0

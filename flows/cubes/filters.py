@@ -23,7 +23,7 @@ _SHOWN = 12
 _HINT = "Write it like task=sort,letters or param_length=4..16"
 
 
-def checked_names(names: Sequence[str], table: Table, option: str) -> list[str]:
+def checked_names(names: Sequence[str], table: Table, parameter: str) -> list[str]:
     """Names of coordinates, facets by their plain names too.
 
     Raises
@@ -31,15 +31,15 @@ def checked_names(names: Sequence[str], table: Table, option: str) -> list[str]:
     SweepError
         If one is unknown, or nothing or something twice is named.
     """
-    found = [alias(name.strip(), table, option) for name in names if name.strip()]
+    found = [alias(name.strip(), table, parameter) for name in names if name.strip()]
     if not found:
-        raise SweepError(f"{option}: nothing is named", "Give names such as model,task")
+        raise SweepError(f"`{parameter}`: nothing is named", "Give names such as model,task")
     if len(set(found)) < len(found):
-        raise SweepError(f"{option}: '{','.join(names)}' names something twice", "Name each once")
+        raise SweepError(f"`{parameter}`: '{','.join(names)}' names something twice", "Name each once")
     return found
 
 
-def alias(name: str, table: Table, option: str) -> str:
+def alias(name: str, table: Table, parameter: str) -> str:
     """The coordinate that a name stands for.
 
     Raises
@@ -49,7 +49,7 @@ def alias(name: str, table: Table, option: str) -> str:
 
     Examples
     --------
-    >>> alias("family", {"facet_family": Key(("model",), ["a"])}, "--by")
+    >>> alias("family", {"facet_family": Key(("model",), ["a"])}, "by")
     'facet_family'
     """
     if name == "tier" or name in table:
@@ -61,7 +61,7 @@ def alias(name: str, table: Table, option: str) -> str:
     short = [other.removeprefix("facet_").removeprefix("param_") for other in known]
     near = close_name(name, list(dict.fromkeys([*known, *short])))
     raise SweepError(
-        f"{option}: the cube has no coordinate '{name}'",
+        f"`{parameter}`: the cube has no coordinate '{name}'",
         f"Did you mean '{near}'?" if near else f"There are: {', '.join(known)}",
     )
 
@@ -77,10 +77,10 @@ def checked_where(where: Where, table: Table, ds: xr.Dataset) -> dict[str, Condi
     pairs = where.items() if isinstance(where, Mapping) else (_split(text) for text in where)
     found: dict[str, Condition] = {}
     for name, condition in pairs:
-        key = _model(alias(name, table, "--where"), condition, table)
+        key = _model(alias(name, table, "where"), condition, table)
         if key in found:
             raise SweepError(
-                f"--where: '{name}' is given twice", f"Give all of its values at once: {name}=one,two"
+                f"`where`: '{name}' is given twice", f"Give all of its values at once: {name}=one,two"
             )
         values = axes.names(ds, "tier") if key == "tier" else table[key].values
         read = condition if isinstance(where, Mapping) else _read(name, str(condition), values)
@@ -93,7 +93,7 @@ def checked_where(where: Where, table: Table, ds: xr.Dataset) -> dict[str, Condi
 def _split(text: str) -> tuple[str, str]:
     name, sign, value = text.partition("=")
     if not sign or not name.strip() or not value.strip():
-        raise SweepError(f"--where: '{text}' is no NAME=VALUE", _HINT)
+        raise SweepError(f"`where`: '{text}' is no NAME=VALUE", _HINT)
     return name.strip(), value.strip()
 
 
@@ -120,7 +120,7 @@ def _read(name: str, text: str, values: Sequence[Any]) -> Condition:
         low, _, high = text.partition("..")
         limits = (_number(name, low), _number(name, high))
         if limits == (None, None):
-            raise SweepError(f"--where: '{name}={text}' has neither a lowest nor a highest value", _HINT)
+            raise SweepError(f"`where`: '{name}={text}' has neither a lowest nor a highest value", _HINT)
         return limits
     parts = [part.strip() for part in text.split(",")]
     read = parts if texts else [_typed(name, part, there) for part in parts]
@@ -139,7 +139,7 @@ def _number(name: str, text: str) -> float | None:
     try:
         return float(text)
     except ValueError as error:
-        raise SweepError(f"--where: {name} is a number, but '{text}' is none", _HINT) from error
+        raise SweepError(f"`where`: {name} is a number, but '{text}' is none", _HINT) from error
 
 
 def _check_labels(name: str, condition: Condition, values: Sequence[Any]) -> None:
@@ -151,7 +151,7 @@ def _check_labels(name: str, condition: Condition, values: Sequence[Any]) -> Non
             continue
         near = close_name(str(item), texts)
         raise SweepError(
-            f"--where: {name} is never '{item}'",
+            f"`where`: {name} is never '{item}'",
             f"Did you mean '{near}'?" if near else f"It is: {shown(values)}",
         )
 
@@ -172,7 +172,7 @@ def _check_range(name: str, condition: Condition, values: Sequence[Any]) -> None
     if not fits:
         levels = ", ".join(f"{value:g}" for value in sorted(set(numbers))[:_SHOWN])
         more = ", ..." if len(set(numbers)) > _SHOWN else ""
-        raise SweepError(f"--where: {name} is never '{_words(condition)}'", f"It is: {levels}{more}")
+        raise SweepError(f"`where`: {name} is never '{_words(condition)}'", f"It is: {levels}{more}")
 
 
 def _count(values: Sequence[Any]) -> int:

@@ -58,7 +58,7 @@ def compression(
     if not rows:
         raise SweepError(
             "no trial has a reasoning trace, so that there is nothing to compress",
-            "Measure a model that reasons, or select one with --where",
+            "Measure a model that reasons, or select one with `where`",
         )
     if plot is not None:
         write_picture(plot, figures.compression_figure(compression_rows(whole, labels)))
@@ -82,7 +82,7 @@ def hazard(
         As `flows.cubes.selection.open_part`; also if no trial is finished, or the picture cannot be made.
     """
     check_picture(plot)
-    checked_option("--cause", cause, CAUSES)
+    checked_option("cause", cause, CAUSES)
     opened = open_part(cube, part)
     labels = axes.evaluation_labels(opened.dataset)
     with refused():
@@ -150,7 +150,7 @@ def cost(
         As `flows.cubes.selection.open_part`; also if the picture cannot be made.
     """
     check_picture(plot)
-    checked_option("--against", against, ("tokens", "cost"))
+    checked_option("against", against, ("tokens", "cost"))
     opened = open_part(cube, part)
     labels = axes.evaluation_labels(opened.dataset)
     board = leaderboard_of(opened)
@@ -209,7 +209,7 @@ def _default_limits(dataset: xr.Dataset) -> list[int]:
 
 def _limit(text: str) -> int:
     if not (text.isascii() and text.isdecimal() and int(text) > 0):
-        raise SweepError(f"--limits: '{text}' is no number of tokens", "Write it like 256,1024")
+        raise SweepError(f"`limits`: '{text}' is no number of tokens", "Write it like 256,1024")
     return int(text)
 
 

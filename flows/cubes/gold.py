@@ -59,7 +59,7 @@ def _unit(row: Mapping[str, object], ids: Mapping[str, list[str]], place: str) -
     if len(found) > 1:
         raise SweepError(
             f"{place}: id {show(name)} stands for {len(found)} units, such as {found[0]} and {found[1]}",
-            "Name the unit, or choose one task with --task",
+            "Name the unit, or choose one task with `tasks`",
         )
     return found[0] if found else f"id:{name}"
 

@@ -69,7 +69,7 @@ def check_picture(path: Path | None) -> None:
         return
     kind = path.suffix.lower()
     if kind not in (".svg", ".png"):
-        raise SweepError(f"--plot: '{path}' ends neither in .svg nor in .png", "Give the file such a name")
+        raise SweepError(f"`plot`: '{path}' ends neither in .svg nor in .png", "Give the file such a name")
     check_output(path)
     if kind == ".png":
         _png(_PROBE.format(text=""))

@@ -73,7 +73,7 @@ class Reader:
 
     def __init__(self, cube: str | Path, cache: str | Path | None = None) -> None:
         self.cube = Cube.open(cube)
-        self.notes = read_notes(self.cube)
+        self.notes = read_notes(self.cube.records)
         self.plan = cube_plan(self.cube, self.notes)
         self._cache_url = cache_to_read(self.cube, self.notes.get("cache")) if cache is None else str(cache)
 
@@ -81,8 +81,15 @@ class Reader:
         """The response cache, if it was given, is that of an own run, or lies beside the cube."""
         return None if self._cache_url is None else find_cache(self._cache_url)
 
-    def evaluation_index(self, name: str) -> int:
+    def evaluation_index(self, name: str, parameter: str = "model") -> int:
         """The place of an evaluation, by its model's label, its full label or its number.
+
+        Parameters
+        ----------
+        name
+            One of the three, as text.
+        parameter
+            The caller's parameter that has it, for the message.
 
         Raises
         ------
@@ -96,7 +103,7 @@ class Reader:
             return found[0]
         known = ", ".join(f"{i} = {label}" for i, label in enumerate(labels))
         what = "no evaluation" if not found else "several evaluations"
-        raise SweepError(f"--model: {what} called '{name}' in this cube", f"Give one of: {known}")
+        raise SweepError(f"`{parameter}`: {what} called '{name}' in this cube", f"Give one of: {known}")
 
     def point(self, task: str, params: str | None) -> tuple[int, int]:
         """Indices of a task and of one of its points.
@@ -114,14 +121,14 @@ class Reader:
         """
         names = list(self.plan.task_names)
         if task not in names:
-            raise SweepError(f"--task: '{task}' is not in this cube", f"Give one of: {', '.join(names)}")
+            raise SweepError(f"`task`: '{task}' is not in this cube", f"Give one of: {', '.join(names)}")
         row = names.index(task)
         points = [cell.cell.plain_params for cell in self.plan.tasks[row].cells]
         slots = matching_points(points, params)
         if len(slots) != 1:
             what = "no point" if not slots else f"{len(slots)} points"
             listed = "; ".join(f"{i} = {canonical_json(point)}" for i, point in enumerate(points[:12]))
-            raise SweepError(f"--params: {what} of {task} match '{params or ''}'", f"Give one of: {listed}")
+            raise SweepError(f"`params`: {what} of {task} match '{params or ''}'", f"Give one of: {listed}")
         return row, slots[0]
 
     def view(self, model: int, task: int, slot: int, trial: int, repeat: int = 0) -> TrialView:
@@ -135,7 +142,7 @@ class Reader:
         for name, value, size in (("trial", trial, self.plan.trials), ("repeat", repeat, self.plan.repeats)):
             if not 0 <= value < size:
                 raise SweepError(
-                    f"--{name}: {value} is outside of the cube", f"Give a number from 0 to {size - 1}"
+                    f"`{name}`: {value} is outside of the cube", f"Give a number from 0 to {size - 1}"
                 )
         evaluation, entry = self.plan.evaluations[model], self.plan.tasks[task]
         cell = entry.cells[slot].cell

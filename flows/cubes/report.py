@@ -85,6 +85,11 @@ def report(
     mode, pooling
         How accuracies of tasks are estimated, see `stages.analyze.labelled.aggregate.aggregate`.
 
+    Returns
+    -------
+    Path
+        The file that was written.
+
     Raises
     ------
     SweepError
@@ -95,7 +100,7 @@ def report(
     path = Path(output)
     check_output(path)  # told now, not when the work is done
     reader = Reader(cube, cache)
-    checked_option("--pooling", pooling, get_args(Pooling))
+    checked_option("pooling", pooling, get_args(Pooling))
     opened = open_part(labelled_dataset(reader.cube), part, notes=reader.notes)
     board = leaderboard_of(opened, version=version, mode=mode)
     with refused():

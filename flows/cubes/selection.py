@@ -69,6 +69,11 @@ def open_part(
     notes
         What was noted beside the cube, for views by name; default: read at its address.
 
+    Returns
+    -------
+    OpenPart
+        The dataset with its counters, and what a reader should know of the selection.
+
     Raises
     ------
     StorageError
@@ -95,11 +100,11 @@ def open_part(
             )
     if view is not None and view.criteria:
         dataset = _restricted(
-            dataset, view.where(), f"--view: nothing in the cube fulfils view '{view.name}'"
+            dataset, view.where(), f"`view`: nothing in the cube fulfils view '{view.name}'"
         )
     if part.where:
         words = _in_words(Part(part.where))
-        dataset = _restricted(dataset, part.where, f"--where: nothing fulfils all of {words}")
+        dataset = _restricted(dataset, part.where, f"`where`: nothing fulfils all of {words}")
     return OpenPart(dataset, _in_words(chosen), warnings)
 
 
@@ -112,8 +117,17 @@ def refused() -> Iterator[None]:
         raise SweepError(str(error).rstrip(".")) from error
 
 
-def checked_option(option: str, value: str, known: Sequence[str]) -> None:
-    """Refuse a value that is none of the known ones.
+def checked_option(parameter: str, value: str, known: Sequence[str]) -> None:
+    """Refuse a value of a parameter that is none of the known ones.
+
+    Parameters
+    ----------
+    parameter
+        The name of the parameter.
+    value
+        What it was given.
+    known
+        What it may be.
 
     Raises
     ------
@@ -124,7 +138,7 @@ def checked_option(option: str, value: str, known: Sequence[str]) -> None:
         return
     near = close_name(value, list(known))
     raise SweepError(
-        f"{option}: there is no '{value}'",
+        f"`{parameter}`: there is no '{value}'",
         f"Did you mean '{near}'?" if near else f"Give one of: {', '.join(known)}",
     )
 
@@ -134,7 +148,7 @@ def _opened(cube: str | Path | xr.Dataset) -> tuple[xr.Dataset, Mapping[str, obj
         return cube, {}
     opened = Cube.open(cube)
     parse_spec(opened.attrs.get("spec"), opened.sizes)
-    return labelled_dataset(opened), read_notes(opened)
+    return labelled_dataset(opened), read_notes(opened.records)
 
 
 def labelled_dataset(cube: Cube) -> xr.Dataset:
@@ -149,8 +163,8 @@ def _view(view: View | str | None, notes: Mapping[str, object]) -> View | None:
     config = notes.get("config")
     if not isinstance(config, Mapping):
         raise SweepError(
-            f"--view: the cube does not tell its config, so that there is no view '{view}'",
-            "Write its conditions with --where",
+            f"`view`: the cube does not tell its config, so that there is no view '{view}'",
+            "Write its conditions with `where`",
         )
     return from_mapping(config).view(view)
 

@@ -53,6 +53,11 @@ def leaderboard(
     confidence
         Level of the intervals.
 
+    Returns
+    -------
+    Leaderboard
+        Rows in order of score, best first, with what they rest on and notes for the reader.
+
     Raises
     ------
     StorageError, SweepError
@@ -72,8 +77,8 @@ def leaderboard_of(
     confidence: float = 0.95,
 ) -> Leaderboard:
     """`leaderboard` of a part that is open already."""
-    checked_option("--score", version, VERSIONS)
-    checked_option("--mode", mode, MODES)
+    checked_option("version", version, VERSIONS)
+    checked_option("mode", mode, MODES)
     with refused():
         return rank_evaluations(
             opened.dataset,
@@ -110,7 +115,7 @@ def boards(
     if by is None:
         return opened.warnings, {"": leaderboard_of(opened, version=version, mode=mode)}
     table = keys(opened.dataset)
-    name = checked_names([by], table, "--group-by")[0]
+    name = checked_names([by], table, "by")[0]
     name = "model_name" if name == "model" and "model_name" in table else name
     values = axes.names(opened.dataset, "tier") if name == "tier" else table[name].values
     found = {}
@@ -143,11 +148,11 @@ def aggregate(
     StorageError, SweepError
         As `leaderboard`.
     """
-    checked_option("--mode", mode, MODES)
-    checked_option("--pooling", pooling, get_args(Pooling))
-    checked_option("--joint", joint, get_args(Joint))
+    checked_option("mode", mode, MODES)
+    checked_option("pooling", pooling, get_args(Pooling))
+    checked_option("joint", joint, get_args(Joint))
     opened = open_part(cube, part)
-    names = checked_names(by, keys(opened.dataset), "--by")
+    names = checked_names(by, keys(opened.dataset), "by")
     with refused():
         found = estimate_groups(
             opened.dataset, by=names, mode=mode, pooling=pooling, joint=joint, confidence=confidence
@@ -177,13 +182,18 @@ def rank(
     seed, draws
         Of the bootstrap behind the intervals.
 
+    Returns
+    -------
+    OpenPart, Ranking, Leaderboard
+        What was read, where each row stands among the others, and the rows themselves.
+
     Raises
     ------
     StorageError, SweepError
         As `leaderboard`; also if there are fewer than two evaluations.
     """
     if not (math.isfinite(prior) and prior >= 0):
-        raise SweepError(f"--prior: {prior} is no number of games", "Give a number from 0, such as 1")
+        raise SweepError(f"`prior`: {prior} is no number of games", "Give a number from 0, such as 1")
     opened = open_part(cube, part)
     need_several(opened, 2)
     board = leaderboard_of(opened, version=version, seed=seed, draws=draws)
@@ -213,12 +223,17 @@ def compare(
     truncated, method
         See `stages.analyze.labelled.pairing.compare_evaluations`.
 
+    Returns
+    -------
+    OpenPart, tuple of Pair
+        What was read, and one comparison for each two evaluations.
+
     Raises
     ------
     StorageError, SweepError
         As `open_part`; also if a model is unknown, or two have no trial in common.
     """
-    checked_option("--truncated", truncated, pairing.TRUNCATED)
+    checked_option("truncated", truncated, pairing.TRUNCATED)
     opened = open_part(cube, part)
     labels = axes.evaluation_labels(opened.dataset)
     chosen = [_evaluation(name, labels, opened.dataset) for name in models] or list(range(len(labels)))
@@ -263,17 +278,17 @@ def metrics(
         As `open_part`; also if a metric is unknown or k exceeds the number of repeats.
     """
     if not names:
-        raise SweepError("--metrics: nothing is named", "Give names such as pass_at_k,pass_hat_k")
+        raise SweepError("`names`: nothing is named", "Give names such as pass_at_k,pass_hat_k")
     for name in names:
-        checked_option("--metrics", name, list(METRICS))
-    checked_option("--by", by, ("model", "task", "tier"))
+        checked_option("names", name, list(METRICS))
+    checked_option("by", by, ("model", "task", "tier"))
     opened = open_part(cube, part)
     samples = opened.dataset.sizes["repeat"]
     draws = list(k) or [2**power for power in range(samples.bit_length())]
     over = [number for number in draws if number > samples or number < 1]
     if over:
         raise SweepError(
-            f"--k: {over[0]} is not from 1 to {samples}, the number of repeats of each question",
+            f"`k`: {over[0]} is not from 1 to {samples}, the number of repeats of each question",
             f"Give smaller ones, or ask more often: evalcube upsample CUBE --repeats {max(over[0], 2)}"
             if over[0] > 0
             else "Give whole numbers from 1",
@@ -283,8 +298,8 @@ def metrics(
         needed = METRICS[name].required
         if needed and needed not in given.get(name, {}):
             raise SweepError(
-                f"--metrics: {name} needs `{needed}`, which the command line cannot take",
-                "Use evalcube.cube_outcome_metrics(..., options=...) in Python",
+                f"`names`: {name} needs `{needed}`, which the command line cannot take",
+                f"Give it in Python, as in options={{'{name}': {{'{needed}': ...}}}}",
             )
     with refused():
         found = cube_outcome_metrics(opened.dataset, list(names), draws, by=by, options=given)  # type: ignore[arg-type]
@@ -304,7 +319,7 @@ def need_several(opened: OpenPart, least: int, count: int | None = None) -> None
         names = ", ".join(axes.evaluation_labels(opened.dataset))
         raise SweepError(
             f"a comparison needs at least two evaluations, got {there}; here are: {names}",
-            "Name two, widen --where, or measure another model",
+            "Name two, widen `where`, or measure another model",
         )
 
 

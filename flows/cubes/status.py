@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import time
 from dataclasses import asdict
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from flows.plan.records import LEASE, LEDGER, LIVE, SPENT, read_live, read_notes, read_spent
+from flows.plan.records import read_live, read_notes, read_spent
 from flows.plan.store import cube_plan
 from flows.plan.targets import SampleTargets
 from storage.cube.cube import Cube
 from storage.cube.lease import read_holder
 from storage.cube.ledger import Ledger
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def cube_status(url: str | Path) -> dict[str, Any]:
@@ -28,9 +30,9 @@ def cube_status(url: str | Path) -> dict[str, Any]:
         If it is not a sweep's, or its description is damaged.
     """
     cube = Cube.open(url)
-    notes = read_notes(cube)
+    notes = read_notes(cube.records)
     plan = cube_plan(cube, notes)
-    receipts = Ledger(cube.side / LEDGER).newest()
+    receipts = Ledger(cube.records).newest()
     counts = SampleTargets(cube.read_planned("trial"), cube.read_planned("repeat")).counts
     regions = sum(1 for region in cube.regions() if region.model == 0)
     models = []
@@ -56,7 +58,7 @@ def cube_status(url: str | Path) -> dict[str, Any]:
         )
     total = sum(counts)
     done = sum(int(str(model["done"])) for model in models)
-    running, spent = _running(cube), read_spent(cube.side / SPENT)
+    running, spent = _running(cube), read_spent(cube.records)
     return {
         "cube": str(url),
         "sizes": cube.sizes,
@@ -65,7 +67,7 @@ def cube_status(url: str | Path) -> dict[str, Any]:
         "complete": done == total,
         "models": models,
         "running": running,
-        "live": read_live(cube.side / LIVE) if running else None,
+        "live": read_live(cube.records) if running else None,
         "spent": None if spent is None else asdict(spent),
         "notes": {name: value for name, value in notes.items() if name not in ("config", "files")},
     }
@@ -73,7 +75,7 @@ def cube_status(url: str | Path) -> dict[str, Any]:
 
 def _running(cube: Cube) -> str | None:
     """Who works on the cube at the moment, in words."""
-    found = read_holder(cube.side / LEASE)
+    found = read_holder(cube.records)
     if found is None or found[1] < time.time():
         return None
     process = found[0].process

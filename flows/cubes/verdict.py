@@ -89,6 +89,11 @@ def cube_verdict(
     gold_variant
         The variant whose answers were rated; default: the control.
 
+    Returns
+    -------
+    CubeVerdict
+        The verdict, with what was compared.
+
     Raises
     ------
     SweepError
@@ -97,21 +102,23 @@ def cube_verdict(
         If there is no cube.
     """
     if engine not in get_args(Engine):
-        raise SweepError(f"--engine: '{engine}' is none", f"Give one of: {', '.join(get_args(Engine))}")
+        raise SweepError(f"`engine`: '{engine}' is none", f"Give one of: {', '.join(get_args(Engine))}")
     if gold is not None and engine != "reference":
-        raise SweepError("--gold goes with --engine reference only", "Leave one of the two out")
+        raise SweepError("`gold` goes with the reference `engine` only", "Leave one of the two out")
     if weights is not None and engine != "reference":
-        raise SweepError("--weights goes with --engine reference only", "Leave one of the two out")
+        raise SweepError("`weights` goes with the reference `engine` only", "Leave one of the two out")
     if not 1 <= threshold <= 5:  # NaN, too
-        raise SweepError(f"--threshold: must be a number from 1 to 5, got {threshold:g}")
+        raise SweepError(f"`threshold`: must be a number from 1 to 5, got {threshold:g}")
     reader = Reader(cube)
     plan = reader.plan
     models = _chosen_models(reader, control, treatments)
     names = [plan.labels[model] for model in models]
-    rated = None if gold_variant is None else plan.labels[_index(reader, "--gold-variant", gold_variant)]
+    rated = (
+        None if gold_variant is None else plan.labels[reader.evaluation_index(gold_variant, "gold_variant")]
+    )
     if rated is not None and rated not in names:
         raise SweepError(
-            f"--gold-variant: '{gold_variant}' is not compared here", f"Give one of: {', '.join(names)}"
+            f"`gold_variant`: '{gold_variant}' is not compared here", f"Give one of: {', '.join(names)}"
         )
     data = _Data(reader.cube.dataset(), plan, models, _chosen_tasks(plan, tasks))
     found = verdict(
@@ -222,13 +229,13 @@ def _weights(weights: Mapping[str, float]) -> list[float]:
     listed = f"Write it like fact=2,judge=1; layers are {', '.join(LAYERS)}"
     for name, weight in weights.items():
         if name not in LAYERS:
-            raise SweepError(f"--weights: '{name}' is no layer", listed)
+            raise SweepError(f"`weights`: '{name}' is no layer", listed)
         if not (math.isfinite(weight) and weight >= 0):
             raise SweepError(
-                f"--weights: {name} must be a finite number of at least 0, got {weight:g}", listed
+                f"`weights`: {name} must be a finite number of at least 0, got {weight:g}", listed
             )
     if not sum(weights.values()) > 0:
-        raise SweepError("--weights: no layer has any weight", listed)
+        raise SweepError("`weights`: no layer has any weight", listed)
     return [float(weights.get(name, 0.0)) for name in LAYERS]
 
 
@@ -238,17 +245,10 @@ def _gold(path: str | Path, data: _Data) -> dict[str, float]:
     if known.isdisjoint(ratings):
         first = next(iter(ratings)).removeprefix("id:")
         raise SweepError(
-            f"--gold: none of the {len(ratings)} rated units is compared here: '{first}' is not, for one",
+            f"`gold`: none of the {len(ratings)} rated units is compared here: '{first}' is not, for one",
             f"Units are named task/slot/trial, such as {data.units[0]}; or give the data set's id",
         )
     return ratings
-
-
-def _index(reader: Reader, option: str, name: str) -> int:
-    try:
-        return reader.evaluation_index(name)
-    except SweepError as error:
-        raise SweepError(f"{option}{error.message.removeprefix('--model')}", error.remedy) from None
 
 
 def _chosen_models(reader: Reader, control: str | None, treatments: Sequence[str]) -> list[int]:
@@ -259,9 +259,9 @@ def _chosen_models(reader: Reader, control: str | None, treatments: Sequence[str
         )
     if control is None and len(reader.plan.labels) > 1:
         known = ", ".join(f"{i} = {label}" for i, label in enumerate(reader.plan.labels))
-        raise SweepError("--control is missing: say which variant is in use", f"Give one of: {known}")
-    models = [_index(reader, "--control", control or "0")]
-    models += [_index(reader, "--treatment", name) for name in treatments]
+        raise SweepError("`control` is missing: say which variant is in use", f"Give one of: {known}")
+    models = [reader.evaluation_index(control or "0", "control")]
+    models += [reader.evaluation_index(name, "treatments") for name in treatments]
     if len(set(models)) < len(models):
         twice = next(model for model in models if models.count(model) > 1)
         raise SweepError(
@@ -276,5 +276,5 @@ def _chosen_tasks(plan: Plan, wanted: Sequence[str]) -> list[int]:
     for name in wanted:
         if name not in known:
             what = "has neither assertions nor a rubric" if name in plan.task_names else "is not in this cube"
-            raise SweepError(f"--task: '{name}' {what}", f"Give one of: {', '.join(known)}")
+            raise SweepError(f"`tasks`: '{name}' {what}", f"Give one of: {', '.join(known)}")
     return [row for row in graded if not wanted or plan.task_names[row] in wanted]

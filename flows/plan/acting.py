@@ -13,7 +13,6 @@ from flows.errors import SweepError
 from flows.plan.records import read_notes
 from flows.plan.trust import cache_to_read, remembered_config
 from storage.cube.cube import Cube
-from storage.urls import directory_of
 
 _NONE: Mapping[str, str] = MappingProxyType({})
 _HARMLESS = ("sim:", "local:smollm2")
@@ -27,8 +26,8 @@ def acting_config(
     cube: str | Path | None = None,
     cache: str | Path | None = None,
     config: SweepConfig | Mapping[str, Any] | str | Path | None = None,
-    endpoints: Mapping[str, str] = _NONE,
-    key_envs: Mapping[str, str] = _NONE,
+    endpoints: Mapping[str, str] | str = _NONE,
+    key_envs: Mapping[str, str] | str = _NONE,
 ) -> SweepConfig:
     """The config to go on with, given in any form or by a cube.
 
@@ -45,7 +44,8 @@ def acting_config(
     config
         The config of the cube.
     endpoints, key_envs
-        By model of the cube's notes: the address to ask, and the environment variable that holds its key.
+        By model of the cube's notes: the address to ask, and the environment variable that holds its key. One text
+        is meant for all models that a simulator or a bundled model on this machine does not stand in for.
 
     Raises
     ------
@@ -54,7 +54,8 @@ def acting_config(
     ConfigError
         If the config has problems.
     """
-    if not isinstance(source, (str, Path)) or not directory_of(source).is_dir():
+    # A config is a file on this machine; any other address that leads to something should lead to a cube.
+    if not isinstance(source, (str, Path)) or Path(source).expanduser().is_file() or not Cube.exists(source):
         given = [
             name
             for name, value in (("config", config), ("endpoints", endpoints), ("key_envs", key_envs))
@@ -72,7 +73,7 @@ def acting_config(
     own = None if endpoints or key_envs else remembered_config(opened)
     if own is not None:
         return as_config(own, cube=place, cache=cache)
-    notes = read_notes(opened)
+    notes = read_notes(opened.records)
     noted = notes.get("config")
     if not isinstance(noted, dict):
         raise SweepError(
@@ -102,16 +103,13 @@ def _line(model: ModelConfig) -> str:
     return f"{model.name} at {model.endpoint}{key}"
 
 
-def _confirmed(config: SweepConfig, endpoints: Mapping[str, str], key_envs: Mapping[str, str]) -> SweepConfig:
+def _confirmed(
+    config: SweepConfig, endpoints: Mapping[str, str] | str, key_envs: Mapping[str, str] | str
+) -> SweepConfig:
     """The config with the user's endpoints and keys in place of those that the cube names."""
-    names = [model.name for model in config.models]
-    for option, given in (("endpoints", endpoints), ("key_envs", key_envs)):
-        for name in given:
-            if name not in names:
-                raise SweepError(
-                    f"`{option}`: no model of the cube is called '{name}'", f"It has: {', '.join(names)}"
-                )
-    problems = [text for model in config.models for text in _unsaid(model, endpoints)]
+    asked = _for_models("endpoints", endpoints, config)
+    keys = _for_models("key_envs", key_envs, config)
+    problems = [text for model in config.models for text in _unsaid(model, asked)]
     if problems:
         more = f"; and {len(problems) - _SHOWN} more" if len(problems) > _SHOWN else ""
         raise SweepError(
@@ -119,8 +117,21 @@ def _confirmed(config: SweepConfig, endpoints: Mapping[str, str], key_envs: Mapp
             f"{'; '.join(problems[:_SHOWN])}{more}",
             "Give the sweep's config with `config`; or whom to ask with `endpoints`, and whose key with `key_envs`",
         )
-    models = [_with(model, endpoints.get(model.name), key_envs.get(model.name)) for model in config.models]
+    models = [_with(model, asked.get(model.name), keys.get(model.name)) for model in config.models]
     return as_config({**config.model_dump(mode="json", exclude_unset=True), "models": models})
+
+
+def _for_models(parameter: str, given: Mapping[str, str] | str, config: SweepConfig) -> Mapping[str, str]:
+    """By name of a model, what is given for it."""
+    if isinstance(given, str):
+        return {model.name: given for model in config.models if model.endpoint not in _HARMLESS}
+    names = [model.name for model in config.models]
+    for name in given:
+        if name not in names:
+            raise SweepError(
+                f"`{parameter}`: no model of the cube is called '{name}'", f"It has: {', '.join(names)}"
+            )
+    return given
 
 
 def _unsaid(model: ModelConfig, endpoints: Mapping[str, str]) -> Iterator[str]:

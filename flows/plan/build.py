@@ -79,7 +79,7 @@ def _judges(config: SweepConfig) -> tuple[Judge, ...]:
         if twin is not judge:
             raise SweepError(
                 f"judges '{twin.name}' and '{judge.name}' send the same requests, so that they would always agree",
-                "Raise `repeats` of one and remove the other, or give them different models or samplers",
+                "Raise `repeats:` of one and remove the other, or give them different models or samplers",
             )
         judges.append(judge)
     return tuple(judges)
@@ -99,7 +99,7 @@ def _refuse_twins(evaluations: Sequence[Evaluation]) -> None:
         if twin is not evaluation:
             raise SweepError(
                 f"evaluations '{twin.label}' and '{evaluation.label}' send the same requests, so that one would be "
-                f"answered from the other's cache. Give the models different `model` names, or remove one of them."
+                f"answered from the other's cache. Give the models different `model:` names, or remove one of them."
             )
 
 

@@ -126,6 +126,11 @@ def estimate(
     cube, cache
         Address of the results and of the response cache; default: those of the config.
 
+    Returns
+    -------
+    SweepEstimate
+        Cells, requests, tokens and cost of what is left, and what the cube and the cache hold already.
+
     Raises
     ------
     ConfigError

@@ -50,7 +50,7 @@ def read_params(text: str) -> dict[str, object]:
             return canonical_params(json.loads(text))
         except (ValueError, RecursionError) as error:
             raise SweepError(
-                f"--params: '{text}' is no JSON object", "Write it like length=4,max_depth=0"
+                f"`params`: '{text}' is no JSON object", "Write it like length=4,max_depth=0"
             ) from error
     pairs = (part.partition("=") for part in text.split(","))
     return canonical_params({key.strip(): _value(value.strip()) for key, _, value in pairs})

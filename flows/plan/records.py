@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from storage.cube.cube import Cube
+from storage.cube.space import Space
+from storage.errors import StorageError
 
-LEDGER, LEASE, NOTES, SPENT, LIVE = "ledger.jsonl", "lease.json", "sweep.json", "spent.json", "live.json"
-"""Their names beside the cube."""
+NOTES, SPENT, LIVE = "sweep.json", "spent.json", "live.json"
+"""Their keys among the cube's records, beside those of ledger and lease."""
 
 _READ_BYTES = 1_000_000
 
@@ -25,35 +25,37 @@ class Spent:
     usd: float = 0.0
 
 
-def read_notes(cube: Cube) -> dict[str, Any]:
+def read_notes(records: Space) -> dict[str, Any]:
     """What the last run noted beside the cube; empty if nothing can be read."""
-    try:
-        notes = json.loads((cube.side / NOTES).read_bytes())
-    except (OSError, ValueError, RecursionError):
-        return {}
+    notes = _read(records, NOTES)
     return notes if isinstance(notes, dict) else {}
 
 
-def read_spent(path: Path) -> Spent | None:
+def read_spent(records: Space) -> Spent | None:
     """The sum that earlier runs kept; None if there is none that can be read."""
+    document = _read(records, SPENT)
     try:
-        document: Any = json.loads(path.read_bytes())
         kept = Spent(float(document["tokens"]), float(document["usd"]))
-    except (OSError, ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError):
         return None
     return kept if math.isfinite(kept.tokens) and math.isfinite(kept.usd) else None
 
 
-def read_live(path: Path) -> dict[str, Any] | None:
+def read_live(records: Space) -> dict[str, Any] | None:
     """What the last run said of itself; None if nothing can be read."""
-    try:
-        with path.open("rb") as file:
-            document = json.loads(file.read(_READ_BYTES))
-    except (OSError, ValueError, RecursionError):
-        return None
+    document = _read(records, LIVE, _READ_BYTES)
     numbers = ("time", "seconds", "trials", "done", "sent", "in_flight", "cached", "transport")
     if not isinstance(document, dict) or not isinstance(document.get("retries"), dict):
         return None
     if not all(type(document.get(name)) in (int, float) for name in numbers):
         return None
     return document
+
+
+def _read(records: Space, key: str, most: int | None = None) -> Any:  # noqa: ANN401 - any JSON, in any form
+    """A record's content; None if there is none that can be read."""
+    try:
+        found = records.get(key, most)
+        return None if found is None else json.loads(found.data)
+    except (OSError, StorageError, ValueError, RecursionError):
+        return None

@@ -41,9 +41,9 @@ class Selection:
         labels = [
             {row.model, row.label, label} for row, label in zip(plan.evaluations, plan.labels, strict=True)
         ]
-        models = _chosen("model", self.models, labels)
-        tasks = _chosen("task", self.tasks, [{name} for name in plan.task_names])
-        tiers = _chosen("tier", self.tiers, [{name} for name in plan.tiers])
+        models = _chosen("models", self.models, labels)
+        tasks = _chosen("tasks", self.tasks, [{name} for name in plan.task_names])
+        tiers = _chosen("tiers", self.tiers, [{name} for name in plan.tiers])
         member = plan.in_tier[tiers].any(axis=0) if self.tiers else plan.valid()
         chosen: npt.NDArray[np.bool_] = models[:, None, None] & (member & tasks[:, None])
         if not chosen.any():
@@ -54,11 +54,11 @@ class Selection:
         return chosen
 
 
-def _chosen(kind: str, wanted: Sequence[str], known: Sequence[set[str]]) -> npt.NDArray[np.bool_]:
+def _chosen(parameter: str, wanted: Sequence[str], known: Sequence[set[str]]) -> npt.NDArray[np.bool_]:
     for name in wanted:
         if not any(name in names for names in known):
             listed = ", ".join(min(names, key=len) for names in known)
-            raise SweepError(f"--{kind}: '{name}' is not in this sweep", f"Give one of: {listed}")
+            raise SweepError(f"`{parameter}`: '{name}' is not in this sweep", f"Give one of: {listed}")
     return np.array([not wanted or not names.isdisjoint(wanted) for names in known], dtype=bool)
 
 

@@ -54,7 +54,7 @@ class Amount:
         )
         value = float(form["number"]) * _SUFFIXES[form["suffix"]] if form else 0.0
         if form is None or not 0 < value < math.inf or (form["sign"] and form["unit"].startswith("token")):
-            raise SweepError(f"--budget: '{text}' is no amount", "Write it like 2M (tokens), 500k or 5USD")
+            raise SweepError(f"`budget`: '{text}' is no amount", "Write it like 2M (tokens), 500k or 5USD")
         return cls(value, "usd" if form["sign"] or form["unit"] == "usd" else "tokens")
 
 
@@ -124,9 +124,9 @@ def spent(counters: Counters, unit: Unit) -> npt.NDArray[np.float64]:
 def _nothing_to_go_by(unit: Unit, any_trials: bool) -> tuple[str, str]:
     if not any_trials:
         return (
-            "--budget: nothing is measured yet that would tell where to spend",
+            "`budget`: nothing is measured yet that would tell where to spend",
             "Run the sweep with a few trials per cell first, such as trials: 16",
         )
     if unit == "usd":
-        return "--budget: the models have no prices", "Give `prices:` in the config, or a budget in tokens"
-    return "--budget: the endpoints report no tokens", "Use --trials instead"
+        return "`budget`: the models have no prices", "Give `prices:` in the config, or a budget in tokens"
+    return "`budget`: the endpoints report no tokens", "Use `trials` instead"

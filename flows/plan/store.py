@@ -17,7 +17,7 @@ from flows.plan.blocks import RegionWork, pending_positions, window_of
 from flows.plan.coordinates import coordinates
 from flows.plan.differences import criteria_differences, spec_differences
 from flows.plan.plan import Plan
-from flows.plan.records import LEASE, LEDGER, NOTES
+from flows.plan.records import NOTES
 from flows.plan.spec import parse_spec
 from flows.plan.targets import SampleTargets
 from stages.reply.status import COUNTERS, Status
@@ -25,8 +25,6 @@ from stages.score.counters import set_cost
 from storage.cube.cube import Cube, region_digest
 from storage.cube.ledger import Ledger, Receipt
 from storage.cube.regions import Region
-from storage.files import replace_synced
-from storage.urls import directory_of
 
 _SHOWN_DIFFERENCES = 6
 _UNKNOWN = 255
@@ -48,13 +46,8 @@ class SweepStore:
             plan, trials=max(maxima[0], sizes["trial"]), repeats=max(maxima[1], sizes["repeat"])
         )
         """At the size that the cube has once it has grown to the targets."""
-        self.ledger = Ledger(cube.side / LEDGER)
+        self.ledger = Ledger(cube.records)
         self._newest = self.ledger.newest()
-
-    @property
-    def lease_path(self) -> Path:
-        """Where the sweep's lease lies."""
-        return self.cube.side / LEASE
 
     def grow(self) -> None:
         """Bring the cube to the targets' size and plan; only the holder of the lease may."""
@@ -86,8 +79,9 @@ class SweepStore:
 
     def note(self, notes: Mapping[str, Any]) -> None:
         """Keep what helps readers of the cube but is no part of its identity, such as the cache's address."""
-        with storage.errors.guarded(self.cube.side, "keep notes of the sweep"):
-            replace_synced(self.cube.side / NOTES, json.dumps(notes, indent=1).encode())
+        records = self.cube.records
+        with storage.errors.guarded(records.address, "keep notes of the sweep"):
+            records.put(NOTES, json.dumps(notes, indent=1).encode())
 
     def regions(self, model: int) -> Iterator[Region]:
         """The regions of one evaluation that the targets reach into."""
@@ -193,7 +187,7 @@ def open_store(plan: Plan, url: str) -> SweepStore:
     StorageError
         If the address cannot be used.
     """
-    if not directory_of(url).exists():
+    if not Cube.exists(url):
         SampleTargets.uniform(plan, plan.trials, plan.repeats).refuse_too_many()
         try:
             cube = Cube.create(
@@ -219,7 +213,7 @@ def existing_store(plan: Plan, url: str) -> SweepStore | None:
     SweepError
         If there is a cube of another sweep, or the sizes are more than a cube can have.
     """
-    if not directory_of(url).exists():
+    if not Cube.exists(url):
         return None
     targets = SampleTargets.uniform(plan, plan.trials, plan.repeats)
     targets.refuse_too_many()
@@ -237,8 +231,8 @@ def _open_same(plan: Plan, url: str, *, writable: bool) -> Cube:
         raise SweepError(
             f"cube '{url}' was written by another config: {shown}"
             + (f"; and {more} more" if more > 0 else ""),
-            "Give this sweep a cube of its own (`cube:` or --cube); with the same cache, what both have in common "
-            "is not asked again",
+            "Give this sweep a cube of its own with `cube`, or under `cube:` in its config; with the same cache, what "
+            "both have in common is not asked again",
         )
     return cube
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from flows.plan.plan import Plan
 from stages.infer.batch.note import Note
 from storage.cache.cache import Cache, look_up
-from storage.cube.batch_notes import FOLDER, BatchNotes
+from storage.cube.batch_notes import BatchNotes
+from storage.cube.space import Space
 
 
 class BatchBook(BatchNotes):
@@ -16,14 +16,14 @@ class BatchBook(BatchNotes):
 
     Parameters
     ----------
-    side
-        Folder of the cube's records.
+    space
+        The cube's records.
     cache
         The sweep's cache.
     """
 
-    def __init__(self, side: Path, cache: Cache) -> None:
-        super().__init__(side / FOLDER)
+    def __init__(self, space: Space, cache: Cache) -> None:
+        super().__init__(space)
         self._cache = cache
 
     def records(self, digests: Sequence[str]) -> Sequence[bytes | None]:
@@ -31,18 +31,18 @@ class BatchBook(BatchNotes):
         return look_up(self._cache, digests)
 
 
-def requests_in_batches(side: Path, plan: Plan, unfinished: Sequence[bool]) -> int:
+def requests_in_batches(records: Space, plan: Plan, unfinished: Sequence[bool]) -> int:
     """How many requests of notes are of models, or of judges, with something left to answer.
 
     Parameters
     ----------
-    side
-        Folder of the cube's records.
+    records
+        Those of the cube.
     unfinished
         By evaluation.
     """
     models = {evaluation.model for evaluation, left in zip(plan.evaluations, unfinished, strict=True) if left}
     models |= {judge.model for judge in plan.judges if models}
-    notes = BatchNotes(side / FOLDER)
+    notes = BatchNotes(records)
     found = [Note.decode(token, notes.read(token) or b"") for token in notes.tokens()]
     return sum(len(note.digests) for note in found if note is not None and note.model in models)

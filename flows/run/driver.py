@@ -25,11 +25,12 @@ from flows.run.counting import Counting
 from flows.run.events import Event, Noted, RegionWritten, Slowed, Traffic
 from flows.run.failures import is_killed, raise_if_failed
 from flows.run.in_flight import InFlightLimit
-from flows.run.poison_isolation import FOLDER, PoisonIsolation, run_marked
+from flows.run.poison_isolation import PoisonIsolation, run_marked
 from flows.run.worker import RunContext, plugin_name
 from flows.run.workers import Workers
 from storage.cube.lease import Lease
 from storage.cube.ledger import Ledger, Receipt
+from storage.cube.space import Space
 
 Future = DaskFuture[Any]
 
@@ -48,6 +49,8 @@ class Driver:
     ----------
     client
         A connected client whose workers have the run's plugin.
+    records
+        Of the cube, which all workers see: where marks of suspect blocks are left.
     regions
         For each evaluation, its regions with something to do.
     limits
@@ -70,6 +73,7 @@ class Driver:
         context: RunContext,
         ledger: Ledger,
         lease: Lease,
+        records: Space,
         *,
         regions: Sequence[Iterator[RegionWork]],
         limits: Sequence[InFlightLimit],
@@ -102,9 +106,9 @@ class Driver:
             emit=emit,
             seconds=flush_seconds,
         )
-        folder = ledger.path.parent / FOLDER
+        self._records = records
         self._poison = PoisonIsolation(
-            folder, self._submit_chain, self._give_up, self._when_done, self._is_quiet
+            records, self._submit_chain, self._give_up, self._when_done, self._is_quiet
         )
         self._flying = 0
         self._halted_at = -math.inf
@@ -223,8 +227,9 @@ class Driver:
         def submit(stage: str, function: Callable[..., Any], *args: Future, priority: int = 0) -> Future:
             if mark is None:
                 return self._submit(stage, function, run, block, *args, priority=priority)
-            place = f"{mark}-{function.__name__}"
-            return self._submit(stage, run_marked, place, function, run, block, *args, priority=priority)
+            key = f"{mark}-{function.__name__}"
+            marked = (run_marked, self._records, key, function)
+            return self._submit(stage, *marked, run, block, *args, priority=priority)
 
         # Later stages come first, so that blocks end before others begin and replies do not pile up.
         delivery = submit("infer", tasks.infer, submit("generate", tasks.generate))

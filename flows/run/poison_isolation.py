@@ -10,12 +10,10 @@ error.
 from __future__ import annotations
 
 import itertools
-import shutil
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,14 +22,16 @@ from distributed import Future as DaskFuture
 from flows.plan.blocks import Block
 from flows.plan.plan import Plan
 from flows.run.failures import WorkerDiedError, is_killed
+from storage.cube.space import Space, When
+from storage.errors import StorageError
 
 Future = DaskFuture[Any]
 
 KILLED = "worker killed"
 """Cause of the transport error that such a trial is."""
 
-FOLDER = "suspects"
-"""Of the marks, beside a cube."""
+_MARKS = "suspects/"
+"""What the marks' keys begin with, among a cube's records."""
 
 _PARTS = 8
 _PROOF = 2
@@ -52,27 +52,34 @@ def name_trials(plan: Plan, block: Block) -> str:
     return "; ".join(names)
 
 
-def run_marked(mark: str, function: Callable[..., Any], *args: Any) -> Any:  # noqa: ANN401 - those of the function
+def run_marked(records: Space, mark: str, function: Callable[..., object], *args: object) -> object:
     """Runs on a worker: call `function` under a mark that outlives this process, unless it is there already.
+
+    Parameters
+    ----------
+    records
+        Of the cube, where all workers see the mark.
+    mark
+        The mark's key.
+    function
+        What is called.
+    args
+        Its arguments.
 
     Raises
     ------
     WorkerDiedError
         If it is there.
     """
-    path = Path(mark)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        # Created exclusively, and before the work: Dask gives a task whose worker died to another one without a word,
-        # and that one must find the mark even if the first died at once.
-        path.touch(exist_ok=False)
-    except FileExistsError:
-        raise WorkerDiedError(mark) from None
+    # Only if absent, and before the work: Dask gives a task whose worker died to another one without a word, and that
+    # one must find the mark even if the first died at once. It need not outlive a power cut, which ends the driver too.
+    if records.put(mark, b"", when=When.ABSENT, durable=False) is None:
+        raise WorkerDiedError(mark)
     try:
         return function(*args)
     finally:
         # An exception takes the mark away, a SIGKILL does not: that is the whole difference it makes.
-        path.unlink(missing_ok=True)
+        records.delete(mark, durable=False)
 
 
 @dataclass(eq=False)
@@ -102,10 +109,10 @@ class PoisonIsolation:
 
     Parameters
     ----------
-    folder
-        Where marks are left; all workers must see it.
+    records
+        Of the cube: where marks are left.
     submit
-        Submits a block's tasks under marks that begin with the given path; returns the last one.
+        Submits a block's tasks under marks whose keys begin with the given one; returns the last one.
     give_up
         Submits what records the trials of a block as transport errors.
     when_done
@@ -116,13 +123,13 @@ class PoisonIsolation:
 
     def __init__(
         self,
-        folder: Path,
+        records: Space,
         submit: Callable[[Block, str], Future],
         give_up: Callable[[Block], Future],
         when_done: Callable[[Future, Callable[[Future], None]], None],
         quiet: Callable[[], bool],
     ) -> None:
-        self._folder = folder
+        self._records = records
         self._submit = submit
         self._give_up = give_up
         self._when_done = when_done
@@ -145,8 +152,8 @@ class PoisonIsolation:
     def close(self) -> None:
         """Remove the marks, those of runs that were killed too."""
         # What cannot be removed costs a later suspect block one more attempt, no more.
-        with suppress(OSError):
-            shutil.rmtree(self._folder, ignore_errors=True)
+        with suppress(OSError, StorageError):
+            self._records.clear(_MARKS)
 
     def _renumbered(self, block: Block) -> Block:
         # Reports are told apart by the block's key, and marks are named by it: a part must have one of its own.
@@ -166,7 +173,7 @@ class PoisonIsolation:
         else:
             # With the number of deaths in it, so that the mark of the first attempt does not forbid the second.
             name = "-".join(map(str, (*part.block.key, part.deaths)))
-            future = self._submit(part.block, str(self._folder / name))
+            future = self._submit(part.block, _MARKS + name)
         self._when_done(future, lambda done: self._done(part, done))
 
     def _done(self, part: _Part, future: Future) -> None:

@@ -16,7 +16,6 @@ from distributed import Client
 
 from deploy.clusters import Cluster
 from flows.config.models import SweepConfig
-from flows.plan.records import LIVE, SPENT
 from flows.plan.sampling import Sampling
 from flows.plan.store import SweepStore
 from flows.run.batches import requests_in_batches
@@ -44,7 +43,7 @@ from flows.run.worker import Route, RunContext, SweepPlugin, plugin_name
 from flows.run.workers import present
 from stages.infer.endpoint import Endpoint
 from storage.cube.lease import Lease
-from storage.urls import directory_of
+from storage.urls import absolute
 
 _REGISTRATIONS = 3
 
@@ -71,11 +70,11 @@ class Session:
         self._id = uuid.uuid4().hex[:12]
         self._tracker = Tracker()
         prices = {model.name: (model.prices.prompt, model.prices.completion) for model in settings.models}
-        self._spending = Spending(store.cube.side / SPENT, store.counters(), prices, settings.spend)
+        self._spending = Spending(store.cube.records, store.counters(), prices, settings.spend)
         self._subscribers: tuple[Subscriber, ...] = (
             self._tracker,
             self._spending,
-            LiveFile(store.cube.side / LIVE, self._tracker),
+            LiveFile(store.cube.records, self._tracker),
             *subscribers,
         )
         self._endpoints: dict[str, Endpoint] = {}
@@ -158,6 +157,7 @@ class Session:
             context,
             self._store.ledger,
             self._lease,
+            self._store.cube.records,
             regions=[self._store.unfinished(model) for model in models],
             limits=make_limits(
                 [evaluation.model for evaluation in self._store.plan.evaluations],
@@ -187,7 +187,7 @@ class Session:
             cube=absolute(self._settings.cube),
             cache=absolute(self._settings.cache),
             routes=routes,
-            lease=(str(self._lease.path), self._lease.holder.token),
+            lease=self._lease.holder.token,
         )
 
     def _wait_for_reports(self, client: Client, blocks: int) -> None:
@@ -258,7 +258,7 @@ class Session:
             limits=limit_use(self._endpoints, traffic, tracker.asking_seconds),
             models=tuple(models),
             in_batches=requests_in_batches(
-                store.cube.side, store.plan, [each.done < each.trials for each in models]
+                store.cube.records, store.plan, [each.done < each.trials for each in models]
             ),
         )
 
@@ -305,8 +305,3 @@ def _last_report(name: str, dask_worker: Any = None) -> Traffic | None:  # noqa:
     if plugin is None or plugin.workspace is None:
         return None
     return plugin.workspace.traffic(plugin.label)  # type: ignore[no-any-return]
-
-
-def absolute(url: str) -> str:
-    """The address of a cube or cache as other processes can use it, whatever their directory."""
-    return str(directory_of(url))

@@ -6,15 +6,14 @@ import json
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from pathlib import Path
 
 from flows.config.spend import Spend
-from flows.plan.records import Spent, read_spent
+from flows.plan.records import SPENT, Spent, read_spent
 from flows.plan.sampling import Counters
 from flows.plan.spending_budget import spent as spent_on
 from flows.run.events import Event, Traffic
+from storage.cube.space import Space
 from storage.errors import StorageError, guarded
-from storage.files import replace_synced
 
 _SAVE_SECONDS = 5.0
 _MILLION = 1e6
@@ -25,8 +24,8 @@ class Spending:
 
     Parameters
     ----------
-    path
-        Where the sum is kept between runs.
+    records
+        Of the cube: where the sum is kept between runs.
     counters
         Of the cube: what it has cost, where no sum was kept yet.
     prices
@@ -36,12 +35,16 @@ class Spending:
     """
 
     def __init__(
-        self, path: Path, counters: Counters, prices: Mapping[str, tuple[float, float]], bound: Spend | None
+        self,
+        records: Space,
+        counters: Counters,
+        prices: Mapping[str, tuple[float, float]],
+        bound: Spend | None,
     ) -> None:
-        self._path = path
+        self._records = records
         self._prices = prices
         self._bound = bound
-        self._before = read_spent(path) or Spent(
+        self._before = read_spent(records) or Spent(
             float(spent_on(counters, "tokens").sum()), float(spent_on(counters, "usd").sum())
         )
         self._workers: dict[str, Traffic] = {}
@@ -97,5 +100,5 @@ class Spending:
         """
         self._saved_at = time.monotonic()
         spent = self.spent
-        with guarded(self._path, "keep what the sweep has spent"):
-            replace_synced(self._path, json.dumps({"tokens": spent.tokens, "usd": spent.usd}).encode())
+        with guarded(f"{self._records.address}/{SPENT}", "keep what the sweep has spent"):
+            self._records.put(SPENT, json.dumps({"tokens": spent.tokens, "usd": spent.usd}).encode())

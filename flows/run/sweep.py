@@ -21,11 +21,12 @@ from flows.run.driver import FLUSH_SECONDS
 from flows.run.events import (
     Subscriber,
 )
-from flows.run.session import Session, absolute
+from flows.run.session import Session
 from flows.run.summary import RunSummary
 from stages.infer.endpoint import missing_key_message
 from storage.cache.cache import open_cache
 from storage.cube.lease import Lease
+from storage.urls import absolute
 
 
 def run(
@@ -92,7 +93,7 @@ def run(
         _check_keys(settings.models)
     store = open_store(plan, settings.cube)
     open_cache(settings.cache)  # fails now, not on a worker later
-    with Lease.acquire(store.lease_path) as lease:
+    with Lease.acquire(store.cube.records) as lease:
         # Read again: whoever held the lease a moment ago may have grown the cube and added to the ledger.
         store = open_store(plan, settings.cube)
         store.relabel()

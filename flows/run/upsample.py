@@ -42,8 +42,8 @@ def upsample(
     cluster: Cluster | None = None,
     subscribers: Sequence[Subscriber] = (),
     config: SweepConfig | Mapping[str, Any] | str | Path | None = None,
-    endpoints: Mapping[str, str] = MappingProxyType({}),
-    key_envs: Mapping[str, str] = MappingProxyType({}),
+    endpoints: Mapping[str, str] | str = MappingProxyType({}),
+    key_envs: Mapping[str, str] | str = MappingProxyType({}),
 ) -> RunSummary:
     """Measure some cells of a sweep further; what is recorded or cached is not asked again.
 
@@ -67,7 +67,12 @@ def upsample(
     config
         The config of a cube that you did not run yourself.
     endpoints, key_envs
-        Or, by model, the address to ask and the environment variable with its key.
+        Or, by model, the address to ask and the environment variable with its key; one text for all models.
+
+    Returns
+    -------
+    RunSummary
+        What was done, and what is left.
 
     Raises
     ------
@@ -76,16 +81,16 @@ def upsample(
         was made.
     """
     given = [
-        f"--{n}"
+        f"`{n}`"
         for n, v in (("trials", trials), ("precision", precision), ("budget", budget))
         if v is not None
     ]
     if not given and repeats is None:
-        raise SweepError("nothing to add was asked for", "Give --trials, --repeats, --precision or --budget")
+        raise SweepError("nothing to add was asked for", "Give `trials`, `repeats`, `precision` or `budget`")
     if len(given) > 1 or (budget is not None and repeats is not None):
-        others = ", ".join([*given, *(["--repeats"] if repeats is not None else [])])
+        others = ", ".join([*given, *(["`repeats`"] if repeats is not None else [])])
         raise SweepError(f"{others} exclude each other", "Give one of them")
-    _refuse_numbers(("--trials", trials, MOST_TRIALS), ("--repeats", repeats, MOST_REPEATS))
+    _refuse_numbers(("trials", trials, MOST_TRIALS), ("repeats", repeats, MOST_REPEATS))
     settings = acting_config(
         source, cube=cube, cache=cache, config=config, endpoints=endpoints, key_envs=key_envs
     )
@@ -106,28 +111,28 @@ def upsample(
 
 
 def _refuse_numbers(*given: tuple[str, int | None, int]) -> None:
-    for option, number, most in given:
+    for parameter, number, most in given:
         if number is not None and not 1 <= number <= most:
-            raise SweepError(f"{option}: must be a whole number from 1 to {most:,}, got {number}")
+            raise SweepError(f"`{parameter}`: must be a whole number from 1 to {most:,}, got {number}")
 
 
 def _budget(settings: SweepConfig, amount: Amount | str, purpose: Purpose, selection: Selection) -> Budget:
     if purpose not in get_args(Purpose):
-        raise SweepError(f"--goal: '{purpose}' is none", f"Give one of: {', '.join(get_args(Purpose))}")
+        raise SweepError(f"`purpose`: '{purpose}' is none", f"Give one of: {', '.join(get_args(Purpose))}")
     wanted = Amount.parse(amount) if isinstance(amount, str) else amount
     store = existing_store(build_plan(settings), settings.cube)
     if store is None:
         raise SweepError(
-            f"--budget: there is no cube '{settings.cube}' yet that would tell where to spend",
+            f"`budget`: there is no cube '{settings.cube}' yet that would tell where to spend",
             "Run the sweep with a few trials per cell first, such as trials: 16",
         )
     before = float(spent(store.counters(), wanted.unit).sum())
-    return resumed(Budget(wanted, purpose, selection, before), read_notes(store.cube).get("budget"))
+    return resumed(Budget(wanted, purpose, selection, before), read_notes(store.cube.records).get("budget"))
 
 
 def _named(precision: Precision | str) -> Precision:
     if isinstance(precision, Precision):
         return precision
     if precision not in LEVELS:
-        raise SweepError(f"--precision: '{precision}' is none", f"Give one of: {', '.join(LEVELS)}")
+        raise SweepError(f"`precision`: '{precision}' is none", f"Give one of: {', '.join(LEVELS)}")
     return LEVELS[precision]

@@ -74,8 +74,8 @@ class RunContext:
     """URL."""
     routes: Mapping[str, Route]
     """By label of the model."""
-    lease: tuple[str, str]
-    """Path and token of the driver's lease."""
+    lease: str
+    """Token of the driver's lease."""
 
 
 @dataclass(eq=False)
@@ -150,7 +150,7 @@ class Workspace:
         LeaseLostError
             One did.
         """
-        check_holder(*self.context.lease)
+        check_holder(self.cube.records, self.context.lease)
 
     def planned(self) -> SampleTargets:
         """How far each cell is to be measured, as the cube says now."""
@@ -164,7 +164,7 @@ class Workspace:
                 endpoints = {name: route.endpoint for name, route in self.context.routes.items()}
                 workers, rank = self._share
                 batched = any(endpoint.batch is not None for endpoint in endpoints.values())
-                book = BatchBook(self.cube.side, self.cache) if batched else None
+                book = BatchBook(self.cube.records, self.cache) if batched else None
                 self._engine = Engine(endpoints, self.cache, workers=workers, rank=rank, batches=book)
                 self._began = time.monotonic()
                 # The order to stop may have come before the first request made an engine.

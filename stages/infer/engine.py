@@ -80,7 +80,7 @@ class Engine:
         self._state = threading.Lock()
         self._loop = new_event_loop()
         self._writer = Writer(store, self._loop, self._fail)
-        # A daemon: a worker that is told to exit must not wait for an endpoint.
+        # A daemon: a worker that is ordered to exit must not wait for an endpoint.
         self._thread = threading.Thread(target=self._serve, name="evalcube-infer", daemon=True)
         self._thread.start()
 

@@ -8,14 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from pathlib import Path
 
-from storage.cube.directory import Directory
 from storage.cube.space import Space
 from storage.errors import guarded
 
-FOLDER = "batches"
-"""What the notes' keys begin with, among a cube's records."""
+_FOLDER = "batches"
 _NAME = re.compile(r"([0-9a-f]{8,64})\.json")
 
 
@@ -28,9 +25,9 @@ class BatchNotes:
         Where they are, usually `storage.cube.cube.Cube.records`.
     """
 
-    def __init__(self, records: Space | Path) -> None:
-        self._records = Directory(records.parent) if isinstance(records, Path) else records
-        self._where = self._records.where(FOLDER)
+    def __init__(self, records: Space) -> None:
+        self._records = records
+        self._where = f"{records.address}/{_FOLDER}"
 
     def tokens(self) -> Sequence[str]:
         """Names of all notes.
@@ -40,7 +37,7 @@ class BatchNotes:
         StorageError
             They cannot be listed.
         """
-        prefix = f"{FOLDER}/"
+        prefix = f"{_FOLDER}/"
         with guarded(self._where, "read the notes of batches"):
             names = [_NAME.fullmatch(key.removeprefix(prefix)) for key in self._records.list(prefix)]
         return [name[1] for name in names if name is not None]
@@ -81,4 +78,4 @@ class BatchNotes:
 
 
 def _key(token: str) -> str:
-    return f"{FOLDER}/{token}.json"
+    return f"{_FOLDER}/{token}.json"

@@ -7,22 +7,22 @@ written by the one task that owns it at the time. Readers need no coordination.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from storage.cube.directory import Directory
+from storage.cube.address import space_of
 from storage.cube.layout import SIDE, Coordinate, create_cube
 from storage.cube.regions import Region, region_digest
 from storage.cube.schema import REGION_DIMS, Variable
 from storage.cube.shared_arrays import SharedArrays
 from storage.cube.space import Space
 from storage.errors import NotWritableError, guarded
-from storage.urls import directory_of
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import xarray as xr
 
 __all__ = ["Coordinate", "Cube", "Region", "region_digest"]
@@ -81,7 +81,7 @@ class Cube(SharedArrays):
         StorageError
             The address is not supported or cannot be written.
         """
-        space = _space_of(url)
+        space = space_of(url)
         create_cube(
             space,
             sizes=sizes,
@@ -108,7 +108,7 @@ class Cube(SharedArrays):
         NotWritableError
             `writable` is asked for and the directory is read-only.
         """
-        space = _space_of(url)
+        space = space_of(url)
         cube = cls(space, str(url), writable=writable)
         if writable and not space.is_writable():
             remedy = "Open it for reading, or copy it."
@@ -129,7 +129,7 @@ class Cube(SharedArrays):
         UnsupportedUrlError
             The address is not supported.
         """
-        return _space_of(url).is_there()
+        return space_of(url).is_there()
 
     @property
     def attrs(self) -> dict[str, Any]:
@@ -156,11 +156,6 @@ class Cube(SharedArrays):
     def records(self) -> Space:
         """Where ledger, lease and notes are: a space of its own inside the cube's."""
         return self._space.at(SIDE)
-
-    @property
-    def side(self) -> Path:
-        """Folder inside the cube for ledger, lease and plan."""
-        return Path(self.records.address)
 
     def regions(self) -> Iterator[Region]:
         """Every region of the cube, in the order of models, trials, repeats."""
@@ -348,8 +343,3 @@ class Cube(SharedArrays):
             more = (self._group.sizes[dim] for dim in variable.dims[len(REGION_DIMS) + 1 :])
             if problem := variable.problem(arrays[name], (*shape, *more)):
                 raise self._mismatch(f"{region}: {problem}", remedy)
-
-
-def _space_of(url: str | Path) -> Space:
-    """The space that an address means; today that is a directory."""
-    return Directory(directory_of(url))

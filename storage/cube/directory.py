@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from storage.cube.space import Found, LogConflictError, Space, Version, When
+from storage.cube.space import Found, LogConflictError, Version, When
 from storage.errors import CubeExistsError
 from storage.files import (
     locked,
@@ -51,10 +51,6 @@ class Directory:
     def address(self) -> str:
         """The directory's path."""
         return str(self.path)
-
-    def where(self, key: str) -> str:
-        """Path of a file."""
-        return str(self.path / key)
 
     def at(self, name: str) -> Directory:
         """A directory inside this one."""
@@ -391,14 +387,6 @@ class HeldFile:
     def close(self) -> None:
         """Close the file."""
         os.close(self._descriptor)
-
-
-def located(where: Space | str | Path, key: str) -> tuple[Space, str]:
-    """Space and key of a record, given by its space or by its path."""
-    if isinstance(where, (str, Path)):
-        path = Path(where).absolute()
-        return Directory(path.parent), path.name
-    return where, key
 
 
 def _version(status: os.stat_result) -> Version:

@@ -18,11 +18,9 @@ import threading
 import time
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from storage.cube.directory import located
 from storage.cube.space import HeldRecord, LeaseRecord, Space
 from storage.errors import LeaseHeldError, LeaseLostError, StorageError, guarded
 from storage.processes import ProcessIdentity, is_gone, this_process
@@ -44,7 +42,7 @@ class Holder:
     """Time to live after a renewal, seconds."""
 
 
-def read_holder(records: Space | str | Path) -> tuple[Holder, float] | None:
+def read_holder(records: Space) -> tuple[Holder, float] | None:
     """Holder of the lease and when it expires (seconds since the epoch); None if there is none.
 
     Parameters
@@ -57,9 +55,8 @@ def read_holder(records: Space | str | Path) -> tuple[Holder, float] | None:
     StorageError
         It cannot be read.
     """
-    space, key = located(records, NAME)
-    with guarded(space.where(key), "read the lease"):
-        return _read(space.lease(key))
+    with guarded(_where(records), "read the lease"):
+        return _read(records.lease(NAME))
 
 
 def _read(record: LeaseRecord) -> tuple[Holder, float] | None:
@@ -77,7 +74,7 @@ def _read(record: LeaseRecord) -> tuple[Holder, float] | None:
     return holder, renewed + holder.ttl
 
 
-def check_holder(records: Space | str | Path, token: str) -> None:
+def check_holder(records: Space, token: str) -> None:
     """Make sure, in any process, that the holder of the lease is still the one with this token.
 
     Raises
@@ -91,15 +88,14 @@ def check_holder(records: Space | str | Path, token: str) -> None:
     # The token alone counts, not the time: a lease that expired and that nobody took is the old holder's, who
     # renews it when it wakes up.
     if found is None or found[0].token != token:
-        space, key = located(records, NAME)
-        raise _lost("the lease of the run that this belongs to is over", space.where(key))
+        raise _lost("the lease of the run that this belongs to is over", _where(records))
 
 
 class Lease:
     """A lease that this process holds; make one with `Lease.acquire`, best in a ``with`` statement."""
 
     def __init__(self, where: str, record: LeaseRecord, held: HeldRecord, holder: Holder) -> None:
-        self.path = where
+        self._where = where
         self.holder = holder
         self.lost = threading.Event()
         """Set once another process has taken over; then nothing more may be written."""
@@ -113,7 +109,7 @@ class Lease:
         self._thread.start()
 
     @classmethod
-    def acquire(cls, records: Space | str | Path, *, ttl: float = 60.0) -> Self:
+    def acquire(cls, records: Space, *, ttl: float = 60.0) -> Self:
         """Take the lease, or take it over from a holder that ended or has not renewed it in time.
 
         Parameters
@@ -130,8 +126,7 @@ class Lease:
         StorageError
             It cannot be written, or the file system has no locks.
         """
-        space, key = located(records, NAME)
-        where, record = space.where(key), space.lease(key)
+        where, record = _where(records), records.lease(NAME)
         if not ttl > 0:
             raise StorageError(f"`ttl` must be positive, got {ttl}", where, "Give seconds, such as 60.")
         with guarded(where, "take the lease"), record.alone(create=True):
@@ -168,14 +163,14 @@ class Lease:
         """
         with self._mutex:
             if not self.lost.is_set() and not self._stop.is_set():
-                with guarded(self.path, "check the lease"):
+                with guarded(self._where, "check the lease"):
                     self._renew(touch=False)
             # Once lost it is lost, though the successor may have ended: it may have written what this one never saw.
             if self.lost.is_set() or self._stop.is_set():
                 raise _lost(
                     "this process no longer holds the lease: it was released, or another process took over"
                     f" because it was not renewed for {self.holder.ttl:g} s",
-                    self.path,
+                    self._where,
                 )
 
     def release(self) -> None:
@@ -190,7 +185,7 @@ class Lease:
                 return
             try:
                 # Under the lock, so that nobody takes over between the question whose it is and its removal.
-                with guarded(self.path, "release the lease"), self._record.alone():
+                with guarded(self._where, "release the lease"), self._record.alone():
                     if held.is_mine():
                         held.withdraw()
             finally:
@@ -243,20 +238,24 @@ class Lease:
         self._renewed = now
 
 
-def _held(path: str, holder: Holder, expires: float) -> LeaseHeldError:
+def _where(records: Space) -> str:
+    return f"{records.address}/{NAME}"
+
+
+def _held(where: str, holder: Holder, expires: float) -> LeaseHeldError:
     process = holder.process
     return LeaseHeldError(
         f"process {process.pid} on {process.host} works on it since {_utc(holder.since)};"
         f" its lease expires at {_utc(expires)} unless it is renewed",
-        path,
+        where,
         "Wait for it to finish, or stop it and run again: on the same machine a dead process's lease is taken"
         " over at once, on another one after it expires.",
     )
 
 
-def _lost(rule: str, path: str) -> LeaseLostError:
+def _lost(rule: str, where: str) -> LeaseLostError:
     return LeaseLostError(
-        rule, path, "Let the other one finish, then run again: nothing that was recorded is lost."
+        rule, where, "Let the other one finish, then run again: nothing that was recorded is lost."
     )
 
 

@@ -11,11 +11,9 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from storage.cube.directory import located
 from storage.cube.regions import Region
 from storage.cube.space import LogConflictError, Space
 from storage.errors import StorageError, guarded
@@ -102,11 +100,9 @@ class Ledger:
         Where it is, usually `storage.cube.cube.Cube.records`.
     """
 
-    def __init__(self, records: Space | str | Path) -> None:
-        space, key = located(records, NAME)
-        self._where = space.where(key)
-        self.path = Path(self._where)
-        self._log = space.log(key)
+    def __init__(self, records: Space) -> None:
+        self._where = f"{records.address}/{NAME}"
+        self._log = records.log(NAME)
         self._damaged = 0
 
     @property

@@ -120,9 +120,6 @@ class Space(Protocol):
     def address(self) -> str:
         """Where it is, for messages."""
 
-    def where(self, key: str) -> str:
-        """Where an object is, for messages."""
-
     def at(self, name: str) -> Space:
         """The part of this space whose keys begin with `name` and a slash."""
 

@@ -8,7 +8,7 @@ import pytest
 from tests.chaos import clock, verdict
 from tests.chaos.campaign import Campaign, run_calmly
 from tests.chaos.processes import fleet, wait_for
-from tests.flows.support import evalcube, simulator_stats, sweep_config, write_config
+from tests.flows.support import own_process, simulator_stats, sweep_config, write_config
 
 pytestmark = pytest.mark.slow
 
@@ -81,7 +81,7 @@ def test_run__a_read_only_cache_is_refused_before_anything_is_sent(tmp_path, sim
     (tmp_path / "cache").mkdir()
     read_only(tmp_path / "cache")
 
-    code, _, errors = evalcube("run", path, "--workers", 1, "--quiet", cwd=tmp_path)
+    code, _, errors = own_process("run", path, "--workers", 1, "--quiet", cwd=tmp_path)
 
     assert code == 2, errors
     assert "Traceback" not in errors

@@ -9,7 +9,8 @@ import pytest
 from flows.run.sweep import run
 from storage.cube.cube import Cube
 from tests.chaos import poison
-from tests.flows.support import assert_same_cube, evalcube, simulator_stats, sweep_config, write_config
+from tests.flows.shared_cluster import SHARED
+from tests.flows.support import assert_same_cube, own_process, simulator_stats, sweep_config, write_config
 
 pytestmark = pytest.mark.slow
 
@@ -38,7 +39,7 @@ def test_run__trials_that_kill_their_worker_are_found_and_all_others_are_done(tm
     path = write_config(tmp_path, config)
     deadly = poisoned(("grade", 4, 3), ("make", 5, 17))
 
-    code, output, errors = evalcube("run", path, "--workers", 2, cwd=tmp_path, env=deadly, timeout=240)
+    code, output, errors = own_process("run", path, "--workers", 2, cwd=tmp_path, env=deadly, timeout=240)
 
     assert code == 1, errors
     assert "198 of 200" in output
@@ -48,16 +49,16 @@ def test_run__trials_that_kill_their_worker_are_found_and_all_others_are_done(tm
     cube = Cube.open(config["cube"])
     status = cube.dataset()["status"].transpose("model", "task", "params", "trial", "repeat").to_numpy()
     assert np.argwhere(status == 254).tolist() == [[0, 0, 1, 3, 0], [0, 0, 2, 17, 0]]
-    assert not (cube.side / "suspects").exists()
+    assert not list(cube.records.list("suspects/"))
     # Dask's own count of failures, one death for each cut and one more as proof; again for the comparison of prompts.
     assert poisoned.deaths() <= 24
 
-    code, output, errors = evalcube("run", path, "--workers", 2, "--quiet", cwd=tmp_path)
+    code, output, errors = own_process("run", path, "--workers", 2, "--quiet", cwd=tmp_path)
 
     assert code == 0, errors
     assert (
         simulator_stats(simulator)["requests"] <= 200 + 8 * poisoned.deaths()
     )  # in flight, one per connection
     calm = {**config, "cube": str(tmp_path / "calm.zarr"), "cache": str(tmp_path / "calm-cache")}
-    assert run(calm, workers=1).reason == "complete"
+    assert run(calm, cluster=SHARED).reason == "complete"
     assert_same_cube(config["cube"], calm["cube"])

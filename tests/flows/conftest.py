@@ -3,7 +3,14 @@
 import pytest
 
 from deploy.servers.simulator import Simulator
+from tests.flows.shared_cluster import SHARED
 from tests.flows.support import evalcube, reset, sweep_config, write_config
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _shared_cluster_ends():
+    yield
+    SHARED.close()
 
 
 @pytest.fixture(scope="session")

@@ -5,13 +5,18 @@ import os
 import subprocess
 import sys
 import urllib.request
-from contextlib import contextmanager
+from contextlib import chdir, contextmanager
 from pathlib import Path
+from types import SimpleNamespace
+from unittest.mock import patch
 
 import numpy as np
+from typer.testing import CliRunner
 
 from deploy.clusters import LocalProcesses
+from flows.cli import app as cli
 from storage.cube.cube import Cube
+from tests.flows.shared_cluster import SHARED
 
 UNTIMED = ("status", "tokens", "prompt_tokens", "reasoning_bytes", "compressed_bytes", "guess_chance")
 
@@ -124,6 +129,23 @@ def reset(simulator):
     ).close()
 
 
+def evalcube(*arguments, cwd):
+    """Run the command line in this process: (exit code, standard output, standard error).
+
+    Sweeps run on the shared cluster, whatever ``--workers`` says.
+    """
+    with (
+        CliRunner(env={"COLUMNS": "200"}).isolation() as (output, errors, _),
+        chdir(cwd),
+        patch.object(sys, "argv", ["evalcube", *map(str, arguments)]),
+        patch("flows.run.sweep.LocalProcesses", lambda workers: SHARED),  # noqa: ARG005 - its interface
+    ):
+        code = cli._run(SimpleNamespace(failure=None))
+        sys.stdout.flush()
+        sys.stderr.flush()
+        return int(code), output.getvalue().decode(), errors.getvalue().decode()
+
+
 def command(*arguments, cwd, env=None, **options):
     """Start the command line in a process of its own."""
     return subprocess.Popen(
@@ -138,8 +160,8 @@ def command(*arguments, cwd, env=None, **options):
     )
 
 
-def evalcube(*arguments, cwd, env=None, timeout=120):
-    """Run the command line to its end: (exit code, standard output, standard error)."""
+def own_process(*arguments, cwd, env=None, timeout=120):
+    """Run the command line in a process of its own, to its end; the result is that of `evalcube`."""
     process = command(*arguments, cwd=cwd, env=env)
     output, errors = process.communicate(timeout=timeout)
     return process.returncode, output, errors

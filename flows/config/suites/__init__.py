@@ -11,7 +11,7 @@ from flows.config import load_config, parse_config
 from flows.config.findings import close_name
 from flows.config.models import SweepConfig
 from flows.config.secrecy import show
-from flows.config.suites.endpoints import KEY_OPTION, model_section
+from flows.config.suites.endpoints import model_section
 from flows.errors import ConfigError, Problem, SweepError
 
 MARK = "# models:"
@@ -57,6 +57,11 @@ def load_suite(name: str, models: Sequence[str], key_envs: Sequence[str] = ()) -
     models, key_envs
         As for `flows.config.suites.endpoints.model_section`.
 
+    Returns
+    -------
+    SweepConfig
+        A config as `load_config` returns it.
+
     Raises
     ------
     SweepError
@@ -96,7 +101,7 @@ def load_sweep(target: str | Path, models: Sequence[str] = (), key_envs: Sequenc
         If there are keys without models.
     """
     if key_envs and not models:
-        raise SweepError(f"{KEY_OPTION} goes with --model", "Give --model, or key_env in the config")
+        raise SweepError("`key_envs` goes with `models`", "Give `models`, or key_env in the config")
     path = Path(target)
     known = suite_names()
     if not path.is_file() and str(target) in known:

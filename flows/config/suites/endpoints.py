@@ -7,11 +7,9 @@ from collections.abc import Sequence
 from pathlib import PurePath
 
 from flows.config.findings import did_you_mean
-from flows.config.load import MODEL_OPTION
+from flows.config.load import MODELS
 from flows.config.secrecy import show
 from flows.errors import ConfigError, Problem
-
-KEY_OPTION = "--key-env"
 
 _NAMED = re.compile(r"([^=:/#]+)=(.+)", re.DOTALL)
 _KEY_OF = re.compile(r"(.+)=([^=]+)", re.DOTALL)
@@ -44,10 +42,10 @@ def model_section(models: Sequence[str], key_envs: Sequence[str] = ()) -> list[d
     for text in key_envs:
         if not remote:
             raise _failure(
-                KEY_OPTION,
+                "`key_envs`",
                 show(text),
                 "no model has an http(s) endpoint",
-                "Give one with --model, or leave it out",
+                "Give one with `models`, or leave it out",
             )
         _give_key(text, remote)
     return section
@@ -61,7 +59,7 @@ def _model(text: str) -> dict[str, object]:
     endpoint, _, model = endpoint.partition("#")
     if not model:
         raise _failure(
-            MODEL_OPTION,
+            MODELS,
             show(text),
             "a URL must say which model to ask there",
             f"Write {_shown(endpoint)}#MODEL",
@@ -89,7 +87,7 @@ def _give_key(text: str, remote: list[dict[str, object]]) -> None:
     if not chosen:
         names = [str(model["name"]) for model in remote]
         remedy = did_you_mean(named[1], names, "Models with http(s) endpoints")
-        raise _failure(KEY_OPTION, "", f"no model {show(named[1])} has an http(s) endpoint", remedy)
+        raise _failure("`key_envs`", "", f"no model {show(named[1])} has an http(s) endpoint", remedy)
     for model in chosen:
         model["key_env"] = named[2]
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import time
 from contextlib import suppress
-from pathlib import Path
 
+from flows.plan.records import LIVE
 from flows.run.events import Event, Finished, Started
 from flows.run.summary import Tracker
+from storage.cube.space import Space
+from storage.errors import StorageError
 
 _WRITE_SECONDS = 2.0
 
@@ -16,8 +18,8 @@ _WRITE_SECONDS = 2.0
 class LiveFile:
     """A subscriber that writes the file every two seconds. What it cannot write is nobody's loss."""
 
-    def __init__(self, path: Path, tracker: Tracker) -> None:
-        self._path = path
+    def __init__(self, records: Space, tracker: Tracker) -> None:
+        self._records = records
         self._tracker = tracker
         self._written_at = 0.0
         self._reason = ""
@@ -51,7 +53,6 @@ class LiveFile:
             "retries": dict(traffic.retries),
             "reason": self._reason,
         }
-        temporary = self._path.with_name(f".{self._path.name}.partial")
-        with suppress(OSError):
-            temporary.write_text(json.dumps(document))
-            temporary.replace(self._path)
+        with suppress(OSError, StorageError):
+            # Not durable: it says what a living run does, and waiting for a disk would hold up the run's events.
+            self._records.put(LIVE, json.dumps(document).encode(), durable=False)

@@ -1,4 +1,4 @@
-"""Counters and a budget in; where further trials narrow the intervals or settle the ranking most, out."""
+"""Where the trials that a budget buys narrow the intervals or settle the ranking most."""
 
 from __future__ import annotations
 

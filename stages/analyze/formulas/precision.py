@@ -1,4 +1,4 @@
-"""Counters in; how many trials each cell needs next for the precision asked for out."""
+"""How many trials each cell needs next for the precision that is asked for."""
 
 from __future__ import annotations
 
@@ -64,8 +64,8 @@ def next_trials(
 ) -> npt.NDArray[np.int64]:
     """How many trials each cell needs next. A function of counters: who resumes or repeats decides the same.
 
-    A cell is looked at when all its planned trials are finished, alone, after each `base` trials; so its final number
-    does not depend on when it was looked at, or on other cells.
+    A cell is examined when all its planned trials are finished, alone, after each `base` trials; so its final number
+    does not depend on when it was examined, or on other cells.
 
     Parameters
     ----------

@@ -35,7 +35,7 @@ from stages.reply.status import COUNTERS
 
 MOMENTS = ("strata", "weight", "offset", "scale", "mean", "variance", "size", "single")
 """Names of the additive sums: strata with an estimate, Σw, Σw(1 − k), Σa, Σaz̄, Σa²s²/m, Σa²/m, and the latter
-over strata of one trial, which tell nothing of their variance."""
+over strata of one trial, which show nothing of their variance."""
 
 
 def stratified(

@@ -142,7 +142,7 @@ def select(ds: xr.Dataset, where: Where | None, table: Mapping[str, Key]) -> Sel
 
 
 def _real_cells(ds: xr.Dataset, table: Mapping[str, Key]) -> NDArray[np.bool_]:
-    """Cells that are no padding, as far as the dataset tells."""
+    """Cells that are no padding, as far as the dataset shows."""
     shape = (ds.sizes["task"], ds.sizes["params"])
     if "cell_id" not in table:
         return np.ones(shape, dtype=bool)

@@ -1,4 +1,4 @@
-"""How much the length of answers moves a judge, from a second rating that is told to ignore it.
+"""How much the length of answers moves a judge, from a second rating under the instruction to ignore it.
 
 Asking the same judge again about the same answers is a paired measurement: what differs is the instruction only. The
 mean shift shows whether scores fall when length must not count; its slope on log length shows whether long
@@ -20,7 +20,7 @@ from stages.analyze.verdict.resampling import in_blocks, indices
 
 @dataclass(frozen=True)
 class LengthBias:
-    """What changed when the judge was told to ignore length."""
+    """What changed when the judge was instructed to ignore length."""
 
     shift: Interval
     """Mean of (neutral − original) reading; below 0 if length had been rewarded on the whole."""

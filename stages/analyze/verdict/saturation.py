@@ -1,4 +1,4 @@
-"""Whether more samples still change the picture."""
+"""Whether a growing sample has settled: more samples no longer narrow the interval of its mean."""
 
 from __future__ import annotations
 
@@ -12,11 +12,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import stdtrit
 
-Method = Literal["bootstrap-ci-width", "slope", "plateau-height"]
 Confidence = Literal["low", "medium", "high"]
 
-DEFAULT_THRESHOLD: dict[Method, float] = {"bootstrap-ci-width": 0.05, "slope": 0.005, "plateau-height": 0.1}
-"""Relative change of the interval's width; change of the mean per sample; range of the last means."""
+METHOD = "bootstrap-ci-width"
+"""What counts as a change: that of the interval's width, relative to the width before."""
+THRESHOLD = 0.05
+"""Largest change that counts as none."""
+WINDOW = 3
+"""Changes in a row that must be small."""
 
 MIN_RUNS = 5
 """Fewer checkpoints give no verdict."""
@@ -41,7 +44,8 @@ class Saturation:
     """Samples at which the last `window` changes were all small for the first time."""
     confidence: Confidence
     """By the final number of samples: low < 20, medium < 50, high."""
-    method: Method
+    method: str
+    """What was taken as a change."""
     threshold: float
     trace: tuple[tuple[int, float], ...]
     """(samples, change) per checkpoint; the change is infinite where a window is not yet full."""
@@ -50,59 +54,62 @@ class Saturation:
 def saturation(
     checkpoints: Sequence[Checkpoint],
     *,
-    method: Method = "bootstrap-ci-width",
-    threshold: float | None = None,
-    window: int = 3,
+    threshold: float = THRESHOLD,
+    window: int = WINDOW,
     rounded: Callable[[float], float] | None = None,
 ) -> Saturation:
-    """Saturation of a sequence of checkpoints: `window` changes in a row are at most `threshold`.
+    """Saturation of a sequence of checkpoints, by the relative change of the interval's width.
 
     Parameters
     ----------
     checkpoints
         In order of growing samples.
+    threshold, window
+        As in `settled`.
+    rounded
+        Rounds the changes, for the profile of a tool that compares rounded numbers.
+    """
+    trace = [
+        (now.samples, abs(before.width - now.width) / before.width if before.width > 0 else 0.0)
+        for before, now in pairwise(checkpoints)
+    ]
+    if rounded is not None:
+        trace = [(samples, rounded(change)) for samples, change in trace]
+    return settled(checkpoints, trace, method=METHOD, threshold=threshold, window=window)
+
+
+def settled(
+    checkpoints: Sequence[Checkpoint],
+    trace: Sequence[tuple[int, float]],
+    *,
+    method: str,
+    threshold: float,
+    window: int = WINDOW,
+) -> Saturation:
+    """Saturation by any change: `window` changes in a row are at most `threshold`.
+
+    Parameters
+    ----------
+    checkpoints
+        In order of growing samples; with no more than `window` of them nothing is said.
+    trace
+        Samples and change of each step, in the same order.
     method
-        What counts as change: relative change of the interval's width, slope of the mean, or the range of the
-        last `window` + 1 means.
+        Name of what was taken as a change.
     threshold
-        Largest change that counts as none; None takes `DEFAULT_THRESHOLD`.
+        Largest change that counts as none.
     window
         Changes in a row that must be small, >= 1.
-    rounded
-        Rounds the changes, for profiles that compare rounded numbers.
     """
-    limit = DEFAULT_THRESHOLD[method] if threshold is None else threshold
     last = checkpoints[-1].samples if checkpoints else 0
     confidence: Confidence = "high" if last >= 50 else "medium" if last >= 20 else "low"
     if len(checkpoints) < window + 1:
-        return Saturation(False, None, confidence, method, limit, ())
-    trace = tuple(_changes(checkpoints, method, window))
-    if rounded is not None:
-        trace = tuple((samples, rounded(change)) for samples, change in trace)
-    small = [change <= limit for _, change in trace]
-    for place in range(window - 1, len(trace)):
-        if all(small[place - window + 1 : place + 1]):
-            return Saturation(True, trace[place][0], confidence, method, limit, trace)
-    return Saturation(False, None, confidence, method, limit, trace)
-
-
-def _changes(checkpoints: Sequence[Checkpoint], method: Method, window: int) -> list[tuple[int, float]]:
-    steps = list(pairwise(checkpoints))
-    if method == "slope":
-        return [
-            (now.samples, abs(now.mean - before.mean) / max(1, now.samples - before.samples))
-            for before, now in steps
-        ]
-    if method == "bootstrap-ci-width":
-        return [
-            (now.samples, abs(before.width - now.width) / before.width if before.width > 0 else 0.0)
-            for before, now in steps
-        ]
-    changes = []
-    for place, now in enumerate(checkpoints):
-        means = [point.mean for point in checkpoints[max(place - window, 0) : place + 1]]
-        changes.append((now.samples, max(means) - min(means) if place >= window else math.inf))
-    return changes
+        return Saturation(False, None, confidence, method, threshold, ())
+    small = [change <= threshold for _, change in trace]
+    ends = (place for place in range(window - 1, len(trace)) if all(small[place - window + 1 : place + 1]))
+    first = next(ends, None)
+    at = None if first is None else trace[first][0]
+    return Saturation(at is not None, at, confidence, method, threshold, tuple(trace))
 
 
 def cumulative(runs: Sequence[ArrayLike], *, alpha: float = 0.05) -> list[Checkpoint]:

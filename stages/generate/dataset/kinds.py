@@ -305,7 +305,7 @@ def read_json(text: str, comparison: Comparison | None = None) -> str | None:  #
     >>> read_json('Answer: {"b": 1, "a": 2.0}')
     '{"a": 2, "b": 1}'
     """
-    text = text[-_WINDOW:]  # so that what `tails` gives reaches to the end, and its length tells its place
+    text = text[-_WINDOW:]  # so that what `tails` gives reaches to the end, and its length gives its place
     best: tuple[str, int] | None = None
     for tail, _ in tails(text):
         place = len(text) - len(tail)

@@ -3,9 +3,7 @@
 import importlib
 import json
 import re
-import subprocess
 import sys
-from pathlib import Path
 from types import SimpleNamespace
 
 import dask
@@ -382,16 +380,6 @@ def test_report__part_and_pooling(cube, tmp_path):
     assert "Who can be told apart" in text
     assert "questions that are new" in text
     assert ">weak<" not in text
-
-
-def test_evalcube__every_name_is_there_and_none_is_imported_early():
-    assert sorted(ec.__all__) == sorted(ec._HOMES)
-    assert all(getattr(ec, name) is not None for name in ec.__all__)
-    code = "import evalcube, sys; sys.exit(any(m in sys.modules for m in ('xarray', 'numpy', 'dask')))"
-    assert (
-        subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parents[3], check=False).returncode
-        == 0
-    )
 
 
 @pytest.mark.parametrize(

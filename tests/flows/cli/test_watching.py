@@ -20,6 +20,7 @@ from flows.plan.targets import SampleTargets
 from flows.run.events import BlockDone, Finished, Started, Traffic
 from flows.run.subscribers.live_file import LiveFile
 from flows.run.summary import Tracker
+from storage.cube.directory import Directory
 from tests.flows.support import command, evalcube, refused, sweep_config, write_config
 
 
@@ -99,7 +100,7 @@ def test_watch__of_no_cube_is_refused(tmp_path):
 
 def test_live__is_what_a_run_says_of_itself(tmp_path):
     tracker = Tracker()
-    file = LiveFile(tmp_path / "live.json", tracker)
+    file = LiveFile(Directory(tmp_path), tracker)
     tally = (((0.0,) * 6,),)
     done = BlockDone((0,), 0, trials=4, cached=1, transport=1, missing=0, tally=tally)
     for event in (Started("r", "c", 20, 5, ("a",)), Traffic(sent=7, retries={"reset": 2}, worker="w"), done):
@@ -107,7 +108,7 @@ def test_live__is_what_a_run_says_of_itself(tmp_path):
         file(event)
     file(Finished("stopped"))
 
-    live = read_live(tmp_path / "live.json")
+    live = read_live(Directory(tmp_path))
 
     assert (live["done"], live["trials"], live["sent"], live["retries"]) == (9, 20, 7, {"reset": 2})
     assert (live["cached"], live["transport"], live["reason"]) == (1, 1, "stopped")
@@ -118,8 +119,8 @@ def test_live__is_what_a_run_says_of_itself(tmp_path):
 def test_read_live__takes_damage_for_nothing(tmp_path, text):
     (tmp_path / "live.json").write_text(text)
 
-    assert read_live(tmp_path / "live.json") is None
-    assert read_live(tmp_path / "none") is None
+    assert read_live(Directory(tmp_path)) is None
+    assert read_live(Directory(tmp_path / "none")) is None
 
 
 def test_live__where_nothing_can_be_written_is_left_out(tmp_path):
@@ -127,4 +128,4 @@ def test_live__where_nothing_can_be_written_is_left_out(tmp_path):
     started = Started("r", "c", 20, 5, ("a",))
     tracker(replace(started))
 
-    LiveFile(tmp_path / "no" / "live.json", tracker)(started)
+    LiveFile(Directory(tmp_path / "no"), tracker)(started)

@@ -110,13 +110,13 @@ BAD = {
     "no model's name": (
         ["https://h/v1"],
         [],
-        "--model: a URL must say which model to ask there, got 'https://h/v1'. Write https://h/v1#MODEL",
+        "`models`: a URL must say which model to ask there, got 'https://h/v1'. Write https://h/v1#MODEL",
     ),
     "unknown endpoint": (
         ["gpt-9"],
         [],
         (
-            "--model: models[0].endpoint: must be http(s)://host/v1, local:smollm2, local:/path/model.gguf or sim:, "
+            "`models`: models[0].endpoint: must be http(s)://host/v1, local:smollm2, local:/path/model.gguf or sim:, "
             "got 'gpt-9'"
         ),
     ),
@@ -124,7 +124,7 @@ BAD = {
         ["sim:", "sim:"],
         [],
         (
-            "--model: models[1].name: model names must be unique: models[0] has this one, too, got 'simulated'. "
+            "`models`: models[1].name: model names must be unique: models[0] has this one, too, got 'simulated'. "
             "Give one of them another name"
         ),
     ),
@@ -136,12 +136,12 @@ BAD = {
     "key for no one": (
         ["sim:"],
         ["MY_KEY"],
-        "--key-env: no model has an http(s) endpoint, got 'MY_KEY'. Give one with --model, or leave it out",
+        "`key_envs`: no model has an http(s) endpoint, got 'MY_KEY'. Give one with `models`, or leave it out",
     ),
     "key for an unknown model": (
         ["https://h/v1#abc"],
         ["abd=MY_KEY"],
-        "--key-env: no model 'abd' has an http(s) endpoint. Did you mean 'abc'?",
+        "`key_envs`: no model 'abd' has an http(s) endpoint. Did you mean 'abc'?",
     ),
 }
 
@@ -194,7 +194,7 @@ def test_load_sweep__models_take_the_place_of_the_files(tmp_path) -> None:
 
     assert [model.name for model in load_sweep(path).models] == ["a"]
     assert [model.name for model in load_sweep(path, ["b=sim:", "local:"]).models] == ["b", "smollm2"]
-    with pytest.raises(SweepError, match="--key-env goes with --model"):
+    with pytest.raises(SweepError, match="`key_envs` goes with `models`"):
         load_sweep(path, key_envs=["KEY"])
 
 
@@ -206,7 +206,7 @@ def test_load_sweep__problems_of_the_file_keep_their_lines(tmp_path) -> None:
         load_sweep(path, ["gpt-9"])
 
     sources = [(problem.source, problem.line) for problem in caught.value.problems]
-    assert sources == [("--model", None), (str(path), 2)]
+    assert sources == [("`models`", None), (str(path), 2)]
 
 
 @pytest.mark.parametrize("suite", ["m12", "quick"])

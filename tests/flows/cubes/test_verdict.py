@@ -165,31 +165,31 @@ def test_cube_verdict__wrong_gold_is_told(tmp_path, content, message):
 @pytest.mark.parametrize(
     ("arguments", "options", "message"),
     [
-        (("none", ["after"]), {}, "--control: no evaluation called 'none'.*0 = before, 1 = after"),
-        (("before", ["none"]), {}, "--treatment: no evaluation called 'none'"),
+        (("none", ["after"]), {}, "`control`: no evaluation called 'none'.*0 = before, 1 = after"),
+        (("before", ["none"]), {}, "`treatments`: no evaluation called 'none'"),
         (("before", ["before"]), {}, "'before' is given twice"),
-        ((None, []), {}, "--control is missing"),
-        (("before", ["after"]), {"tasks": ["x"]}, "--task: 'x' is not in this cube.*dataset"),
-        (("before", ["after"]), {"engine": "x"}, "--engine: 'x' is none"),
-        (("before", ["after"]), {"gold": "g", "engine": "omk054"}, "--gold goes with"),
+        ((None, []), {}, "`control` is missing"),
+        (("before", ["after"]), {"tasks": ["x"]}, "`tasks`: 'x' is not in this cube.*dataset"),
+        (("before", ["after"]), {"engine": "x"}, "`engine`: 'x' is none"),
+        (("before", ["after"]), {"gold": "g", "engine": "omk054"}, "`gold` goes with"),
         (
             ("before", ["after"]),
             {"weights": {"tone": 1}},
-            "--weights: 'tone' is no layer.*fact, behavior, judge",
+            "`weights`: 'tone' is no layer.*fact, behavior, judge",
         ),
         (
             ("before", ["after"]),
             {"weights": {"fact": -1}},
-            "--weights: fact must be a finite number of at least 0",
+            "`weights`: fact must be a finite number of at least 0",
         ),
-        (("before", ["after"]), {"weights": {"fact": 0}}, "--weights: no layer has any weight"),
-        (("before", ["after"]), {"weights": {"fact": 1}, "engine": "omk054"}, "--weights goes with"),
+        (("before", ["after"]), {"weights": {"fact": 0}}, "`weights`: no layer has any weight"),
+        (("before", ["after"]), {"weights": {"fact": 1}, "engine": "omk054"}, "`weights` goes with"),
         (
             ("before", ["after"]),
             {"threshold": float("nan")},
-            "--threshold: must be a number from 1 to 5, got nan",
+            "`threshold`: must be a number from 1 to 5, got nan",
         ),
-        (("before", []), {"gold_variant": "after"}, "--gold-variant: 'after' is not compared"),
+        (("before", []), {"gold_variant": "after"}, "`gold_variant`: 'after' is not compared"),
     ],
 )
 def test_cube_verdict__what_cannot_be_compared_is_refused(tmp_path, arguments, options, message):

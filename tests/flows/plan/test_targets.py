@@ -63,9 +63,9 @@ def test_selection__chooses_cells_by_name(plan, selection, count):
 @pytest.mark.parametrize(
     ("selection", "message"),
     [
-        (Selection(models=("gamma",)), "--model: 'gamma' is not in this sweep. Give one of: alpha, beta"),
-        (Selection(tasks=("sort",)), "--task: 'sort' .* arithmetic, boolean"),
-        (Selection(tiers=("x",)), "--tier: 'x' .* easy, hard"),
+        (Selection(models=("gamma",)), "`models`: 'gamma' is not in this sweep. Give one of: alpha, beta"),
+        (Selection(tasks=("sort",)), "`tasks`: 'sort' .* arithmetic, boolean"),
+        (Selection(tiers=("x",)), "`tiers`: 'x' .* easy, hard"),
         (Selection(tasks=("arithmetic",), tiers=("hard",)), "no point of arithmetic is in hard"),
     ],
 )

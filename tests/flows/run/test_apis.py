@@ -2,16 +2,15 @@
 
 import math
 
-from deploy.clusters import LocalProcesses
 from flows.cubes.reader import Reader
 from flows.run.sweep import run
 from stages.reply.record import Record
 from storage.cache.cache import open_cache
 from storage.cube.cube import Cube
 from tests.flows.judging import LANDS, judged_config
+from tests.flows.shared_cluster import SHARED
 from tests.flows.support import assert_same_cube, simulator_stats, sweep_config
 
-ONE = LocalProcesses(workers=1, dashboard=False)
 APIS = ("chat", "completions", "messages")
 
 
@@ -36,9 +35,9 @@ def test_run__every_api_whole_streamed_or_from_the_cache_gives_the_same_cube(tmp
     cached = {**streamed, "cube": str(tmp_path / "cached.zarr"), "cache": whole["cache"]}
     units = 3 * 6 * 3
 
-    first, second = run(whole, cluster=ONE), run(streamed, cluster=ONE)
+    first, second = run(whole, cluster=SHARED), run(streamed, cluster=SHARED)
     asked = simulator_stats(simulator)["requests"]
-    third = run(cached, cluster=ONE)
+    third = run(cached, cluster=SHARED)
 
     assert {one.reason for one in (first, second, third)} == {"complete"}
     assert asked == simulator_stats(simulator)["requests"] == 2 * units
@@ -66,7 +65,7 @@ def test_run__a_judge_may_speak_messages_in_a_stream(tmp_path, simulator):
     config = judged_config(tmp_path, simulator.base_url)
     config["models"][-1] |= {"api": "messages", "stream": True}
 
-    summary = run(config, cluster=ONE)
+    summary = run(config, cluster=SHARED)
 
     assert (summary.reason, summary.done) == ("complete", 2 * len(LANDS))
     dataset = Cube.open(config["cube"]).dataset()

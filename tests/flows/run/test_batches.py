@@ -8,7 +8,6 @@ import time
 import numpy as np
 import pytest
 
-from deploy.clusters import LocalProcesses
 from flows.config import from_mapping
 from flows.plan.build import build_plan
 from flows.plan.estimate import estimate
@@ -19,7 +18,9 @@ from flows.run.summary import limit_use
 from flows.run.sweep import run
 from stages.infer.endpoint import Batching, Endpoint
 from storage.cube.cube import Cube
+from storage.cube.directory import Directory
 from tests.flows.judging import judged_config
+from tests.flows.shared_cluster import SHARED
 from tests.flows.support import (
     assert_same_cube,
     command,
@@ -30,7 +31,6 @@ from tests.flows.support import (
     write_config,
 )
 
-ONE = LocalProcesses(workers=1, dashboard=False)
 QUICK = {"poll": 0.1, "patience": 0.3}
 
 
@@ -65,14 +65,14 @@ def test_run__killed_and_stopped_while_in_batches_it_pays_for_nothing_twice(tmp_
     assert "120 requests are in batches at the endpoint; the same command collects" in errors
 
     set_batches(simulator, seconds=0)
-    summary = run(config, cluster=ONE)
+    summary = run(config, cluster=SHARED)
 
     assert (summary.reason, summary.sent, summary.limits, summary.in_batches) == ("complete", 0, (), 0)
     stats = simulator_stats(simulator)
     assert (stats["requests"], stats["distinct"]) == (120, 120)
     assert np.isnan(Cube.open(config["cube"]).dataset()["latency"].to_numpy()).all()
     calm = {**plain, "cube": str(tmp_path / "calm.zarr"), "cache": str(tmp_path / "calm")}
-    run(calm, cluster=ONE)
+    run(calm, cluster=SHARED)
     assert_same_cube(config["cube"], calm["cube"])
     # Either way, what the cache holds is not asked again.
     for other in ({**plain, "cube": str(tmp_path / "a.zarr")}, batched(calm, cube=str(tmp_path / "b.zarr"))):
@@ -100,7 +100,7 @@ def test_run__a_killed_workers_batch_is_collected_by_another_and_judges_have_bat
     assert (stats["requests"], stats["most_attempts"]) == (stats["distinct"], 1)
     assert stats["batches"]["requests"] == stats["requests"] > 48
     calm = {**judged_config(tmp_path, simulator.base_url), "cube": str(tmp_path / "calm.zarr")}
-    run(calm | {"cache": str(tmp_path / "calm")}, cluster=ONE)
+    run(calm | {"cache": str(tmp_path / "calm")}, cluster=SHARED)
     assert_same_cube(config["cube"], calm["cube"])
 
 
@@ -141,9 +141,9 @@ def test_requests_in_batches__counts_those_of_models_that_are_not_done(tmp_path)
         }
         (folder / f"{token}.json").write_text(json.dumps(note))
 
-    assert requests_in_batches(tmp_path, plan, [True, True]) == 8
-    assert requests_in_batches(tmp_path, plan, [False, True]) == 5
-    assert requests_in_batches(tmp_path / "none", plan, [True, True]) == 0
+    assert requests_in_batches(Directory(tmp_path), plan, [True, True]) == 8
+    assert requests_in_batches(Directory(tmp_path), plan, [False, True]) == 5
+    assert requests_in_batches(Directory(tmp_path / "none"), plan, [True, True]) == 0
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,7 @@ def block(tmp_path, monkeypatch):
             str(tmp_path / "cube.zarr"),
             str(tmp_path / "cache"),
             routes,
-            ("", ""),
+            "",
         )
     work = Workspace(context)
     counts = {"prepared": 0, "decoded": 0}

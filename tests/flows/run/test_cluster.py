@@ -18,6 +18,7 @@ from flows.errors import SweepError
 from flows.run.events import BlockDone
 from flows.run.sweep import run
 from storage.cube.cube import Cube
+from tests.flows.shared_cluster import SHARED
 from tests.flows.support import assert_same_cube, hooked, simulator_stats, sweep_config
 
 STAGES = {"generate", "infer", "process", "score", "analyze"}
@@ -54,7 +55,7 @@ def test_run__a_killed_worker_costs_no_trial(tmp_path, simulator):
     assert len(victims) == 1
     assert (summary.reason, summary.done) == ("complete", 600)
     calm = {**config, "cube": str(tmp_path / "calm.zarr"), "cache": str(tmp_path / "calm-cache")}
-    run(calm, cluster=LocalProcesses(workers=1, dashboard=False))
+    run(calm, cluster=SHARED)
     assert_same_cube(config["cube"], calm["cube"])
 
 
@@ -124,7 +125,7 @@ def test_run__ends_with_a_message_when_no_worker_is_left(tmp_path, simulator, mo
         )
 
     assert any("no workers at the moment" in note for note in notes)
-    assert run(config, cluster=LocalProcesses(workers=1, dashboard=False)).reason == "complete"
+    assert run(config, cluster=SHARED).reason == "complete"
 
 
 def test_run__ends_with_a_message_when_the_scheduler_dies(tmp_path, simulator):
@@ -136,7 +137,7 @@ def test_run__ends_with_a_message_when_the_scheduler_dies(tmp_path, simulator):
         with pytest.raises(ClusterError, match="its scheduler may have ended"):
             run(config, scheduler=address, subscribers=[kill])
 
-    assert run(config, cluster=LocalProcesses(workers=1, dashboard=False)).reason == "complete"
+    assert run(config, cluster=SHARED).reason == "complete"
 
 
 @contextmanager

@@ -7,7 +7,6 @@ import time
 import numpy as np
 import pytest
 
-from deploy.clusters import LocalProcesses
 from deploy.servers.simulator import Simulator
 from flows.cubes.cache_admin import request_keys
 from flows.cubes.reader import Reader
@@ -18,6 +17,7 @@ from flows.run.sweep import run
 from storage.cache.cache import open_cache
 from storage.cube.cube import Cube
 from tests.flows.judging import LANDS, judged_config
+from tests.flows.shared_cluster import SHARED
 from tests.flows.support import (
     assert_same_cube,
     command,
@@ -28,7 +28,6 @@ from tests.flows.support import (
     write_config,
 )
 
-ONE, TWO = (LocalProcesses(workers=count, dashboard=False) for count in (1, 2))
 LAYERS = ("fact", "behavior", "judge", "judge_readings")
 
 
@@ -48,9 +47,9 @@ def test_run__scores_layers_asks_each_judge_once_and_keeps_to_its_connections(tm
     reset(court)
     config = judged_config(tmp_path, simulator.base_url, court.base_url)
 
-    summary = run({**config, "trials": 10}, cluster=TWO)
+    summary = run({**config, "trials": 10}, cluster=SHARED)
     first, half = layers(config["cube"]), simulator_stats(court)
-    grown = run(config, cluster=TWO)
+    grown = run(config, cluster=SHARED)
 
     units = 2 * len(LANDS)
     stats = simulator_stats(court)
@@ -93,7 +92,7 @@ def test_run__scores_layers_asks_each_judge_once_and_keeps_to_its_connections(tm
 def _shows_what_judges_said_also_after_the_rows_moved(config, folder):
     (folder / "rows.jsonl").rename(folder / "moved.jsonl")
     params = {**config["tasks"]["dataset"]["params"], "file": str(folder / "moved.jsonl")}
-    assert run({**config, "tasks": {"dataset": {"params": params}}}, cluster=ONE).sent == 0
+    assert run({**config, "tasks": {"dataset": {"params": params}}}, cluster=SHARED).sent == 0
 
     view = Reader(config["cube"]).view(1, 0, 0, 3)
 
@@ -115,7 +114,7 @@ def test_run__without_references_nothing_is_ranked_and_the_composite_is_measured
     config["tasks"]["dataset"]["params"] |= {"answer": "", "rubric": ""}
     config = {**config, "judges": [], "models": config["models"][:1]}
 
-    run(config, cluster=ONE)
+    run(config, cluster=SHARED)
 
     dataset = Cube.open(config["cube"]).dataset()
     assert not dataset["in_tier"].any()
@@ -129,13 +128,13 @@ def test_run__another_rubric_is_another_cube_and_only_judges_are_asked(tmp_path,
     config = judged_config(tmp_path, simulator.base_url)
     task = {**config["tasks"]["dataset"], "params": {"file": str(tmp_path / "rows.jsonl")}}
     plain = {**config, "tasks": {"dataset": {**task, "rubric": "Is short."}}, "judges": config["judges"][1:]}
-    run(plain, cluster=ONE)
+    run(plain, cluster=SHARED)
     asked = simulator_stats(simulator)["models"]
     changed = {**plain, "tasks": {"dataset": {**task, "rubric": "Is polite."}}}
 
     with pytest.raises(SweepError, match=r"rubric of task dataset has changed.*own"):
-        run(changed, cluster=ONE)
-    summary = run({**changed, "cube": str(tmp_path / "other.zarr")}, cluster=ONE)
+        run(changed, cluster=SHARED)
+    summary = run({**changed, "cube": str(tmp_path / "other.zarr")}, cluster=SHARED)
 
     stats = simulator_stats(simulator)["models"]
     assert summary.reason == "complete"
@@ -150,7 +149,7 @@ def test_run__judges_out_of_reach_leave_trials_to_be_retried_and_cost_no_answer(
     config["models"][-1]["limits"] = {"connections": 8, "retries": 0}
     set_faults(court, [{"kind": "status", "status": 503, "share": 0.3}])
 
-    summary = run(config, cluster=ONE)
+    summary = run(config, cluster=SHARED)
 
     assert summary.reason == "incomplete"
     assert 0 < summary.transport < 48
@@ -161,7 +160,7 @@ def test_run__judges_out_of_reach_leave_trials_to_be_retried_and_cost_no_answer(
     set_faults(court, [])
     answers = simulator_stats(simulator)["requests"]
 
-    healed = run(config, cluster=ONE)
+    healed = run(config, cluster=SHARED)
 
     assert healed.reason == "complete"
     assert simulator_stats(simulator)["requests"] == answers == 48
@@ -190,7 +189,7 @@ def test_run__a_killed_driver_asks_no_judge_twice(tmp_path, simulator, court):
     # Only what was in flight at the kill, at most one per connection, may be asked again.
     assert stats["requests"] <= stats["distinct"] + 2
     calm = {**config, "cube": str(tmp_path / "calm.zarr")}
-    run(calm, cluster=ONE)
+    run(calm, cluster=SHARED)
     assert simulator_stats(court)["requests"] == stats["requests"]
     assert_same_cube(config["cube"], calm["cube"])
     for name, values in layers(config["cube"]).items():

@@ -17,9 +17,9 @@ from flows.run.sweep import run
 from stages.infer.endpoint import Endpoint
 from stages.reply.status import COUNTERS
 from storage.cube.cube import Cube
+from storage.cube.directory import Directory
+from tests.flows.shared_cluster import SHARED
 from tests.flows.support import evalcube, set_faults, set_limits, simulator_stats, sweep_config, write_config
-
-TWO = LocalProcesses(workers=2, dashboard=False)
 
 
 def limited(tmp_path, simulator, *, latency=0.05, limits=None, **changes):
@@ -41,7 +41,7 @@ def test_run__rates_hold_over_workers_and_models_at_one_address(tmp_path, simula
         limits={"requests_per_minute": 60 * per_second, "connections": 16},
     )
 
-    summary = run(config, cluster=TWO)
+    summary = run(config, cluster=SHARED)
 
     limits = simulator_stats(simulator)["limits"]
     assert (summary.reason, summary.retries) == ("complete", {})
@@ -72,7 +72,7 @@ def test_run__a_pause_that_one_worker_is_asked_for_holds_for_all(tmp_path, simul
 
     watcher = threading.Thread(target=watch)
     watcher.start()
-    summary = run(config, cluster=TWO)
+    summary = run(config, cluster=SHARED)
     watcher.join()
 
     before, after = seen
@@ -130,7 +130,7 @@ def counters():
 
 
 def test_spending__begins_with_what_the_cube_cost_and_adds_every_workers_last_word(tmp_path, counters):
-    spending = Spending(tmp_path / "spent.json", counters, {"m": (1.0, 10.0)}, None)
+    spending = Spending(Directory(tmp_path), counters, {"m": (1.0, 10.0)}, None)
 
     for worker, prompts, completions in (("a", 10, 20), ("a", 30, 40), ("b", 5, 6)):
         spending(Traffic(usage={"m": (prompts, completions)}, worker=worker))
@@ -140,14 +140,14 @@ def test_spending__begins_with_what_the_cube_cost_and_adds_every_workers_last_wo
 
 
 def test_spending__goes_on_from_what_was_kept(tmp_path, counters):
-    path = tmp_path / "spent.json"
-    first = Spending(path, counters, {}, None)
+    records = Directory(tmp_path)
+    first = Spending(records, counters, {}, None)
     first(Traffic(usage={"m": (10, 20)}, worker="a"))
     first.save()
 
-    assert Spending(path, counters, {}, None).spent == Spent(180.0, 0.25)
-    path.write_text("damaged")
-    assert Spending(path, counters, {}, None).spent == Spent(150.0, 0.25)
+    assert Spending(records, counters, {}, None).spent == Spent(180.0, 0.25)
+    records.put("spent.json", b"damaged")
+    assert Spending(records, counters, {}, None).spent == Spent(150.0, 0.25)
 
 
 @pytest.mark.parametrize(
@@ -161,7 +161,7 @@ def test_spending__goes_on_from_what_was_kept(tmp_path, counters):
     ],
 )
 def test_spending__stops_at_its_bound(tmp_path, counters, bound, reached):
-    spending, stops = Spending(tmp_path / "spent.json", counters, {}, bound), []
+    spending, stops = Spending(Directory(tmp_path), counters, {}, bound), []
     spending.stop = lambda: stops.append(True)
 
     spending(Traffic(usage={"m": (10, 20)}, worker="a"))

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from flows.plan.blocks import Block, Window
 from flows.run.failures import WorkerDiedError, is_killed
 from flows.run.poison_isolation import PoisonIsolation, run_marked
+from storage.cube.directory import Directory
 from storage.cube.regions import Region
 
 
@@ -31,7 +32,7 @@ class Bench:
         self.deaths = 0
         self.waiting = []
         self.isolation = PoisonIsolation(
-            folder, self.submit, self.give_up, self.when_done, lambda: self.quiet
+            Directory(folder), self.submit, self.give_up, self.when_done, lambda: self.quiet
         )
 
     def submit(self, block, mark):
@@ -97,7 +98,9 @@ def test_add__passes_on_what_is_no_death(tmp_path):
     bench, settled = Bench(tmp_path / "none", ()), []
     broken = Done(error=OSError("disk full"))
     bench.submit = lambda *_: broken
-    bench.isolation = PoisonIsolation(tmp_path, bench.submit, bench.give_up, bench.when_done, lambda: True)
+    bench.isolation = PoisonIsolation(
+        Directory(tmp_path), bench.submit, bench.give_up, bench.when_done, lambda: True
+    )
 
     bench.isolation.add(block(4), settled.append)
     bench.run()
@@ -106,15 +109,15 @@ def test_add__passes_on_what_is_no_death(tmp_path):
 
 
 def test_run_marked__runs_once_until_it_ends_and_never_after_a_death(tmp_path):
-    mark = str(tmp_path / "suspects" / "0-generate")
+    records, mark = Directory(tmp_path), "suspects/0-generate"
 
-    assert run_marked(mark, int, "7") == 7
-    assert run_marked(mark, int, "8") == 8
+    assert run_marked(records, mark, int, "7") == 7
+    assert run_marked(records, mark, int, "8") == 8
     with pytest.raises(ZeroDivisionError):
-        run_marked(mark, divmod, 1, 0)
-    (tmp_path / "suspects" / "0-generate").touch()
+        run_marked(records, mark, divmod, 1, 0)
+    records.put(mark, b"")
     with pytest.raises(WorkerDiedError):
-        run_marked(mark, int, "9")
+        run_marked(records, mark, int, "9")
 
 
 def test_is_killed__knows_dasks_own_word():

@@ -64,8 +64,9 @@ def at_another_user(tmp_path, monkeypatch):
 
 def change_notes(cube, **changes):
     """Let a cube's notes say what somebody wants."""
-    path = Cube.open(cube).side / "sweep.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+    records = Cube.open(cube).records
+    notes = json.loads(records.get("sweep.json").data)
+    records.put("sweep.json", json.dumps({**notes, **changes}).encode())
 
 
 def luring(config, attacker, **changes):

@@ -14,6 +14,7 @@ from storage.cache.cache import open_cache
 from storage.cube.cube import Cube, Region
 from storage.cube.ledger import Ledger
 from storage.errors import LeaseHeldError
+from tests.flows.shared_cluster import SHARED
 from tests.flows.support import (
     UNTIMED,
     arrays,
@@ -27,13 +28,11 @@ from tests.flows.support import (
 )
 from tests.storage.support.cache_stores import DirectoryPlace
 
-TWO = LocalProcesses(workers=2, dashboard=False)
-
 
 def test_run__fills_the_cube_and_sends_each_request_once(tmp_path, simulator):
     config = sweep_config(tmp_path, simulator.base_url, models=("alpha", "beta"))
 
-    summary = run(config, cluster=TWO)
+    summary = run(config, cluster=SHARED)
 
     stats = simulator_stats(simulator)
     assert summary.reason == "complete"
@@ -49,7 +48,7 @@ def test_run__fills_the_cube_and_sends_each_request_once(tmp_path, simulator):
 
 def test_run__again_sends_nothing_and_starts_no_cluster(tmp_path, simulator):
     config = sweep_config(tmp_path, simulator.base_url)
-    run(config, cluster=TWO)
+    run(config, cluster=SHARED)
     before, cube = simulator_stats(simulator)["requests"], arrays(config["cube"])
 
     class NoCluster(LocalProcesses):
@@ -66,11 +65,11 @@ def test_run__again_sends_nothing_and_starts_no_cluster(tmp_path, simulator):
 
 def test_run__more_trials_leave_the_first_untouched_and_ask_only_the_new(tmp_path, simulator):
     small = sweep_config(tmp_path, simulator.base_url, trials=8)
-    run(small, cluster=TWO)
+    run(small, cluster=SHARED)
     first, latency = arrays(small["cube"]), Cube.open(small["cube"]).dataset()["latency"].to_numpy()
     sent = simulator_stats(simulator)["requests"]
 
-    summary = run({**small, "trials": 32}, cluster=TWO)
+    summary = run({**small, "trials": 32}, cluster=SHARED)
 
     assert summary.reason == "complete"
     assert simulator_stats(simulator)["requests"] - sent == 24 * 5
@@ -79,15 +78,15 @@ def test_run__more_trials_leave_the_first_untouched_and_ask_only_the_new(tmp_pat
         np.testing.assert_array_equal(grown[name].to_numpy()[..., :8, :], first[name])
     np.testing.assert_array_equal(grown["latency"].to_numpy()[..., :8, :], latency)
     at_once = sweep_config(tmp_path, simulator.base_url, trials=32, cube="at_once.zarr")
-    run(at_once, cluster=TWO)
+    run(at_once, cluster=SHARED)
     assert_same_cube(small["cube"], at_once["cube"])
 
 
 def test_run__fewer_trials_than_the_cube_has_is_done_at_once(tmp_path, simulator):
     config = sweep_config(tmp_path, simulator.base_url, trials=8)
-    run(config, cluster=TWO)
+    run(config, cluster=SHARED)
 
-    summary = run({**config, "trials": 2}, cluster=TWO)
+    summary = run({**config, "trials": 2}, cluster=SHARED)
 
     assert (summary.reason, summary.trials, summary.done) == ("complete", 10, 10)
     assert Cube.open(config["cube"]).sizes["trial"] == 8
@@ -95,9 +94,9 @@ def test_run__fewer_trials_than_the_cube_has_is_done_at_once(tmp_path, simulator
 
 def test_run__repeats_grow_too_and_differ(tmp_path, simulator):
     config = sweep_config(tmp_path, simulator.base_url, trials=6)
-    run(config, cluster=TWO)
+    run(config, cluster=SHARED)
 
-    run({**config, "repeats": 3}, cluster=TWO)
+    run({**config, "repeats": 3}, cluster=SHARED)
 
     status = Cube.open(config["cube"]).dataset()["status"]
     assert status.sizes["repeat"] == 3
@@ -130,17 +129,17 @@ def test_run__a_killed_driver_resumes_bit_for_bit_and_asks_nothing_twice(tmp_pat
     calm = sweep_config(tmp_path, simulator.base_url, cube="calm.zarr", **changes)
     calm["models"] = config["models"]
     calm["cache"] = str(tmp_path / "other-cache")
-    run(calm, cluster=TWO)
+    run(calm, cluster=SHARED)
     assert_same_cube(config["cube"], calm["cube"])
 
 
 def test_run__a_lost_ledger_costs_no_request(tmp_path, simulator):
     config = sweep_config(tmp_path, simulator.base_url)
-    run(config, cluster=TWO)
+    run(config, cluster=SHARED)
     before, sent = arrays(config["cube"]), simulator_stats(simulator)["requests"]
-    (Cube.open(config["cube"]).side / "ledger.jsonl").unlink()
+    Cube.open(config["cube"]).records.delete("ledger.jsonl")
 
-    summary = run(config, cluster=TWO)
+    summary = run(config, cluster=SHARED)
 
     assert (summary.reason, summary.cached, summary.sent) == ("complete", 40, 0)
     assert simulator_stats(simulator)["requests"] == sent
@@ -150,39 +149,39 @@ def test_run__a_lost_ledger_costs_no_request(tmp_path, simulator):
 
 def test_run__a_damaged_cache_entry_is_asked_again(tmp_path, simulator):
     config = sweep_config(tmp_path, simulator.base_url)
-    run(config, cluster=TWO)
+    run(config, cluster=SHARED)
     key = next(info.key for info in open_cache(tmp_path / "cache", writable=False).entries())
     place = DirectoryPlace(tmp_path / "cache")
     place.overwrite(key, place.raw(key)[:-3])
-    (Cube.open(config["cube"]).side / "ledger.jsonl").unlink()
+    Cube.open(config["cube"]).records.delete("ledger.jsonl")
 
-    summary = run(config, cluster=TWO)
+    summary = run(config, cluster=SHARED)
 
     assert (summary.reason, summary.cached, summary.sent) == ("complete", 39, 1)
 
 
 def test_run__counters_left_behind_by_a_kill_are_brought_up_to_date(tmp_path, simulator):
     config = sweep_config(tmp_path, simulator.base_url)
-    run(config, cluster=TWO)
+    run(config, cluster=SHARED)
     cube = Cube.open(config["cube"], writable=True)
     right = cube.read_counters()
     cube.write_counters({0: np.zeros_like(right[0])})
 
-    run(config, cluster=TWO)
+    run(config, cluster=SHARED)
 
     np.testing.assert_array_equal(Cube.open(config["cube"]).read_counters(), right)
 
 
 def test_run__a_region_written_but_not_recorded_is_done_again(tmp_path, simulator):
     config = sweep_config(tmp_path, simulator.base_url, trials=8)
-    run(config, cluster=TWO)
-    side = Cube.open(config["cube"]).side
-    ledger = (side / "ledger.jsonl").read_bytes()
+    run(config, cluster=SHARED)
+    records = Cube.open(config["cube"]).records
+    ledger = records.get("ledger.jsonl").data
     early = Cube.open(config["cube"]).read_counters()
-    run({**config, "trials": 32}, cluster=TWO)
+    run({**config, "trials": 32}, cluster=SHARED)
     right = arrays(config["cube"])
     # As a kill leaves it between writing the grown region and recording it, with part of an array torn.
-    (side / "ledger.jsonl").write_bytes(ledger)
+    records.put("ledger.jsonl", ledger)
     cube = Cube.open(config["cube"], writable=True)
     cube.write_counters({0: early[0]})
     region = cube.read_region(Region(0, 0, 0))
@@ -190,7 +189,7 @@ def test_run__a_region_written_but_not_recorded_is_done_again(tmp_path, simulato
     cube.write_region(Region(0, 0, 0), region)
     sent = simulator_stats(simulator)["requests"]
 
-    summary = run({**config, "trials": 32}, cluster=TWO)
+    summary = run({**config, "trials": 32}, cluster=SHARED)
 
     assert (summary.reason, summary.sent, summary.cached) == ("complete", 0, 24 * 5)
     assert simulator_stats(simulator)["requests"] == sent
@@ -202,7 +201,7 @@ def test_run__transport_errors_are_no_answers_and_are_finished_by_the_next_run(t
     config = sweep_config(tmp_path, simulator.base_url)
     set_faults(simulator, [{"kind": "status", "status": 503, "share": 0.4}])
 
-    summary = run(config, cluster=TWO)
+    summary = run(config, cluster=SHARED)
 
     assert summary.reason == "incomplete"
     assert 0 < summary.transport < 40
@@ -212,19 +211,19 @@ def test_run__transport_errors_are_no_answers_and_are_finished_by_the_next_run(t
     assert counters.sel(counter="trials").sum().compute().item() == 40 - summary.transport
     set_faults(simulator, [])
     sent = simulator_stats(simulator)["requests"]
-    healed = run(config, cluster=TWO)
+    healed = run(config, cluster=SHARED)
     assert healed.reason == "complete"
     assert simulator_stats(simulator)["requests"] - sent == summary.transport
 
 
 def test_run__changed_prices_and_facets_are_taken_over_without_a_request(tmp_path, simulator):
     config = sweep_config(tmp_path, simulator.base_url)
-    run(config, cluster=TWO)
+    run(config, cluster=SHARED)
     sent = simulator_stats(simulator)["requests"]
     config["models"][0]["prices"] = {"prompt": 1.0, "completion": 10.0}
     config["models"][0]["facets"] = {"family": "new"}
 
-    summary = run(config, cluster=TWO)
+    summary = run(config, cluster=SHARED)
 
     assert (summary.reason, simulator_stats(simulator)["requests"]) == ("complete", sent)
     dataset = Cube.open(config["cube"]).dataset().load()
@@ -237,10 +236,10 @@ def test_run__changed_prices_and_facets_are_taken_over_without_a_request(tmp_pat
 
 def test_run__another_config_is_refused_with_the_difference(tmp_path, simulator):
     config = sweep_config(tmp_path, simulator.base_url)
-    run(config, cluster=TWO)
+    run(config, cluster=SHARED)
 
     with pytest.raises(SweepError) as caught:
-        run({**config, "seed": 7, "samplers": {"greedy": {"temperature": 1}}}, cluster=TWO)
+        run({**config, "seed": 7, "samplers": {"greedy": {"temperature": 1}}}, cluster=SHARED)
 
     text = str(caught.value)
     assert "seed is 42 in the cube and 7 in the config" in text
@@ -268,7 +267,7 @@ def test_run__a_second_driver_is_refused_while_the_first_works(tmp_path, simulat
         _wait_until(lambda: simulator_stats(simulator)["finished"] > 0)
 
         with pytest.raises(LeaseHeldError, match=str(process.pid)):
-            run(config, cluster=TWO)
+            run(config, cluster=SHARED)
         code, output, _ = evalcube("status", config["cube"], cwd=tmp_path)
         assert code == 0
         assert f"running as process {process.pid}" in output
@@ -281,14 +280,14 @@ def test_run__a_region_under_way_can_be_read_before_it_is_complete(tmp_path, sim
     config = sweep_config(tmp_path, simulator.base_url, trials=60)
     config["models"][0]["simulate"]["latency"] = 0.05
 
-    run(config, cluster=TWO, flush_seconds=0.2)
+    run(config, cluster=SHARED, flush_seconds=0.2)
 
-    receipts = list(Ledger(Cube.open(config["cube"]).side / "ledger.jsonl").receipts())
+    receipts = list(Ledger(Cube.open(config["cube"]).records).receipts())
     assert len(receipts) > 1
     assert [receipt.complete for receipt in receipts] == [False] * (len(receipts) - 1) + [True]
     calm = sweep_config(tmp_path, simulator.base_url, trials=60, cube="calm.zarr")
     calm["models"] = config["models"]
-    run(calm, cluster=TWO)
+    run(calm, cluster=SHARED)
     assert_same_cube(config["cube"], calm["cube"])
 
 

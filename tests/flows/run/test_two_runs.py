@@ -4,8 +4,8 @@ import os
 import signal
 import time
 
-from deploy.clusters import LocalProcesses
 from flows.run.sweep import run
+from tests.flows.shared_cluster import SHARED
 from tests.flows.support import assert_same_cube, command, simulator_stats, sweep_config, write_config
 
 TRIALS, CONNECTIONS = 200, 8
@@ -38,6 +38,6 @@ def test_run__of_two_at_once_one_asks_and_goes_on_where_the_other_dies(tmp_path,
     stats = simulator_stats(simulator)
     assert stats["distinct"] == REQUESTS
     assert stats["requests"] <= REQUESTS + 2 * CONNECTIONS
-    summary = run(configs["first"], cluster=LocalProcesses(workers=1, dashboard=False))
+    summary = run(configs["first"], cluster=SHARED)
     assert (summary.reason, summary.sent) == ("complete", 0)
     assert_same_cube(configs["first"]["cube"], configs["second"]["cube"])

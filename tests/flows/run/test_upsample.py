@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from deploy.clusters import LocalProcesses
 from evalcube import EvalcubeError
 from flows.config import from_mapping
 from flows.errors import SweepError
@@ -18,6 +17,7 @@ from flows.run.sweep import run
 from flows.run.upsample import upsample
 from storage.cube.cube import Cube
 from storage.errors import StorageError
+from tests.flows.shared_cluster import SHARED
 from tests.flows.support import (
     arrays,
     assert_same_cube,
@@ -29,8 +29,6 @@ from tests.flows.support import (
     write_config,
 )
 
-ONE, TWO = (LocalProcesses(workers=count, dashboard=False) for count in (1, 2))
-
 
 def trials(cube):
     """Finished trials, (model, task, params)."""
@@ -39,10 +37,10 @@ def trials(cube):
 
 def test_upsample__asks_only_what_is_new_where_it_was_asked_for(tmp_path, simulator):
     config = sweep_config(tmp_path, simulator.base_url, models=("alpha", "beta"))
-    run(config, cluster=ONE)
+    run(config, cluster=SHARED)
     before, sent = arrays(config["cube"]), simulator_stats(simulator)["requests"]
 
-    summary = upsample(config["cube"], trials=40, models=["beta"], tiers=["hard"], cluster=ONE)
+    summary = upsample(config["cube"], trials=40, models=["beta"], tiers=["hard"], cluster=SHARED)
 
     assert (summary.reason, summary.trials, summary.done) == ("complete", 40, 40)
     assert simulator_stats(simulator)["requests"] - sent == 32
@@ -55,12 +53,12 @@ def test_upsample__asks_only_what_is_new_where_it_was_asked_for(tmp_path, simula
 
 def test_upsample__in_parts_makes_the_cube_that_one_run_makes(tmp_path, simulator):
     config = sweep_config(tmp_path, simulator.base_url, trials=4)
-    run(config, cluster=ONE)
-    upsample(config, trials=40, tasks=["boolean"], cluster=ONE)
-    upsample(config["cube"], trials=40, tasks=["arithmetic"], repeats=1, cluster=ONE)
+    run(config, cluster=SHARED)
+    upsample(config, trials=40, tasks=["boolean"], cluster=SHARED)
+    upsample(config["cube"], trials=40, tasks=["arithmetic"], repeats=1, cluster=SHARED)
 
     at_once = sweep_config(tmp_path, simulator.base_url, trials=40, cube="at_once.zarr")
-    run(at_once, cluster=ONE)
+    run(at_once, cluster=SHARED)
 
     assert_same_cube(config["cube"], at_once["cube"])
 
@@ -72,14 +70,14 @@ def test_run__adaptive_precision_measures_where_it_is_not_sure(tmp_path, simulat
     config["models"][0]["simulate"] = {"ability": 6.0, "slope": 1.0, "tokens": 20}
     config["tasks"]["arithmetic"]["manifold"][0]["grid"] = {"length": [3, 6, 12, 50], "max_depth": 0}
 
-    summary = run(config, cluster=TWO)
+    summary = run(config, cluster=SHARED)
 
     done = trials(config["cube"])
     assert summary.reason == "complete"
     assert summary.done == summary.trials == done.sum() == simulator_stats(simulator)["requests"]
     assert len({*done[0, 0]}) > 1
     assert set(done[0, 0]) <= {16, 32, 48, 64, 80}
-    again = run(config, cluster=TWO)
+    again = run(config, cluster=SHARED)
     assert (again.sent, again.cached, again.done) == (0, 0, summary.done)
 
 
@@ -97,11 +95,11 @@ def test_run__adaptive_precision_decides_the_same_after_a_kill(tmp_path, simulat
         process.communicate()
         _wait_until(lambda: simulator_stats(simulator)["in_flight"] == 0)
 
-    assert run(config, cluster=TWO).reason == "complete"
+    assert run(config, cluster=SHARED).reason == "complete"
 
     asked = simulator_stats(simulator)["distinct"]
     calm = {**config, "cube": str(tmp_path / "calm.zarr"), "cache": str(tmp_path / "calm")}
-    summary = run(calm, cluster=TWO)
+    summary = run(calm, cluster=SHARED)
     assert_same_cube(config["cube"], calm["cube"])
     assert summary.done == asked
 
@@ -116,7 +114,7 @@ def _wait_until(condition, timeout=60.0):
 def test_run__marks_prompts_that_occurred_before(tmp_path, simulator):
     config = sweep_config(tmp_path, simulator.base_url, trials=60, cells=1)
     config["tasks"]["brackets"] = {"params": {"length": 1, "max_depth": 1}}
-    run(config, cluster=ONE)
+    run(config, cluster=SHARED)
 
     dataset = Cube.open(config["cube"]).dataset()
 
@@ -125,7 +123,7 @@ def test_run__marks_prompts_that_occurred_before(tmp_path, simulator):
     counted = dataset["counters"].sel(counter="duplicates").to_numpy()[0]
     np.testing.assert_array_equal(counted[:, 0], flags[:, 0].sum(axis=1))
     assert counted[2, 0] > 0
-    run({**config, "trials": 90}, cluster=ONE)
+    run({**config, "trials": 90}, cluster=SHARED)
     grown = Cube.open(config["cube"]).dataset()
     np.testing.assert_array_equal(grown["duplicate"].to_numpy()[..., :60], flags)
     assert grown["counters"].sel(counter="duplicates").sum() == (grown["duplicate"] == 1).sum()
@@ -153,10 +151,10 @@ def test_upsample__refuses_what_makes_no_sense(tmp_path, simulator):
     refused(evalcube("upsample", path, cwd=tmp_path), "nothing to add", "--trials")
     (tmp_path / "empty").mkdir()
     for source, options, message in (
-        (path, {"trials": 9, "models": ["x"]}, "--model: 'x'.*alpha"),
+        (path, {"trials": 9, "models": ["x"]}, "`models`: 'x'.*alpha"),
         (path, {"precision": "best"}, "'best'.*low, medium, high"),
-        (path, {"trials": 10**8}, "--trials: must be .* 1 to 10,000,000, got 100000000"),
-        (path, {"repeats": 0}, "--repeats: must be .* 1 to 100,000, got 0"),
+        (path, {"trials": 10**8}, "`trials`: must be .* 1 to 10,000,000, got 100000000"),
+        (path, {"repeats": 0}, "`repeats`: must be .* 1 to 100,000, got 0"),
         (tmp_path / "none.zarr", {"trials": 9}, r"none\.zarr"),
         (tmp_path / "empty", {"trials": 9}, "not a cube"),
     ):
@@ -166,11 +164,11 @@ def test_upsample__refuses_what_makes_no_sense(tmp_path, simulator):
 
 def test_upsample__a_cube_that_forgot_its_config_is_told(tmp_path, simulator):
     config = sweep_config(tmp_path, simulator.base_url, trials=2)
-    run(config, cluster=ONE)
+    run(config, cluster=SHARED)
     (Path(config["cube"]) / "_evalcube" / "sweep.json").unlink()
 
     with pytest.raises(SweepError, match=r"does not tell how it was made.*config file"):
-        upsample(config["cube"], trials=4, cluster=ONE)
+        upsample(config["cube"], trials=4, cluster=SHARED)
 
 
 def spent_tokens(cube):
@@ -183,24 +181,24 @@ def test_upsample__a_budget_is_spent_about_where_it_tells_most(tmp_path, simulat
     config["tasks"]["arithmetic"]["manifold"][0]["grid"] = {"length": [3, 12, 50], "max_depth": 0}
     for model in config["models"]:
         model["simulate"] = {"ability": 3.46, "slope": 3.0, "tokens": 20, "growth": 0.0}
-    run(config, cluster=ONE)
+    run(config, cluster=SHARED)
     before = spent_tokens(config["cube"])
 
-    summary = upsample(config["cube"], budget="30k", purpose="intervals", cluster=ONE)
+    summary = upsample(config["cube"], budget="30k", purpose="intervals", cluster=SHARED)
 
     assert summary.reason == "complete"
     assert 24_000 < spent_tokens(config["cube"]) - before < 33_000
     done = trials(config["cube"])
     assert done.sum() == summary.done
     assert done[:, 0, 1].sum() > 1.5 * done[:, 0, 0].sum()  # open outcomes against certain ones
-    assert run(config, cluster=ONE).sent == 0
+    assert run(config, cluster=SHARED).sent == 0
 
 
 def test_upsample__an_interrupted_budget_goes_on_with_what_is_left(tmp_path, simulator):
     config = sweep_config(tmp_path, simulator.base_url, trials=16)
     config["models"][0]["simulate"] = {"ability": 4.0, "tokens": 20, "latency": 0.05}
     path = write_config(tmp_path, config)
-    run(config, cluster=TWO)
+    run(config, cluster=SHARED)
     before = spent_tokens(config["cube"])
     arguments = ("upsample", path, "--budget", "30k", "--goal", "intervals", "--workers", 2, "--quiet")
     finished = simulator_stats(simulator)["finished"]
@@ -233,16 +231,16 @@ def test_upsample__refuses_budgets_that_cannot_be_spent(tmp_path, simulator, arg
 
 def test_upsample__a_budget_of_dollars_needs_prices(tmp_path, simulator):
     config = sweep_config(tmp_path, simulator.base_url, trials=2)
-    run(config, cluster=ONE)
+    run(config, cluster=SHARED)
 
     with pytest.raises(SweepError, match=r"no prices.*prices:"):
-        upsample(config, budget="5USD", cluster=ONE)
+        upsample(config, budget="5USD", cluster=SHARED)
     config["models"][0]["prices"] = {"prompt": 100.0, "completion": 400.0}
     store = open_store(build_plan(from_mapping(config)), config["cube"])
     store.relabel()
     assert store.stale() == [0]  # whoever was killed here counts the costs in the next run
 
-    summary = upsample(config, budget="0.2USD", purpose="intervals", cluster=ONE)
+    summary = upsample(config, budget="0.2USD", purpose="intervals", cluster=SHARED)
 
     assert (summary.reason, summary.trials > 10) == ("complete", True)
     counters = Cube.open(config["cube"]).dataset()["counters"].sum(["model", "task", "params"])

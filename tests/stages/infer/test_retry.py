@@ -113,20 +113,20 @@ def test_backoff__waits_are_bounded_and_the_last_reply_comes_back(replies, jitte
         assert wait >= min(reply.retry_after or 0.0, 600.0)
 
 
-def verdicts(patience, events):
-    """What the breaker says of each failure; None stands for a success."""
+def decisions(patience, events):
+    """What the breaker decides at each failure; None stands for a success."""
     breaker = Breaker(patience)
-    said = []
+    decided = []
     for reply in events:
         if reply is None:
             breaker.succeeded()
         else:
-            said.append(breaker.failed(reply))
-    return said
+            decided.append(breaker.failed(reply))
+    return decided
 
 
 @pytest.mark.parametrize(
-    ("events", "said"),
+    ("events", "decided"),
     [
         ([FATAL], [True]),
         ([None, FATAL], [False]),
@@ -141,5 +141,5 @@ def verdicts(patience, events):
         ([None, UNREACHED, FATAL, UNREACHED], [False, False, True]),
     ],
 )
-def test_breaker(events, said):
-    assert verdicts(3, events) == said
+def test_breaker(events, decided):
+    assert decisions(3, events) == decided

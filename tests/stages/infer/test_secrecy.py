@@ -84,6 +84,7 @@ def test_key__that_is_a_placeholder_leaves_answers_alone(store, jobs, monkeypatc
     with Echo() as echo:
         run(echo.base_url, store, jobs)
 
+    assert len(store.records) == 3
     assert all(record.endswith(GOOD) for record in store.records.values())
 
 

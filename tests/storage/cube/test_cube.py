@@ -39,7 +39,7 @@ def test_open_zarr__needs_no_evalcube_and_warns_of_nothing(tmp_path, workers):
     for region in cube.regions():
         cube.write_region(region, workers.region_arrays(cube, region))
     cube.grow(trial=40)
-    (cube.side / "ledger.jsonl").write_text("not zarr")
+    cube.records.put("ledger.jsonl", b"not zarr")
     code = f"""
 import sys, warnings
 warnings.simplefilter("error")
@@ -83,7 +83,7 @@ def test_create__attrs_sizes_chunks_survive_opening(tmp_path, cube):
     assert again.attrs == {"name": "test"}
     assert again.sizes == cube.sizes == {**again.sizes, "model": 3, "trial": 8, "counter": 16, "tier": 2}
     assert again.chunks == {"trial": 32, "repeat": 2}
-    assert again.side == tmp_path / "c.zarr" / "_evalcube"
+    assert again.records.address == str(tmp_path / "c.zarr" / "_evalcube")
 
 
 def test_create__refuses_a_taken_place_and_keeps_it(tmp_path, cube, workers):
@@ -281,7 +281,7 @@ def test_create_and_grow__emit_no_warning(tmp_path, workers):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         cube = workers.make_cube(tmp_path / "c.zarr")
-        (cube.side / "ledger.jsonl").touch()
+        cube.records.put("ledger.jsonl", b"")
         cube.grow(trial=9)
     assert caught == []
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from storage.cube.directory import Directory
 from storage.cube.lease import Lease, check_holder, read_holder
 from storage.errors import LeaseHeldError, LeaseLostError, NotWritableError, StorageError
 from storage.processes import ProcessIdentity, _state_and_start, is_gone, this_process
@@ -16,6 +17,11 @@ from storage.processes import ProcessIdentity, _state_and_start, is_gone, this_p
 @pytest.fixture
 def path(tmp_path):
     return tmp_path / "side" / "lease.json"
+
+
+@pytest.fixture
+def records(path):
+    return Directory(path.parent)
 
 
 def write_lease(path, process, renewed, ttl=60.0):
@@ -28,26 +34,26 @@ def write_lease(path, process, renewed, ttl=60.0):
 ELSEWHERE = ProcessIdentity("far-away", "another boot", 77, 5)
 
 
-def test_acquire__held_until_released(path):
-    with Lease.acquire(path) as lease:
+def test_acquire__held_until_released(path, records):
+    with Lease.acquire(records) as lease:
         lease.check()
         assert not lease.lost.is_set()
         with pytest.raises(LeaseHeldError):
-            Lease.acquire(path)
+            Lease.acquire(records)
 
     assert not path.exists()
     with pytest.raises(LeaseLostError):
         lease.check()
     lease.release()
-    Lease.acquire(path).release()
+    Lease.acquire(records).release()
 
 
-def test_acquire__says_who_holds_it_since_when_and_until_when(path):
+def test_acquire__says_who_holds_it_since_when_and_until_when(path, records):
     renewed = time.time() - 5
     write_lease(path, ELSEWHERE, renewed)
 
     with pytest.raises(LeaseHeldError) as caught:
-        Lease.acquire(path)
+        Lease.acquire(records)
 
     text = str(caught.value)
     for moment in (renewed, renewed + 60):
@@ -56,49 +62,49 @@ def test_acquire__says_who_holds_it_since_when_and_until_when(path):
     assert "Wait for it" in text
 
 
-def test_acquire__takes_over_when_expired(path):
+def test_acquire__takes_over_when_expired(path, records):
     write_lease(path, ELSEWHERE, time.time() - 61)
 
-    with Lease.acquire(path) as lease:
-        found = read_holder(path)
+    with Lease.acquire(records) as lease:
+        found = read_holder(records)
         assert found is not None
         assert found[0].process == this_process()
         lease.check()
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"token": 1}'])
-def test_acquire__an_unreadable_lease_holds_a_minute(path, content):
+def test_acquire__an_unreadable_lease_holds_a_minute(path, content, records):
     path.parent.mkdir()
     path.write_text(content)
     with pytest.raises(LeaseHeldError, match="unknown"):
-        Lease.acquire(path)
+        Lease.acquire(records)
     os.utime(path, (1, 1))
 
-    Lease.acquire(path).release()
+    Lease.acquire(records).release()
 
 
-def test_acquire__refuses_a_ttl_of_zero(path):
+def test_acquire__refuses_a_ttl_of_zero(records):
     with pytest.raises(StorageError, match="positive"):
-        Lease.acquire(path, ttl=0)
+        Lease.acquire(records, ttl=0)
 
 
 def test_acquire__below_a_file(below_a_file):
     with pytest.raises(NotWritableError, match="file"):
-        Lease.acquire(below_a_file / "lease.json")
+        Lease.acquire(Directory(below_a_file))
 
 
-def test_lease__is_renewed(path):
-    with Lease.acquire(path, ttl=0.3) as lease:
+def test_lease__is_renewed(records):
+    with Lease.acquire(records, ttl=0.3) as lease:
         first = lease.expires
         time.sleep(0.6)
         lease.check()
         assert lease.expires > first + 0.3
         with pytest.raises(LeaseHeldError):
-            Lease.acquire(path)
+            Lease.acquire(records)
 
 
-def test_release__leaves_a_successor_alone(path):
-    lease = Lease.acquire(path)
+def test_release__leaves_a_successor_alone(path, records):
+    lease = Lease.acquire(records)
     path.unlink()
     write_lease(path, ELSEWHERE, time.time())
     before = path.read_text()
@@ -111,21 +117,21 @@ def test_release__leaves_a_successor_alone(path):
     assert path.read_text() == before
 
 
-def test_check_holder__knows_the_holder_its_end_and_its_successor(path):
-    lease = Lease.acquire(path)
+def test_check_holder__knows_the_holder_its_end_and_its_successor(records):
+    lease = Lease.acquire(records)
     token = lease.holder.token
 
-    check_holder(path, token)
+    check_holder(records, token)
     lease.release()
 
     with pytest.raises(LeaseLostError, match="is over"):
-        check_holder(path, token)
-    with Lease.acquire(path), pytest.raises(LeaseLostError, match="is over"):
-        check_holder(path, token)
+        check_holder(records, token)
+    with Lease.acquire(records), pytest.raises(LeaseLostError, match="is over"):
+        check_holder(records, token)
 
 
-def test_check__late_without_a_successor_goes_on(path):
-    lease = Lease.acquire(path)
+def test_check__late_without_a_successor_goes_on(path, records):
+    lease = Lease.acquire(records)
     lease._renewed -= 100
     os.utime(path, (lease._renewed, lease._renewed))
 
@@ -160,31 +166,31 @@ def test_is_gone__a_zombie():
     child.wait()
 
 
-def test_acquire__of_a_killed_process_at_once(tmp_path, path, workers, processes):
-    process = processes.start(workers.hold_lease, path, 3600.0, tmp_path / "acks")
+def test_acquire__of_a_killed_process_at_once(tmp_path, path, workers, processes, records):
+    process = processes.start(workers.hold_lease, records, 3600.0, tmp_path / "acks")
     processes.wait_lines(tmp_path / "acks")
     with pytest.raises(LeaseHeldError, match=str(process.pid)):
-        Lease.acquire(path)
+        Lease.acquire(records)
     os.kill(process.pid, signal.SIGKILL)
     deadline = time.monotonic() + 20
     while not is_gone(ProcessIdentity(**{**vars_of(path), "pid": process.pid})):
         assert time.monotonic() < deadline
 
-    Lease.acquire(path).release()
+    Lease.acquire(records).release()
 
 
 def vars_of(path):
     return json.loads(path.read_text())["process"]
 
 
-def test_lost__a_stopped_process_notices_its_successor(tmp_path, path, workers, processes):
-    process = processes.start(workers.hold_lease, path, 1.0, tmp_path / "acks")
+def test_lost__a_stopped_process_notices_its_successor(tmp_path, path, workers, processes, records):
+    process = processes.start(workers.hold_lease, records, 1.0, tmp_path / "acks")
     processes.wait_lines(tmp_path / "acks")
     os.kill(process.pid, signal.SIGSTOP)
     deadline = time.monotonic() + 20
     while True:
         try:
-            successor = Lease.acquire(path)
+            successor = Lease.acquire(records)
             break
         except LeaseHeldError:
             assert time.monotonic() < deadline
@@ -198,7 +204,7 @@ def test_lost__a_stopped_process_notices_its_successor(tmp_path, path, workers, 
 
 
 @pytest.mark.parametrize("before", ["absent", "expired", "dead"])
-def test_race__exactly_one_wins(tmp_path, path, workers, processes, before):
+def test_race__exactly_one_wins(tmp_path, path, workers, processes, before, records):
     for number in range(4):
         me = this_process()
         if before == "expired":
@@ -208,7 +214,7 @@ def test_race__exactly_one_wins(tmp_path, path, workers, processes, before):
         start, stop = tmp_path / f"start{number}", tmp_path / f"stop{number}"
         results = [tmp_path / f"{number}.{i}" for i in range(4)]
         for result in results:
-            processes.start(workers.race_lease, path, start, stop, result)
+            processes.start(workers.race_lease, records, start, stop, result)
         for result in results:
             processes.wait_lines(f"{result}.ready")
         start.touch()

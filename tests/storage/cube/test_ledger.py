@@ -7,6 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from storage.cube.directory import Directory
 from storage.cube.ledger import MAX_LINE, Ledger, Receipt, from_line, to_line
 from storage.cube.regions import Region
 from storage.errors import DiskFullError, NotWritableError, StorageError
@@ -18,14 +19,14 @@ def path(tmp_path):
 
 
 def filled(path, receipts):
-    with Ledger(path) as ledger:
+    with Ledger(Directory(path.parent)) as ledger:
         for receipt in receipts:
             ledger.append(receipt)
     return path.read_bytes()
 
 
 def test_newest__greatest_generation_then_the_later(path, workers):
-    ledger = Ledger(path)
+    ledger = Ledger(Directory(path.parent))
     assert ledger.newest() == {}
     assert not path.exists()
     region, other = Region(0, 1, 2), Region(5, 0, 0)
@@ -38,8 +39,8 @@ def test_newest__greatest_generation_then_the_later(path, workers):
     for receipt in receipts:
         ledger.append(receipt)
 
-    assert Ledger(path).newest() == {region: receipts[3], other: receipts[1]}
-    assert list(Ledger(path).receipts()) == receipts
+    assert Ledger(Directory(path.parent)).newest() == {region: receipts[3], other: receipts[1]}
+    assert list(Ledger(Directory(path.parent)).receipts()) == receipts
 
 
 causes = st.dictionaries(st.text(max_size=6), st.integers(0, 10**12), max_size=8)
@@ -75,10 +76,10 @@ def test_from_line__reads_ledgers_that_call_causes_counts(path, workers):
     path.parent.mkdir()
     path.write_bytes(OLD_LINE)
 
-    with Ledger(path) as ledger:
+    with Ledger(Directory(path.parent)) as ledger:
         ledger.append(workers.make_receipt(7))
 
-    assert list(Ledger(path).receipts()) == [old, workers.make_receipt(7)]
+    assert list(Ledger(Directory(path.parent)).receipts()) == [old, workers.make_receipt(7)]
     assert path.read_bytes().startswith(OLD_LINE)
     assert from_line(OLD_LINE.replace(b'"timeout":2', b'"timeout":3')) is None
 
@@ -95,12 +96,12 @@ def test_to_line__the_longest_receipt_is_less_than_a_kilobyte():
 @pytest.mark.parametrize("count", [float("nan"), float("inf"), 2.0, True, "2"])
 def test_append__refuses_causes_that_are_not_counted(path, workers, count):
     with pytest.raises(StorageError, match="whole numbers"):
-        Ledger(path).append(replace(workers.make_receipt(0), causes={"timeout": count}))
+        Ledger(Directory(path.parent)).append(replace(workers.make_receipt(0), causes={"timeout": count}))
 
 
 def test_append__refuses_a_long_receipt(path, workers):
     with pytest.raises(StorageError, match="1024 bytes"):
-        Ledger(path).append(replace(workers.make_receipt(0), digest="f" * 1024))
+        Ledger(Directory(path.parent)).append(replace(workers.make_receipt(0), digest="f" * 1024))
 
 
 @given(data=st.data())
@@ -115,7 +116,7 @@ def test_open__a_torn_tail_is_dropped_and_cut_by_the_next_append(tmp_path, worke
     torn = data.draw(st.sampled_from([tail[:cut], b"\0" * cut, b"x" * (cut + 3000)]))
     path.write_bytes(whole + torn)
 
-    with Ledger(path) as ledger:
+    with Ledger(Directory(path.parent)) as ledger:
         assert list(ledger.receipts()) == receipts
         assert ledger.damaged == 0
         assert path.read_bytes() == whole + torn
@@ -136,14 +137,14 @@ def test_receipts__a_flipped_byte_costs_its_line_and_is_counted(tmp_path, worker
     mask = data.draw(st.integers(1, 255))
     path.write_bytes(whole[:position] + bytes([whole[position] ^ mask]) + whole[position + 1 :])
 
-    ledger = Ledger(path)
+    ledger = Ledger(Directory(path.parent))
 
     assert list(ledger.receipts()) == receipts[1:]
     assert ledger.damaged in (1, 2)  # 2 if the byte became a line break
 
 
 def test_append__a_second_writer_is_noticed(path, workers):
-    one, two = Ledger(path), Ledger(path)
+    one, two = Ledger(Directory(path.parent)), Ledger(Directory(path.parent))
     one.append(workers.make_receipt(0))
     two.append(workers.make_receipt(1))
 
@@ -155,7 +156,7 @@ def test_append__a_second_writer_is_noticed(path, workers):
 
 @pytest.mark.parametrize("step", ["write", "fsync"])
 def test_append__a_failure_leaves_the_ledger_as_it_was(path, workers, monkeypatch, step):
-    ledger = Ledger(path)
+    ledger = Ledger(Directory(path.parent))
     ledger.append(workers.make_receipt(0))
     before = path.read_bytes()
     real, calls = os.write, []
@@ -177,7 +178,8 @@ def test_append__a_failure_leaves_the_ledger_as_it_was(path, workers, monkeypatc
 
 
 def test_disk_full__acknowledged_receipts_stay(small_disk, workers):
-    ledger = Ledger(small_disk("64k") / "ledger.jsonl")
+    disk = small_disk("64k")
+    ledger = Ledger(Directory(disk))
     acknowledged = []
 
     def fill():
@@ -191,12 +193,12 @@ def test_disk_full__acknowledged_receipts_stay(small_disk, workers):
     assert len(acknowledged) > 20
     assert [receipt.generation for receipt in ledger.receipts()] == acknowledged
     assert ledger.damaged == 0
-    assert ledger.path.read_bytes().endswith(b"\n")
+    assert (disk / "ledger.jsonl").read_bytes().endswith(b"\n")
 
 
 def test_append__below_a_file(below_a_file, workers):
     with pytest.raises(NotWritableError, match="file"):
-        Ledger(below_a_file / "ledger.jsonl").append(workers.make_receipt(0))
+        Ledger(Directory(below_a_file)).append(workers.make_receipt(0))
 
 
 def test_kill__acknowledged_receipts_are_there(tmp_path, workers, processes):
@@ -205,9 +207,9 @@ def test_kill__acknowledged_receipts_are_there(tmp_path, workers, processes):
     start = 0
     for _ in range(10):
         lines = processes.killed(
-            workers.append_receipts, path, start, acks, acks=acks, delay=rng.uniform(0, 0.1)
+            workers.append_receipts, tmp_path, start, acks, acks=acks, delay=rng.uniform(0, 0.1)
         )
-        ledger = Ledger(path)
+        ledger = Ledger(Directory(path.parent))
         generations = [receipt.generation for receipt in ledger.receipts()]
         assert ledger.damaged == 0
         assert set(map(int, lines)) <= set(generations)

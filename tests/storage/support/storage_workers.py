@@ -12,6 +12,7 @@ import numpy as np
 from storage.cache import writer
 from storage.cache.cache import DirectoryCache
 from storage.cube.cube import Coordinate, Cube, Region
+from storage.cube.directory import Directory
 from storage.cube.lease import Lease
 from storage.cube.ledger import Ledger, Receipt
 from storage.cube.schema import COUNTER_LABELS, VARIABLES
@@ -139,8 +140,8 @@ def put_on_both_sides_of_a_fork(cache_path, result):
     time.sleep(60)
 
 
-def append_receipts(path, start, acks):
-    ledger = Ledger(path)
+def append_receipts(folder, start, acks):
+    ledger = Ledger(Directory(folder))
     for generation in range(start, start + 100_000):
         ledger.append(make_receipt(generation))
         acknowledge(acks, generation)
@@ -183,20 +184,20 @@ def race_create(cube_path, start, result):
         acknowledge(result, "created")
 
 
-def race_lease(path, start, stop, result):
+def race_lease(records, start, stop, result):
     acknowledge(f"{result}.ready", "ready")
     wait_for(start)
     try:
-        with Lease.acquire(path, ttl=30):
+        with Lease.acquire(records, ttl=30):
             acknowledge(result, "won")
             wait_for(stop)
     except LeaseHeldError:
         acknowledge(result, "held")
 
 
-def hold_lease(path, ttl, result):
+def hold_lease(records, ttl, result):
     """Hold a lease for ever and report once it is lost."""
-    lease = Lease.acquire(path, ttl=ttl)
+    lease = Lease.acquire(records, ttl=ttl)
     acknowledge(result, "held")
     while True:
         time.sleep(0.01)

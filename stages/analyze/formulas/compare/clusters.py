@@ -1,4 +1,4 @@
-"""Clusters of models that their intervals do not tell apart."""
+"""Clusters of models whose intervals overlap."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _END, _POINT, _START = 0, 1, 2
 def overlap_clusters(lower: ArrayLike, upper: ArrayLike, *, strict: bool = False) -> list[tuple[int, ...]]:
     """Maximal cliques of the graph that joins models with overlapping intervals.
 
-    Overlap is not transitive, so a model may be in several clusters: A and C may be told apart while B is told
-    apart from neither. The graph is an interval graph: one sweep over sorted bounds finds all its maximal
+    Overlap is not transitive, so a model may be in several clusters: the intervals of A and C may be apart while that
+    of B meets both. The graph is an interval graph: one sweep over sorted bounds finds all its maximal
     cliques in O(n log n) plus the size of the answer.
 
     Parameters

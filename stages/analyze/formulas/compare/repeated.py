@@ -1,7 +1,7 @@
 """A test and a design effect by question, for questions that were each asked several times.
 
 Answers to one question are alike, so that trials are not independent, but questions are: the test turns the sign
-of whole questions, and intervals take as many trials as independent ones would tell as much.
+of whole questions, and intervals count as many trials as independent ones would be worth.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def _sums(steps: list[int], counts: list[int]) -> Floats:
 
 
 def design_effect(first_only: ArrayLike, second_only: ArrayLike, trials: ArrayLike) -> float:
-    """How many trials tell as much as an independent one: variance by question over variance by trial.
+    """How many trials are worth one independent trial: variance by question over variance by trial.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ def design_effect(first_only: ArrayLike, second_only: ArrayLike, trials: ArrayLi
     Returns
     -------
     From 1, trials of a question are independent, to the most trials of a question, they say the same; that is
-    also taken where nothing can be told.
+    also taken where nothing can be said.
 
     References
     ----------

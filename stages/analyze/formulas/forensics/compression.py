@@ -1,6 +1,6 @@
 """How well reasoning traces compress, by outcome.
 
-A trace that repeats itself compresses well: a low ratio among truncated trials tells loops from long thoughts.
+A trace that repeats itself compresses well: a low ratio among truncated trials separates loops from long thoughts.
 Sums of products are all that is kept; they add over chunks and groups.
 """
 

@@ -1,4 +1,4 @@
-"""The profile of oh-my-knowledge 0.54: its roundings, its generator, its tables and its order of rules, bit for bit.
+"""Verdicts as oh-my-knowledge 0.54 (omk) computes them: its roundings, random numbers, tables and rules, bit for bit.
 
 For reports that must be comparable with that tool's. Its percentile bootstrap rejects a true null far too often when
 units are few; use the reference engine for decisions of your own.

@@ -1,4 +1,4 @@
-"""The report and verdict of omk 0.54, with its intervals, roundings and rules.
+"""Runs the computations of omk 0.54 in its order: summaries, intervals, saturation, holdout, and the verdict on them.
 
 The last run is the report; earlier runs only feed stability and saturation. Layer means use finished executions, the
 composite mean and the intervals every row with a composite. Units keep the order they are given in.

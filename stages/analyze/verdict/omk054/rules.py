@@ -1,6 +1,6 @@
 """The verdict by omk 0.54's order of rules, from the summary numbers of a report.
 
-What differs from the reference: gates are looked at only if the composite is significantly better; a gain needs neither
+What differs from the reference: gates count only if the composite is significantly better; a gain needs neither
 20 pairs nor saturation; the sample count is that of the authored samples, not of complete pairs; a treatment
 without a comparable pair is silently dropped; instability and overfitting act on the whole report, not on a pair.
 """

@@ -12,13 +12,13 @@ from stages.analyze.formulas.intervals import Floats
 from stages.analyze.verdict.composite import LAYERS
 from stages.analyze.verdict.holdout import Split
 from stages.analyze.verdict.inputs import JUDGE, Scores
-from stages.analyze.verdict.omk054.bootstrap import in_order
+from stages.analyze.verdict.omk054.bootstrap import DRAWS, in_order
 from stages.analyze.verdict.omk054.bootstrap import mean_interval as bootstrap_mean
 from stages.analyze.verdict.omk054.judges import JudgeAgreement, ensemble_agreement
 from stages.analyze.verdict.omk054.rules import Part
 from stages.analyze.verdict.omk054.ttest import MeanInterval, mean_interval
 from stages.analyze.verdict.rounding import half_away, round4
-from stages.analyze.verdict.saturation import Checkpoint, Method, Saturation, saturation
+from stages.analyze.verdict.saturation import Checkpoint, Saturation, saturation
 
 
 @dataclass(frozen=True)
@@ -117,25 +117,28 @@ def over_runs(summaries: Sequence[VariantSummary], metric: str) -> RunStats | No
     return RunStats(means, mean_interval(means)) if means else None
 
 
-def saturation_of(
-    runs: Sequence[Sequence[float]],
-    *,
-    method: Method = "bootstrap-ci-width",
-    threshold: float | None = None,
-    window: int = 3,
-    draws: int = 1000,
-    seed: int,
-) -> Saturation:
+def saturation_of(runs: Sequence[Sequence[float]], *, seed: int) -> Saturation:
     """Saturation over growing samples, each change rounded to four decimals.
 
     Parameters
     ----------
     runs
         Composites of each run; the samples of run k are those of runs 0..k.
-    method, threshold, window
-        As in `stages.analyze.verdict.saturation.saturation`.
-    draws, seed
+    seed
         Bootstrap of each checkpoint's interval.
+    """
+    return saturation(checkpoints(runs, seed=seed), rounded=round4)
+
+
+def checkpoints(runs: Sequence[Sequence[float]], *, draws: int = DRAWS, seed: int) -> list[Checkpoint]:
+    """Mean and width of its bootstrap interval after each run that has samples, or comes after one that has.
+
+    Parameters
+    ----------
+    runs
+        As for `saturation_of`.
+    draws, seed
+        Bootstrap of each interval.
     """
     seen: list[float] = []
     points = []
@@ -144,7 +147,7 @@ def saturation_of(
         if seen:
             interval = bootstrap_mean(seen, draws=draws, seed=seed)
             points.append(Checkpoint(len(seen), interval.estimate, interval.high - interval.low))
-    return saturation(points, method=method, threshold=threshold, window=window, rounded=round4)
+    return points
 
 
 def holdout_part(totals: Floats, split: Split) -> Part:

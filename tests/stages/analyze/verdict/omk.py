@@ -1,4 +1,4 @@
-"""The golden data of oh-my-knowledge 0.54, and its forms of input as ours."""
+"""Numbers that oh-my-knowledge 0.54 (omk) gave for known inputs, and these inputs in our form."""
 
 import json
 import math
@@ -20,6 +20,7 @@ def number(value):
 
 
 def named(group):
+    """Arguments of `parametrize` that run a test for each case of a group under the case's name."""
     return {"argvalues": GOLDEN[group], "ids": [case["id"] for case in GOLDEN[group]]}
 
 

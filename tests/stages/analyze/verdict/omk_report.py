@@ -1,9 +1,9 @@
-"""What oh-my-knowledge 0.54 reports beyond a verdict, so that its golden numbers can be reproduced."""
+"""What oh-my-knowledge 0.54 (omk) reports on scores beyond a verdict, so that its numbers can be reproduced."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import Literal
 
 import numpy as np
@@ -30,8 +30,10 @@ from stages.analyze.verdict.omk054.bootstrap import (
 from stages.analyze.verdict.omk054.mulberry import SEED, drawn_places, uniform
 from stages.analyze.verdict.omk054.rules import Report, subjects
 from stages.analyze.verdict.omk054.summary import RunStats, composites, rounded_layers
+from stages.analyze.verdict.omk054.summary import checkpoints as growing_sample
 from stages.analyze.verdict.omk054.ttest import critical, moments
-from stages.analyze.verdict.rounding import half_away, round4, whole
+from stages.analyze.verdict.rounding import half_away, round4
+from stages.analyze.verdict.saturation import METHOD, THRESHOLD, Saturation, saturation, settled
 
 VENDORS = {
     "claude": "anthropic",
@@ -270,6 +272,38 @@ def checkpoints(scores: Scores) -> list[int]:
     return np.cumsum((~np.isnan(totals[:, 0])).sum(axis=-1)).tolist() if len(totals) > 1 else []
 
 
+THRESHOLDS = {METHOD: THRESHOLD, "slope": 0.005, "plateau-height": 0.1}
+"""Relative change of the interval's width; change of the mean per sample; range of the last means."""
+
+
+def tool_saturation(
+    runs: Sequence[Sequence[float]],
+    *,
+    method: str,
+    threshold: float | None,
+    window: int,
+    draws: int,
+    seed: int,
+) -> Saturation:
+    """Saturation by any of the tool's three kinds of change; by the interval's width it is ours."""
+    points = growing_sample(runs, draws=draws, seed=seed)
+    limit = THRESHOLDS[method] if threshold is None else threshold
+    if method == METHOD:
+        return saturation(points, threshold=limit, window=window, rounded=round4)
+    if method == "slope":
+        trace = [
+            (now.samples, abs(now.mean - before.mean) / max(1, now.samples - before.samples))
+            for before, now in pairwise(points)
+        ]
+    else:
+        means = [point.mean for point in points]
+        ranges = [np.ptp(means[place - window : place + 1]) for place in range(window, len(means))]
+        heights = [math.inf] * min(window, len(means)) + ranges
+        trace = [(point.samples, float(height)) for point, height in zip(points, heights, strict=True)]
+    rounded = [(samples, round4(change)) for samples, change in trace]
+    return settled(points, rounded, method=method, threshold=limit, window=window)
+
+
 def gap_signal(report: Report, gaps: Mapping[str, Gap]) -> tuple[str, int] | None:
     """The variant with the largest watermarked knowledge gap of at least 20 %."""
     found = [
@@ -279,87 +313,6 @@ def gap_signal(report: Report, gaps: Mapping[str, Gap]) -> tuple[str, int] | Non
     ]
     worst = max(found, key=lambda item: item[1], default=None)
     return None if worst is None else (worst[0], int(half_away(worst[1] * 100, 0)))
-
-
-Severity = Literal["error", "warning", "info"]
-
-_DEDUCTION: dict[Severity, int] = {"error": 8, "warning": 3, "info": 1}
-FLAT, AMBIGUOUS, OUTLIER = 0.5, 1.0, 3.0
-"""Spread below which variants are not told apart; standard deviation of repeated judgements; multiple of the median."""
-
-
-@dataclass(frozen=True)
-class Sample:
-    """One sample over all variants."""
-
-    name: str
-    scores: tuple[float, ...]
-    """Composite per variant; values <= 0 and NaN are unmeasured."""
-    finished: tuple[bool, ...]
-    """Execution per variant."""
-    cost: float
-    """Sum over variants."""
-    latency: float
-    judge_sd: float = 0.0
-    """Largest standard deviation of a variant's repeated judgements."""
-
-
-@dataclass(frozen=True)
-class Issue:
-    """One flaw of one sample."""
-
-    sample: str
-    severity: Severity
-    kind: str
-
-
-@dataclass(frozen=True)
-class Health:
-    """Quality of a sample set."""
-
-    score: int
-    """0 to 100; issues per sample weigh 8, 3 or 1 by severity."""
-    issues: tuple[Issue, ...]
-    """Severest first, then by sample."""
-
-
-def sample_health(samples: Sequence[Sample]) -> Health:
-    """Flat, trivial, impossible, unstable, failing and outlying samples, and the score of the set."""
-    if not samples:
-        return Health(100, ())
-    issues = [issue for sample in samples for issue in _own(sample)]
-    costs, latencies = _median([s.cost for s in samples]), _median([s.latency for s in samples])
-    for sample in samples:
-        if costs > 0 and sample.cost >= OUTLIER * costs:
-            issues.append(Issue(sample.name, "info", "cost_outlier"))
-        if latencies > 0 and sample.latency >= OUTLIER * latencies:
-            issues.append(Issue(sample.name, "info", "latency_outlier"))
-    order = list(_DEDUCTION)
-    issues.sort(key=lambda issue: (order.index(issue.severity), issue.sample))
-    deduction = sum(_DEDUCTION[issue.severity] for issue in issues) / len(samples)
-    return Health(max(0, min(100, whole(100 - deduction * 20))), tuple(issues))
-
-
-def _own(sample: Sample) -> Iterator[Issue]:
-    scores = [score for score in sample.scores if score > 0]
-    if len(scores) >= 2:
-        if min(scores) == max(scores) == 5:
-            yield Issue(sample.name, "info", "all_pass")
-        elif min(scores) == max(scores) == 1:
-            yield Issue(sample.name, "error", "all_fail")
-        elif max(scores) - min(scores) < FLAT:
-            yield Issue(sample.name, "warning", "flat_scores")
-    failed = sample.finished.count(False)
-    if failed:
-        yield Issue(sample.name, "error" if failed == len(sample.finished) else "warning", "error_prone")
-    if sample.judge_sd >= AMBIGUOUS:
-        yield Issue(sample.name, "warning", "ambiguous_rubric")
-
-
-def _median(values: Sequence[float]) -> float:
-    """Upper median of the positive values; 0 without one."""
-    positive = sorted(value for value in values if value > 0 and not math.isnan(value))
-    return positive[len(positive) // 2] if positive else 0.0
 
 
 @dataclass(frozen=True)
@@ -420,26 +373,3 @@ def same_source(annotator: str, judges: Sequence[str]) -> bool:
     name = annotator.strip().lower()
     others = [judge.strip().lower() for judge in judges]
     return bool(name) and any(name in other or other in name for other in others if other)
-
-
-@dataclass(frozen=True)
-class PowerWarnings:
-    """What a plan of n units and some repeats is too small for, known before it is run."""
-
-    tiny: bool
-    """Fewer than 5 units: nothing but the largest effects can show."""
-    small: bool
-    """5 to 19 units: below the band where a shift counts as powered."""
-    single_run: bool
-    """One repeat: run-to-run stability cannot be measured."""
-
-
-def power_warnings(units: int, repeats: int = 1) -> PowerWarnings:
-    """Warnings about the size of a comparison before it is run.
-
-    Examples
-    --------
-    >>> power_warnings(12)
-    PowerWarnings(tiny=False, small=True, single_run=True)
-    """
-    return PowerWarnings(tiny=units < 5, small=5 <= units < 20, single_run=repeats < 2)

@@ -81,7 +81,7 @@ def test_standardised__scales_layers_and_leaves_constant_ones():
 
 
 @pytest.mark.parametrize("case", **named("krippendorff"))
-def test_agreement__golden(case):
+def test_agreement__equals_that_of_omk(case):
     a, b, expected = case["input"]["coder_a"], case["input"]["coder_b"], case["expected"]
 
     found = (
@@ -144,7 +144,7 @@ def test_judge_agreement__a_judge_that_never_answers_is_left_out():
 
 
 @pytest.mark.parametrize("case", **named("gold_compare"))
-def test_compare_gold__golden(case):
+def test_compare_gold__equals_that_of_omk(case):
     given, expected = case["input"], case["expected"]
     judged = {name: number(value) for name, value in given["judge_layer"].items()}
 
@@ -159,14 +159,15 @@ def test_compare_gold__golden(case):
 
 
 def test_saturation__needs_a_window_of_small_changes_in_a_row():
-    means = [4.0, 4.2, 4.2, 4.2, 4.4, 4.4, 4.4, 4.4]
-    points = [Checkpoint(10 * (place + 1), mean, 1.0) for place, mean in enumerate(means)]
+    widths = [1.0, 0.5, 0.49, 0.48, 0.3, 0.295, 0.29, 0.285]
+    points = [Checkpoint(10 * (place + 1), 4.0, width) for place, width in enumerate(widths)]
 
-    found = saturation(points, method="slope")
+    found = saturation(points)
 
     assert (found.saturated, found.at, found.confidence) == (True, 80, "high")
-    assert saturation(points[:5], method="slope").saturated is False
-    assert saturation(points[:3], method="slope").trace == ()
+    assert [change <= 0.05 for _, change in found.trace] == [False, True, True, False, True, True, True]
+    assert saturation(points[:5]).saturated is False
+    assert saturation(points[:3]).trace == ()
 
 
 def test_cumulative__width_is_students_t():

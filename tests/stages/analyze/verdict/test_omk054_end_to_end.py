@@ -1,4 +1,4 @@
-"""Whole reports of oh-my-knowledge 0.54.0: summaries, intervals, stability, saturation, holdout and verdict."""
+"""Whole reports agree with those of oh-my-knowledge 0.54.0 (omk), from its summaries to its verdict."""
 
 import math
 from dataclasses import replace
@@ -14,7 +14,7 @@ from stages.analyze.verdict.result import exit_code
 from tests.stages.analyze.verdict import omk_report
 from tests.stages.analyze.verdict.omk import GOLDEN, named, scores_of
 
-ends = pytest.mark.parametrize("case", **named("verdict_end_to_end"))
+each_report = pytest.mark.parametrize("case", **named("verdict_end_to_end"))
 
 
 def settings_of(options):
@@ -33,14 +33,14 @@ def evaluated(case):
     return replace(found, report=report, outcome=decide(report))
 
 
-def same(value, expected, tolerance=1e-9):
+def equal_or_undefined(value, expected, tolerance=1e-9):
     if expected is None:
         return value is None or math.isnan(value)
     return value == pytest.approx(expected, abs=tolerance, rel=tolerance)
 
 
-@ends
-def test_evaluate__golden_verdict(case):
+@each_report
+def test_evaluate__has_omks_verdict(case):
     expected = case["expected"]
 
     outcome = evaluated(case).outcome
@@ -50,13 +50,13 @@ def test_evaluate__golden_verdict(case):
     assert [(decision.verdict, decision.branch) for _, decision, _ in outcome.pairs] == [
         (pair["verdict"], pair["branch"]) for pair in expected["per_pair"]
     ]
-    assert same(outcome.median_cv, expected["median_cv"], 1e-6)
+    assert equal_or_undefined(outcome.median_cv, expected["median_cv"], 1e-6)
     overfitting = outcome.overfitting and dict(zip(("variant", "gap"), outcome.overfitting, strict=True))
     assert overfitting == (expected["overfitting"] and pytest.approx(expected["overfitting"], abs=1e-9))
 
 
-@ends
-def test_evaluate__golden_summaries(case):
+@each_report
+def test_evaluate__has_omks_summaries(case):
     found = evaluated(case)
 
     for name, expected in case["expected"]["variants"].items():
@@ -64,17 +64,17 @@ def test_evaluate__golden_summaries(case):
         assert (summary.entries, summary.finished) == (expected["n_entries"], expected["n_ok"])
         for metric in (*LAYERS, "composite"):
             assert summary.means.get(metric) == expected[metric]
-        assert same(summary.lowest, expected["min_composite"])
-        assert same(summary.highest, expected["max_composite"])
-        assert same(summary.between_sd, expected["between_sample_sd"])
+        assert equal_or_undefined(summary.lowest, expected["min_composite"])
+        assert equal_or_undefined(summary.highest, expected["max_composite"])
+        assert equal_or_undefined(summary.between_sd, expected["between_sample_sd"])
         agreement = summary.agreement
-        assert same(agreement.pearson if agreement else math.nan, expected["judge_pearson"])
-        assert same(agreement.mad if agreement else math.nan, expected["judge_mad"])
+        assert equal_or_undefined(agreement.pearson if agreement else math.nan, expected["judge_pearson"])
+        assert equal_or_undefined(agreement.mad if agreement else math.nan, expected["judge_mad"])
         assert (agreement and agreement.units) == expected["judge_aligned_n"]
 
 
-@ends
-def test_evaluate__golden_intervals(case):
+@each_report
+def test_evaluate__has_omks_intervals(case):
     found, expected = evaluated(case), case["expected"]
 
     assert [
@@ -100,8 +100,8 @@ def test_evaluate__golden_intervals(case):
             assert (interval.low, interval.high, interval.estimate) == tuple(wanted.values())
 
 
-@ends
-def test_evaluate__golden_runs(case):
+@each_report
+def test_evaluate__has_omks_runs(case):
     found, expected = evaluated(case), case["expected"]
 
     assert (expected["run_stats"] is None) == (not found.run_stats)
@@ -156,8 +156,8 @@ def by_layer(found, layer, comparison):
     }
 
 
-@ends
-def test_evaluate__golden_saturation_and_holdout(case):
+@each_report
+def test_evaluate__has_omks_saturation_and_holdout(case):
     found, expected = evaluated(case), case["expected"]
 
     assert {
@@ -175,8 +175,8 @@ def test_evaluate__golden_saturation_and_holdout(case):
         assert len(found.split.train) == wanted[name]["trainCount"]
 
 
-@ends
-def test_self_preference__golden(case):
+@each_report
+def test_self_preference__is_noted_where_omk_notes_it(case):
     given = case["input"]
     judging = [judge["executor"] for judge in given.get("judges", [])]
 

@@ -56,13 +56,19 @@ def test_verdict__a_clear_gain_in_few_units_is_not_powered():
     assert (found.verdict, found.branch) == ("CAUTIOUS", "positive_underpowered")
 
 
-def test_verdict__two_equal_differences_prove_nothing():
-    """omk 0.54 answers PROGRESS here; the same for a positive shift from 8 units."""
-    for case in GOLDEN["verdict_end_to_end"]:
-        if "not yet powered" in case.get("seed_differs", ""):
-            scores = scores_of(case["input"])
-            found = verdict(scores.layers, scores.variants, scores.units)
-            assert found.exit_code == 1
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("progress_n2_degenerate_ci", "UNDERPOWERED"), ("holdout_too_small_disabled", "CAUTIOUS")],
+)
+def test_verdict__a_positive_shift_of_few_units_proves_nothing(name, expected):
+    """Two equal differences, and eight units: omk 0.54 answers PROGRESS."""
+    case = next(case for case in GOLDEN["verdict_end_to_end"] if case["id"] == name)
+    scores = scores_of(case["input"])
+
+    found = verdict(scores.layers, scores.variants, scores.units)
+
+    assert case["expected"]["verdict"] == "PROGRESS"
+    assert (found.verdict, found.exit_code) == (expected, 1)
 
 
 def test_verdict__a_gate_failed_by_both_is_not_ignored():

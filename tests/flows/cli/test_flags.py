@@ -1,0 +1,158 @@
+"""Library errors name parameters; the command line translates them to its flags."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+import evalcube as ec
+from flows.cli.app import app
+from flows.cli.flags import Command, in_flags
+from flows.config.suites import load_suite
+from flows.cubes.statistics import leaderboard
+from flows.errors import SweepError
+from flows.run.upsample import upsample
+
+ROOT = Path(__file__).resolve().parents[3]
+LIBRARY = ("flows/config", "flows/plan", "flows/run", "flows/cubes", "flows/rework", "stages", "storage")
+FLAG = re.compile(r"(?<![\w:-])--[a-z]")
+WHOLE_COMMAND = re.compile(r"(?:evalcube|pip) [a-z]+ [^`]*--[a-z]")
+
+
+def texts(source: str) -> Iterator[tuple[int, str]]:
+    """Strings of a module that are no docstrings, with their lines; f-strings as one text."""
+    tree = ast.parse(source)
+    skipped = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            parts = [part.value if isinstance(part, ast.Constant) else "X" for part in node.values]
+            skipped |= {id(part) for part in node.values}
+            yield node.lineno, "".join(map(str, parts))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in skipped:
+            yield node.lineno, node.value
+
+
+def named_flags(source: str) -> list[int]:
+    """Lines whose strings name a flag outside of a whole command line."""
+    return [line for line, text in texts(source) if FLAG.search(WHOLE_COMMAND.sub("", text))]
+
+
+def commands(group: typer.core.TyperGroup) -> Iterator[typer.core.TyperCommand]:
+    for command in group.commands.values():
+        if hasattr(command, "commands"):
+            yield from commands(command)
+        else:
+            yield command
+
+
+def error_of(*arguments: object) -> str:
+    result = CliRunner().invoke(app, [str(item) for item in arguments])
+    assert isinstance(result.exception, ec.EvalcubeError), result.output
+    return str(result.exception)
+
+
+def test_library__names_no_flags_in_its_messages():
+    files = [path for folder in LIBRARY for path in sorted((ROOT / folder).rglob("*.py"))]
+
+    found = {path.relative_to(ROOT).as_posix(): named_flags(path.read_text()) for path in files}
+
+    assert len(files) > 150
+    assert {name: lines for name, lines in found.items() if lines} == {}
+
+
+@pytest.mark.parametrize(
+    ("source", "lines"),
+    [
+        ('raise E(f"--mode: {x} is none", "")', [1]),
+        ('raise E("Give more", "Use --trials instead")', [1]),
+        ('raise E("`mode`: none", f"evalcube upsample CUBE --repeats {n}")', []),
+        ('"""A docstring may name --mode."""', []),
+    ],
+    ids=["message", "remedy", "whole command line", "docstring"],
+)
+def test_named_flags__finds_them_in_messages_only(source, lines):
+    assert named_flags(source) == lines
+
+
+def test_commands__all_translate():
+    found = list(commands(typer.main.get_command(app)))
+
+    assert len(found) > 20
+    assert [command.name for command in found if not isinstance(command, Command)] == []
+
+
+@pytest.mark.parametrize(
+    ("call", "arguments", "library", "command_line"),
+    [
+        (
+            lambda cube: leaderboard(cube, mode="C_X"),
+            ("leaderboard", "--mode", "C_X"),
+            "`mode`: there is no 'C_X'",
+            "--mode: there is no 'C_X'",
+        ),
+        (
+            lambda cube: leaderboard(cube, version="v3"),
+            ("leaderboard", "--score", "v3"),
+            "`version`: there is no 'v3'",
+            "--score: there is no 'v3'",
+        ),
+        (
+            lambda cube: upsample(cube, trials=1, budget="2M"),
+            ("upsample", "--trials", 1, "--budget", "2M"),
+            "`trials`, `budget` exclude each other",
+            "--trials, --budget exclude each other",
+        ),
+        (
+            lambda cube: ec.leaderboard(cube, ec.Part(["task"])),
+            ("leaderboard", "--where", "task"),
+            "`where`: 'task' is no NAME=VALUE",
+            "--where: 'task' is no NAME=VALUE",
+        ),
+    ],
+    ids=["same name", "another flag", "two at once", "part"],
+)
+def test_errors__name_parameters_in_the_library_and_flags_in_the_command(
+    small_sweep, call, arguments, library, command_line
+):
+    cube = small_sweep / "cube.zarr"
+    name, *options = arguments
+
+    with pytest.raises(SweepError) as refused:
+        call(cube)
+
+    assert str(refused.value).startswith(library)
+    assert error_of(name, cube, *options).startswith(command_line)
+
+
+def test_errors__of_models_beside_a_config_too():
+    with pytest.raises(ec.ConfigError, match=r"^`models`: a URL must say which model"):
+        load_suite("quick", ["https://h/v1"])
+
+    assert error_of("plan", "quick", "--model", "https://h/v1").startswith(
+        "--model: a URL must say which model"
+    )
+
+
+def test_in_flags__leaves_words_that_are_no_parameters_of_the_command():
+    text = in_flags("`cubes` needs `prices` and `evalcube plan`; see `cubes`", {"cubes": "--keep"})
+
+    assert text == "--keep needs `prices` and `evalcube plan`; see --keep"
+
+
+def test_parameters__of_the_library_are_those_of_the_commands():
+    """A flag is found by its parameter's name, so commands call it as the library does."""
+    table = {
+        command.name: {p.name for p in command.params} for command in commands(typer.main.get_command(app))
+    }
+
+    for name, function in (("upsample", upsample), ("leaderboard", leaderboard)):
+        own = set(inspect.signature(function).parameters)
+        shared = {"trials", "repeats", "precision", "budget", "purpose", "version", "mode"} & own
+        assert shared <= table[name]
