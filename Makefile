@@ -9,10 +9,11 @@ LOCK_ARGS ?=
 
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
+TEST := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 MODEL_FILES := $(wildcard deploy/servers/local-model.txt)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench chaos lock clean
+.PHONY: help demo quick test integration coverage check bench chaos lock clean
 .NOTPARALLEL:
 
 help: ## this list
@@ -23,8 +24,21 @@ demo: $(VENV)/.model ## run a small sweep on a real local model, print its leade
 	$(BIN)/evalcube run examples/quickstart.yaml
 	$(BIN)/evalcube report results/quickstart.zarr -o results/quickstart.html
 
-test: $(VENV)/.model ## run every test, slow ones included (PYTEST_ARGS="-k name" for some)
-	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(PYTEST_ARGS)
+quick: $(VENV)/.installed ## run the unit tests and doctests, which start no process
+	$(TEST) -m unit $(PYTEST_ARGS)
+
+test: $(VENV)/.installed ## run all tests but those of `make integration` (PYTEST_ARGS="-k name" for some)
+	$(TEST) -m "not integration and not model" $(PYTEST_ARGS)
+
+integration: $(VENV)/.model ## run the tests that take minutes, and those with a real local model
+	$(TEST) -m "integration or model" $(PYTEST_ARGS)
+
+# Kills lose what a killed process had measured, so that chaos would cost minutes and show nothing.
+coverage: $(VENV)/.model ## run tests but those that take minutes, and show which lines they miss
+	$(BIN)/coverage erase
+	$(BIN)/coverage run -m pytest -n $(JOBS) --dist worksteal -m "not integration and not chaos" $(PYTEST_ARGS)
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report
 
 check: $(VENV)/.installed ## lint, format, types, layers: what "clean" means
 	$(BIN)/ruff check .
@@ -46,7 +60,7 @@ lock: $(VENV)/.packages ## compile constraints.txt anew after a change of pyproj
 		--generate-hashes --custom-compile-command "make lock" --quiet $(LOCK_ARGS) --output-file constraints.txt
 
 clean: ## remove the environment, caches and build outputs; results/ stays, its answers were paid for
-	rm -rf .venv dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage .coverage.*
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/.created:

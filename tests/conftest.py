@@ -3,9 +3,12 @@
 import atexit
 import os
 import shutil
+import signal
 import tempfile
 
 from hypothesis import settings
+
+pytest_plugins = ["tests.tiers"]
 
 # No deadline: a busy machine is no bug. In CI the same examples each time, so that a red run can be repeated.
 settings.register_profile("here", deadline=None)
@@ -16,3 +19,8 @@ settings.load_profile("ci" if os.environ.get("CI") else "here")
 _STATE = tempfile.mkdtemp(prefix="evalcube-state-")
 atexit.register(shutil.rmtree, _STATE, ignore_errors=True)
 os.environ["XDG_STATE_HOME"] = _STATE
+# A shell script that runs tests in the background (`make test &`) has them ignore Ctrl-C, and all their children too.
+for _number, _handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGTERM, signal.SIG_DFL)):
+    if signal.getsignal(_number) is signal.SIG_IGN:
+        signal.signal(_number, _handler)
+signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT, signal.SIGTERM})

@@ -192,6 +192,7 @@ def test_constraints__each_pin_has_a_hash():
 # Texts
 
 
+@pytest.mark.cluster
 def test_project_files__name_no_machine_path_and_no_registry_host():
     hits = [
         f"{path.relative_to(ROOT)}:{number}: {line.decode(errors='replace').strip()}"
@@ -219,6 +220,7 @@ def test_forbidden__finds_paths_and_hosts_only(parts, refused):
     assert bool(FORBIDDEN.search("".join(parts).encode())) is refused
 
 
+@pytest.mark.cluster
 def test_project_files__modules_stay_short():
     lengths = {
         path.relative_to(ROOT).as_posix(): len(path.read_bytes().splitlines())

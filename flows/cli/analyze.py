@@ -9,23 +9,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from flows.cli.flags import Command
-from flows.cli.output import show
-from flows.cli.running import Json
-from flows.cli.selecting import (
+from flows.cli.options import (
+    ByTaskOption,
     ClipOption,
     CubeArgument,
+    JsonOption,
     MarkdownOption,
+    PlotOption,
     ScoreOption,
     TrialsOption,
     UniqueOption,
     ViewOption,
     WhereOption,
-    emit,
-    names_of,
-    one_form,
-    part_of,
-    warn,
 )
+from flows.cli.output import show
+from flows.cli.selecting import names_of, part_of
+from flows.cli.tables import emit, one_form, warn
 
 if TYPE_CHECKING:
     from flows.cubes.selection import OpenPart
@@ -37,25 +36,17 @@ analyze = typer.Typer(
     no_args_is_help=True,
 )
 
-PlotOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--plot", metavar="FILE", help="Draw it, too: FILE.svg, or FILE.png with the extra `plots`."
-    ),
-]
-ByTask = Annotated[bool, typer.Option("--by-task", help="Tell tasks apart.")]
-
 
 @analyze.command(cls=Command)
 def compression(
     cube: CubeArgument,
-    by_task: ByTask = False,
+    by_task: ByTaskOption = False,
     plot: PlotOption = None,
     where: WhereOption = None,
     view: ViewOption = None,
     trials: TrialsOption = None,
     unique_only: UniqueOption = False,
-    as_json: Json = False,
+    as_json: JsonOption = False,
     markdown: MarkdownOption = False,
 ) -> None:
     """How well reasoning traces compress, by outcome: traces that loop compress well."""
@@ -70,14 +61,14 @@ def hazard(
     cube: CubeArgument,
     width: Annotated[int, typer.Option(min=1, help="Tokens in a line of the table.")] = 256,
     cause: Annotated[str, typer.Option(help="What the drawing shows: right or wrong answers.")] = "right",
-    by_task: ByTask = False,
+    by_task: ByTaskOption = False,
     plot: PlotOption = None,
     where: WhereOption = None,
     view: ViewOption = None,
     trials: TrialsOption = None,
     unique_only: UniqueOption = False,
     clip_tokens: ClipOption = None,
-    as_json: Json = False,
+    as_json: JsonOption = False,
     markdown: MarkdownOption = False,
 ) -> None:
     """When answers come: of the trials that still think at so many tokens, how many end right or wrong."""
@@ -105,7 +96,7 @@ def clip(
     view: ViewOption = None,
     trials: TrialsOption = None,
     unique_only: UniqueOption = False,
-    as_json: Json = False,
+    as_json: JsonOption = False,
     markdown: MarkdownOption = False,
 ) -> None:
     """What the models would have scored with smaller token limits; nothing is asked again."""
@@ -127,14 +118,14 @@ def cost(
     against: Annotated[
         str, typer.Option(help="What the drawing sets the score against: tokens or cost.")
     ] = "tokens",
-    by_task: ByTask = False,
+    by_task: ByTaskOption = False,
     plot: PlotOption = None,
     where: WhereOption = None,
     view: ViewOption = None,
     trials: TrialsOption = None,
     unique_only: UniqueOption = False,
     clip_tokens: ClipOption = None,
-    as_json: Json = False,
+    as_json: JsonOption = False,
     markdown: MarkdownOption = False,
 ) -> None:
     """What trials and right answers cost, and which models give most for it."""

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from flows.cli.flags import Command
+from flows.cli.options import CacheArgument, JsonOption, QuietOption
 from flows.cli.output import Code, complain, safe, show, show_json
-from flows.cli.running import Json, Quiet
 
 if TYPE_CHECKING:
     from flows.cubes.cache_admin import Ticker
@@ -24,14 +24,9 @@ _REDRAW_SECONDS = 0.2
 
 commands = typer.Typer(help="Look after a response cache.", no_args_is_help=True)
 
-Cache = Annotated[
-    str,
-    typer.Argument(help="Address of a cache: results/cache, s3://bucket/prefix, redis://host:6379/0."),
-]
-
 
 @commands.command(cls=Command)
-def stats(cache: Cache, as_json: Json = False) -> None:
+def stats(cache: CacheArgument, as_json: JsonOption = False) -> None:
     """Count entries, their bytes, damaged ones in quarantine, and packs that are being written."""
     from flows.cubes.cache_admin import stats as make
 
@@ -45,12 +40,12 @@ def stats(cache: Cache, as_json: Json = False) -> None:
 
 @commands.command(cls=Command)
 def verify(
-    cache: Cache,
+    cache: CacheArgument,
     repair: Annotated[
         bool, typer.Option("--repair", help="Move damaged entries away; the next run asks for them again.")
     ] = False,
-    quiet: Quiet = False,
-    as_json: Json = False,
+    quiet: QuietOption = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Read every entry and check it; exit code 1 if one is damaged."""
     from flows.cubes.cache_admin import verify as make
@@ -73,7 +68,7 @@ def verify(
 
 @commands.command(cls=Command)
 def gc(
-    cache: Cache,
+    cache: CacheArgument,
     cubes: Annotated[
         list[str] | None,
         typer.Option("--keep", metavar="CUBE", help="A cube whose replies stay; give it again for more."),
@@ -81,8 +76,8 @@ def gc(
     yes: Annotated[
         bool, typer.Option("--yes", help="Delete. Without it, the command only tells what it would delete.")
     ] = False,
-    quiet: Quiet = False,
-    as_json: Json = False,
+    quiet: QuietOption = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Delete the entries that none of the cubes references; let no sweep of another cube run meanwhile."""
     from flows.cubes.cache_admin import collect
@@ -104,13 +99,13 @@ def gc(
 
 @commands.command("export", cls=Command)
 def export_entries(
-    cache: Cache,
+    cache: CacheArgument,
     file: Annotated[Path, typer.Argument(help="The file to write, such as replies.tar.zst.")],
     cube: Annotated[
         str | None, typer.Option("--cube", help="Export only the replies that this cube references.")
     ] = None,
-    quiet: Quiet = False,
-    as_json: Json = False,
+    quiet: QuietOption = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Write entries into one file, for `evalcube cache import` elsewhere."""
     from flows.cubes.cache_admin import export
@@ -129,10 +124,10 @@ def export_entries(
 
 @commands.command("import", cls=Command)
 def import_entries(
-    cache: Cache,
+    cache: CacheArgument,
     file: Annotated[Path, typer.Argument(help="A file that `evalcube cache export` wrote.")],
-    quiet: Quiet = False,
-    as_json: Json = False,
+    quiet: QuietOption = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Put the entries of a file into a cache; those that are there stay. Import only files that you trust."""
     from flows.cubes.cache_admin import load

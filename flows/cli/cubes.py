@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from flows.cli.output import safe, show, show_json
-from flows.cli.running import CacheOption, Json
-from flows.cli.selecting import (
+from flows.cli.options import (
+    CacheOption,
     ClipOption,
     CubeArgument,
+    JsonOption,
     MarkdownOption,
     ModeOption,
     PoolingOption,
@@ -21,12 +21,10 @@ from flows.cli.selecting import (
     UniqueOption,
     ViewOption,
     WhereOption,
-    emit,
-    one_form,
-    part_of,
-    show_table,
-    warn,
 )
+from flows.cli.output import safe, show, show_json
+from flows.cli.selecting import part_of
+from flows.cli.tables import emit, one_form, warn
 
 if TYPE_CHECKING:
     from flows.cubes.reader import TrialView
@@ -38,7 +36,7 @@ def status(
         bool, typer.Option("--watch", "-w", help="Go on showing it until the sweep is complete, or Ctrl-C.")
     ] = False,
     interval: Annotated[float, typer.Option(min=0.1, max=3600, help="Seconds between two looks.")] = 2.0,
-    as_json: Json = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Show how far a sweep is, also while it runs elsewhere."""
     from flows.cli import watching
@@ -72,7 +70,7 @@ def leaderboard(
     trials: TrialsOption = None,
     unique_only: UniqueOption = False,
     clip_tokens: ClipOption = None,
-    as_json: Json = False,
+    as_json: JsonOption = False,
     markdown: MarkdownOption = False,
 ) -> None:
     """Rank the models of a cube, or of a part of it, by ReasonScore."""
@@ -91,14 +89,6 @@ def leaderboard(
         if by:
             show(("\n" if place else "") + safe(f"{by} = {value}") + ("\n" if markdown else ""))
         emit(leaderboard_spec(board), {}, as_json=False, markdown=markdown)
-
-
-def print_leaderboard(cube: str) -> None:
-    """Print the leaderboard as a table for a terminal."""
-    from flows.cubes.statistics import leaderboard as make_board
-    from stages.analyze.render.table_specs import leaderboard_spec
-
-    show_table(leaderboard_spec(make_board(cube)))
 
 
 def report(
@@ -148,7 +138,7 @@ def show_trial(
     trial: Annotated[int, typer.Option(help="Number of the trial, from 0.")] = 0,
     repeat: Annotated[int, typer.Option(help="Number of the repeat, from 0.")] = 0,
     cache: CacheOption = None,
-    as_json: Json = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Show one trial: prompt, response, reasoning, parsed answer, reference, status."""
     from flows.cubes.reader import Reader

@@ -1,66 +1,22 @@
-"""What the commands that ask models have in common: options, the live display, the summary and what is left."""
+"""What the commands that ask models have in common: the live display, the summary and what is left."""
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
 from flows.cli.output import Code, complain, safe, show, show_json
+from flows.cli.tables import print_leaderboard
 
 if TYPE_CHECKING:
     from flows.run.events import Subscriber
     from flows.run.summary import RunSummary
 
 _SHOWN_LIMITS, _SHOWN_MODELS = 8, 4
-
-Config = Annotated[
-    str,
-    typer.Argument(
-        help="The sweep's config, a YAML file (`evalcube init` writes one), or a suite: quick, m12."
-    ),
-]
-ModelOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--model",
-        metavar="[NAME=]ENDPOINT",
-        help="A model to measure: sim:, local:smollm2, local:/path/model.gguf or https://host/v1#MODEL. "
-        "Give it again for more. Takes the place of the config's models.",
-    ),
-]
-KeyOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--key-env",
-        metavar="[NAME=]VARIABLE",
-        help="Environment variable with the API key of the models at http(s) endpoints, or of one.",
-    ),
-]
-CubeOption = Annotated[
-    str | None, typer.Option("--cube", help="Address of the results; default: the config's.")
-]
-CacheOption = Annotated[
-    str | None, typer.Option("--cache", help="Address of the response cache; default: the config's.")
-]
-Scheduler = Annotated[
-    str | None,
-    typer.Option(
-        help="Address of a running Dask scheduler, such as tcp://host:8786; default: local processes."
-    ),
-]
-Workers = Annotated[
-    int | None, typer.Option(min=1, max=256, help="Local worker processes; default: one per core.")
-]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress display.")]
-LogOption = Annotated[
-    str | None,
-    typer.Option("--log", metavar="FILE", help="Append what happens to FILE, one JSON object per line."),
-]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 @contextmanager
@@ -94,7 +50,6 @@ def tell(summary: RunSummary, *, as_json: bool) -> None:
 
 def _print_standing(cube: str) -> None:
     """The leaderboard, if there are right answers; how to compare variants, if outputs have layer scores."""
-    from flows.cli.cubes import print_leaderboard
     from flows.cubes.reader import Reader
 
     plan = Reader(cube).plan

@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from flows.cli.flags import Command
+from flows.cli.options import EndpointsOption, KeysOption
 from flows.cli.output import show
-from flows.cli.running import KeyOption, ModelOption
 
 local = typer.Typer(help="The local model that `local:` endpoints serve.", no_args_is_help=True)
 
@@ -19,8 +19,8 @@ def init(
         Path | None, typer.Argument(help="The file to write; default: sweep.yaml, or the suite's name.")
     ] = None,
     suite: Annotated[str | None, typer.Option(help="Write a copy of this suite: quick, m12.")] = None,
-    models: ModelOption = None,
-    key_envs: KeyOption = None,
+    models: EndpointsOption = None,
+    key_envs: KeysOption = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite the file if it exists.")] = False,
 ) -> None:
     """Write a commented config to start from, or a copy of a suite to edit."""

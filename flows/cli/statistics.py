@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
-from flows.cli.running import Json
-from flows.cli.selecting import (
+from flows.cli.options import (
     ClipOption,
     CubeArgument,
+    JsonOption,
     MarkdownOption,
     ModeOption,
     PoolingOption,
@@ -18,12 +18,9 @@ from flows.cli.selecting import (
     UniqueOption,
     ViewOption,
     WhereOption,
-    emit,
-    names_of,
-    one_form,
-    part_of,
-    warn,
 )
+from flows.cli.selecting import names_of, part_of
+from flows.cli.tables import emit, one_form, warn
 
 
 def table(
@@ -48,7 +45,7 @@ def table(
     trials: TrialsOption = None,
     unique_only: UniqueOption = False,
     clip_tokens: ClipOption = None,
-    as_json: Json = False,
+    as_json: JsonOption = False,
     markdown: MarkdownOption = False,
 ) -> None:
     """Success rates with intervals, of any groups."""
@@ -90,7 +87,7 @@ def rank(
     trials: TrialsOption = None,
     unique_only: UniqueOption = False,
     clip_tokens: ClipOption = None,
-    as_json: Json = False,
+    as_json: JsonOption = False,
     markdown: MarkdownOption = False,
 ) -> None:
     """Who stands where: rank intervals, groups not told apart, expected wins, ratings."""
@@ -123,7 +120,7 @@ def compare(
     trials: TrialsOption = None,
     unique_only: UniqueOption = False,
     clip_tokens: ClipOption = None,
-    as_json: Json = False,
+    as_json: JsonOption = False,
     markdown: MarkdownOption = False,
 ) -> None:
     """Compare models on the questions that both answered, task by task and overall."""
@@ -175,7 +172,7 @@ def metrics(
     trials: TrialsOption = None,
     unique_only: UniqueOption = False,
     clip_tokens: ClipOption = None,
-    as_json: Json = False,
+    as_json: JsonOption = False,
     markdown: MarkdownOption = False,
 ) -> None:
     """Pass@k and its family: what several answers to each question are worth."""

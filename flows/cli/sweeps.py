@@ -6,21 +6,20 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from flows.cli.output import show_json
-from flows.cli.running import (
+from flows.cli.options import (
     CacheOption,
-    Config,
+    ConfigArgument,
     CubeOption,
-    Json,
-    KeyOption,
+    EndpointsOption,
+    JsonOption,
+    KeysOption,
     LogOption,
-    ModelOption,
-    Quiet,
-    Scheduler,
-    Workers,
-    subscribers,
-    tell,
+    QuietOption,
+    SchedulerOption,
+    WorkersOption,
 )
+from flows.cli.output import show_json
+from flows.cli.running import subscribers, tell
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -29,16 +28,16 @@ if TYPE_CHECKING:
 
 
 def run(
-    config: Config,
-    models: ModelOption = None,
-    key_envs: KeyOption = None,
-    scheduler: Scheduler = None,
+    config: ConfigArgument,
+    models: EndpointsOption = None,
+    key_envs: KeysOption = None,
+    scheduler: SchedulerOption = None,
     cube: CubeOption = None,
     cache: CacheOption = None,
-    workers: Workers = None,
+    workers: WorkersOption = None,
     log: LogOption = None,
-    quiet: Quiet = False,
-    as_json: Json = False,
+    quiet: QuietOption = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Run a sweep, or resume it: what is recorded is never asked again."""
     from flows.config.suites import load_sweep
@@ -53,13 +52,13 @@ def run(
 
 
 def plan(
-    config: Config,
-    models: ModelOption = None,
-    key_envs: KeyOption = None,
+    config: ConfigArgument,
+    models: EndpointsOption = None,
+    key_envs: KeysOption = None,
     cube: CubeOption = None,
     cache: CacheOption = None,
     task: Annotated[str | None, typer.Option(help="List the points of this task instead.")] = None,
-    as_json: Json = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Show what a run would ask and cost, without asking anything."""
     from dataclasses import asdict

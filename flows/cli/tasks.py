@@ -6,13 +6,13 @@ from typing import Annotated, Any
 
 import typer
 
+from flows.cli.options import JsonOption
 from flows.cli.output import show, show_json
-from flows.cli.running import Json
 
 
 def tasks(
     name: Annotated[str | None, typer.Argument(help="A task, to see its parameters and an example.")] = None,
-    as_json: Json = False,
+    as_json: JsonOption = False,
 ) -> None:
     """List the tasks, or show one task's parameters and an example."""
     from flows.plan.catalogue import find_task
@@ -81,7 +81,7 @@ def sample(
     ] = None,
     n: Annotated[int, typer.Option("--n", min=1, max=10_000, help="Number of trials.")] = 3,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the sweep.")] = 42,
-    as_json: Json = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Print the first trials of a task's cell: prompts and reference answers."""
     from dataclasses import asdict

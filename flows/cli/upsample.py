@@ -9,18 +9,18 @@ from typing import Annotated
 
 import typer
 
-from flows.cli.output import complain
-from flows.cli.running import (
+from flows.cli.options import (
     CacheOption,
     CubeOption,
-    Json,
+    JsonOption,
     LogOption,
-    Quiet,
-    Scheduler,
-    Workers,
-    subscribers,
-    tell,
+    QuietOption,
+    SchedulerOption,
+    TasksOption,
+    WorkersOption,
 )
+from flows.cli.output import complain
+from flows.cli.running import subscribers, tell
 
 _NAMED = re.compile(r"([^=:/#]+)=(.+)")
 
@@ -49,9 +49,7 @@ def upsample(
     models: Annotated[
         list[str] | None, typer.Option("--model", help="Label of a model; may be given again.")
     ] = None,
-    tasks: Annotated[
-        list[str] | None, typer.Option("--task", help="Name of a task; may be given again.")
-    ] = None,
+    tasks: TasksOption = None,
     tiers: Annotated[
         list[str] | None, typer.Option("--tier", help="Name of a tier; may be given again.")
     ] = None,
@@ -75,13 +73,13 @@ def upsample(
             help="Environment variable with the key of those addresses, or of one.",
         ),
     ] = None,
-    scheduler: Scheduler = None,
+    scheduler: SchedulerOption = None,
     cube: CubeOption = None,
     cache: CacheOption = None,
-    workers: Workers = None,
+    workers: WorkersOption = None,
     log: LogOption = None,
-    quiet: Quiet = False,
-    as_json: Json = False,
+    quiet: QuietOption = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Add trials or repeats to a sweep, everywhere or where you say; only what is new is asked."""
     from flows.plan.acting import acting_config, what_is_asked

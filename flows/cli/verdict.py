@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from flows.cli.options import CubeArgument, JsonOption, TasksOption
 from flows.cli.output import safe, show, show_json
-from flows.cli.running import Json
-from flows.cli.selecting import CubeArgument as Cube
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -24,7 +23,7 @@ _LAYERS = ("fact", "behavior", "judge")
 
 
 def verdict(
-    cube: Cube,
+    cube: CubeArgument,
     more: Annotated[
         list[str] | None, typer.Argument(metavar="[TREATMENT]...", help="Further treatments.")
     ] = None,
@@ -51,10 +50,8 @@ def verdict(
     gold_variant: Annotated[
         str | None, typer.Option(help="The variant whose answers they rated; default: the control.")
     ] = None,
-    tasks: Annotated[
-        list[str] | None, typer.Option("--task", help="Label of a task; may be given again.")
-    ] = None,
-    as_json: Json = False,
+    tasks: TasksOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Tell whether a treatment may replace the control. Exit code 0: it may (PROGRESS, or a gate passed alone)."""
     from flows.cubes.verdict import cube_verdict

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field
 
-from flows.config import rules
+from flows.config import values
 from flows.config.section import Number, Section, Whole
 from stages.infer.endpoint import Batching
 
@@ -16,7 +16,7 @@ _DEFAULTS = Batching()
 def _window(value: object) -> object:
     if isinstance(value, str) and len(value) <= 16 and value.isascii() and value.isalnum():
         return value
-    raise rules.refusal("must be a time such as 24h", "Leave it out: 24h is what endpoints take")
+    raise values.refusal("must be a time such as 24h", "Leave it out: 24h is what endpoints take")
 
 
 class BatchSetting(Section):
@@ -50,7 +50,7 @@ def _setting(value: object) -> object:
         return BatchSetting()
     if value is None or isinstance(value, (dict, BatchSetting)):
         return value
-    raise rules.refusal("must be true, false or a mapping", "Or write {requests: 50000, poll: 30}")
+    raise values.refusal("must be true, false or a mapping", "Or write {requests: 50000, poll: 30}")
 
 
 Batch = Annotated[BatchSetting | None, BeforeValidator(_setting)]

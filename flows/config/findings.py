@@ -8,10 +8,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
-from flows.config import batching, judges, manifold, models, precision, spend, views
+from flows.config.judges import SAMPLER_TAGS
+from flows.config.manifold import TAGS
+from flows.config.models import SweepConfig
 from flows.config.secrecy import looks_secret, mask, show
+from flows.config.section import section_at
 
 Path = tuple[str | int, ...]
 
@@ -32,25 +35,12 @@ class Finding:
     """The last key may be a secret: it only serves to find the line."""
     text_line: int | None = None
     """Line inside the text at `path`, from 1."""
+    shown: bool = False
+    """The value is to be what is written at `path`."""
+    meant: Path | None = None
+    """The field that an unknown one was meant to be."""
 
 
-_SECTIONS: dict[tuple[str, ...], type[BaseModel]] = {
-    (): models.SweepConfig,
-    ("models", "*"): models.ModelConfig,
-    ("models", "*", "limits"): models.Limits,
-    ("models", "*", "batch"): batching.BatchSetting,
-    ("spend",): spend.Spend,
-    ("models", "*", "prices"): models.Prices,
-    ("models", "*", "simulate"): models.SimulatedModel,
-    ("evaluations", "*"): models.EvaluationRule,
-    ("precision",): precision.Precision,
-    ("tasks", "*"): manifold.TaskConfig,
-    ("tasks", "*", "manifold", "*"): manifold.ManifoldEntry,
-    ("tasks", "*", "manifold", "*", "grid", "*"): manifold.AxisRange,
-    ("tasks", "*", "manifold", "*", "grid", "*", "window"): manifold.AxisWindow,
-    ("judges", "*"): judges.JudgeConfig,
-    ("views", "*"): views.ViewConfig,
-}
 _OTHER_NAMES = {
     "api_key": "key_env",
     "apikey": "key_env",
@@ -70,8 +60,9 @@ _OTHER_NAMES = {
     "judge": "judges",
     "asserts": "assertions",
 }
+_MISSING = "is missing"
 _RULES: dict[str, tuple[str, str]] = {
-    "missing": ("is missing", ""),
+    "missing": (_MISSING, ""),
     "string_type": ("must be a text", "Put quotes round it"),
     "int_type": ("must be a whole number", ""),
     "float_type": ("must be a number", ""),
@@ -99,18 +90,14 @@ def findings(error: ValidationError) -> list[Finding]:
     details: list[dict[str, Any]] = [
         {**detail, "loc": _written(detail["loc"])} for detail in error.errors(include_url=False)
     ]
-    present = [detail for detail in details if detail["type"] == "extra_forbidden"]
-    meant = {(*detail["loc"][:-1], suggestion(detail["loc"])) for detail in present}
-    return [
-        _finding(detail)
-        for detail in details
-        if not (detail["type"] == "missing" and detail["loc"] in meant) and not _is_echo(detail)
-    ]
+    found = [_finding(detail) for detail in details if not _is_echo(detail)]
+    meant = {finding.meant for finding in found}
+    return [finding for finding in found if finding.path not in meant or finding.rule != _MISSING]
 
 
 def _written(loc: Path) -> Path:
     """Leave out the tags of unions, which stand in no config."""
-    return tuple(step for step in loc if step not in (*manifold.TAGS, *judges.SAMPLER_TAGS))
+    return tuple(step for step in loc if step not in (*TAGS, *SAMPLER_TAGS))
 
 
 def _is_echo(detail: Mapping[str, Any]) -> bool:
@@ -150,7 +137,7 @@ def _broken_rule(path: Path, context: Mapping[str, Any], value: object, *, at_ke
     if where[:1] == ("\0key",):
         where, at_key = where[1:], True
     secret = context["secret"] or _sensitive(path)
-    shown = "" if secret or context["told"] else show(_inside(value, where))
+    shown = "" if secret or context["told"] else show(inside(value, where))
     return Finding(
         path + where,
         context["rule"],
@@ -162,7 +149,8 @@ def _broken_rule(path: Path, context: Mapping[str, Any], value: object, *, at_ke
     )
 
 
-def _inside(value: object, where: Path) -> object:
+def inside(value: object, where: Path) -> object:
+    """What stands at `where` in a value."""
     for step in where:
         if isinstance(value, Mapping):
             value = value.get(step)
@@ -182,22 +170,6 @@ def _number(value: object) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def section_at(path: Path) -> type[BaseModel] | None:
-    """Find the model of the section at `path`; None where there is none."""
-    for pattern, section in _SECTIONS.items():
-        if len(pattern) == len(path) and all(
-            part in ("*", step) for part, step in zip(pattern, path, strict=True)
-        ):
-            return section
-    return None
-
-
-def suggestion(path: Path) -> str | None:
-    """Find the allowed field that an unknown field at `path` was meant to be."""
-    section = section_at(path[:-1])
-    return None if section is None else close_name(str(path[-1]), list(section.model_fields))
-
-
 def close_name(name: str, known: list[str]) -> str | None:
     """Find the known name that `name` was meant to be; None if none is near."""
     other = _OTHER_NAMES.get(name.lower())
@@ -210,7 +182,10 @@ def close_name(name: str, known: list[str]) -> str | None:
 
 def did_you_mean(name: str, known: list[str], what: str) -> str:
     """Write the remedy of an unknown name."""
-    close = close_name(name, known)
+    return _remedy(close_name(name, known), known, what)
+
+
+def _remedy(close: str | None, known: list[str], what: str) -> str:
     if close is not None:
         return f"Did you mean {show(close)}?"
     listed = ", ".join(mask(candidate) for candidate in known[:20])
@@ -219,14 +194,21 @@ def did_you_mean(name: str, known: list[str], what: str) -> str:
 
 def _unknown(path: Path) -> Finding:
     name = str(path[-1])
-    section = section_at(path[:-1])
-    remedy = did_you_mean(name, list(section.model_fields), "Fields") if section else ""
-    hide = looks_secret(name)
-    return Finding(path, f"unknown field {show(name)}", remedy=remedy, at_key=True, hide_key=hide)
+    section = section_at(SweepConfig, path[:-1])
+    fields = [] if section is None else list(section.model_fields)
+    close = close_name(name, fields)
+    return Finding(
+        path,
+        f"unknown field {show(name)}",
+        remedy=_remedy(close, fields, "Fields"),
+        at_key=True,
+        hide_key=looks_secret(name),
+        meant=None if close is None else (*path[:-1], close),
+    )
 
 
 def _meaning(path: Path) -> str:
-    section = section_at(path[:-1])
+    section = section_at(SweepConfig, path[:-1])
     field = section.model_fields.get(str(path[-1])) if section else None
     return f"Add it: {field.description}".rstrip(".") if field and field.description else "Add it"
 

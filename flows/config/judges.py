@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Discriminator, Field, Tag
 
-from flows.config import rules
+from flows.config import values
 from flows.config.section import Json, Name, Section, Whole
 
 LONGEST_RUBRIC = 20_000
@@ -17,17 +17,17 @@ DEFAULT_SAMPLER: Mapping[str, Any] = MappingProxyType({"temperature": 0, "max_to
 NAMED, OWN = SAMPLER_TAGS = ("\0name", "\0params")
 """Names of the two forms of a judge's sampler; no key of a config can be one."""
 
-Sampler = dict[Annotated[str, AfterValidator(rules.sampler_param)], Json]
+Sampler = dict[Annotated[str, AfterValidator(values.sampler_param)], Json]
 
 
 def _rubric(text: str) -> str:
     if not text.strip():
-        raise rules.refusal("must not be blank", "Say what a good output is")
+        raise values.refusal("must not be blank", "Say what a good output is")
     if len(text) > LONGEST_RUBRIC:
-        raise rules.refusal(
+        raise values.refusal(
             f"must have at most {LONGEST_RUBRIC:,} characters, has {len(text):,}", "Shorten it", told=True
         )
-    return rules.unicode(text)
+    return values.unicode(text)
 
 
 Rubric = Annotated[str, AfterValidator(_rubric)]

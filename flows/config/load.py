@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from flows.config import yamltext
-from flows.config.checks import check
-from flows.config.findings import Finding, dotted, findings
+from flows.config.findings import Finding, dotted, findings, inside
 from flows.config.models import SweepConfig
-from flows.config.raw import items, mapping
+from flows.config.partial import valid_parts
+from flows.config.rules import check
 from flows.config.secrecy import show
-from flows.config.yamltext import YamlProblem, YamlText
+from flows.config.text import DEEPEST, YamlProblem, YamlText
 from flows.errors import ConfigError, Problem
 
 LARGEST_FILE = 10_000_000
@@ -89,8 +89,13 @@ def parse_config(
     raw = {"name": stem or "sweep", **parsed.value}
     if models is None:
         return _validate(raw, source, parsed)
-    judging = [model for model in items(raw.get("models")) if mapping(model).get("measured") is False]
+    written = raw.get("models")
+    judging = [model for model in written if _only_judges(model)] if isinstance(written, list) else []
     return _validate({**raw, "models": [*models, *judging]}, source, parsed, models_from=MODELS)
+
+
+def _only_judges(model: object) -> bool:
+    return isinstance(model, Mapping) and model.get("measured") is False
 
 
 def as_config(
@@ -131,14 +136,14 @@ def from_mapping(mapping: Mapping[str, object]) -> SweepConfig:
     """
     if not isinstance(mapping, Mapping):
         raise _failure("config", f"the config must be a mapping, got {show(mapping)}", "Give a dict", None)
-    plain = _plain(mapping, yamltext.DEEPEST)
+    plain = _plain(mapping, DEEPEST)
     return _validate(plain if isinstance(plain, dict) else {}, "config", None)
 
 
 def _plain(value: object, levels: int) -> object:
     """Copy; pydantic models (which Python users may put in) become mappings, keys texts, as in YAML."""
     if levels == 0:
-        raise _failure("config", f"nested deeper than {yamltext.DEEPEST} levels", "Flatten it", None)
+        raise _failure("config", f"nested deeper than {DEEPEST} levels", "Flatten it", None)
     if isinstance(value, BaseModel):
         return value.model_dump()
     if isinstance(value, Mapping):
@@ -151,15 +156,17 @@ def _plain(value: object, levels: int) -> object:
 def _validate(
     raw: dict[str, object], source: str, text: YamlText | None, *, models_from: str = ""
 ) -> SweepConfig:
-    config: SweepConfig | None = None
     found: list[Finding] = []
     try:
         config = SweepConfig.model_validate(raw)
     except ValidationError as error:
         found = findings(error)
+        misspelt = [finding.meant for finding in found if finding.meant is not None]
+        missing = [path for path in misspelt if inside(raw, path) is None]
+        config = valid_parts(SweepConfig, raw, [*(finding.path for finding in found), *missing])
     told = {finding.path for finding in found}
-    found += [finding for finding in check(raw) if finding.path not in told]
-    if config is None or found:
+    found += [_with_value(finding, raw) for finding in check(config) if finding.path not in told]
+    if found:
         problems = [
             _problem(finding, models_from, None)
             if models_from and finding.path[:1] == ("models",)
@@ -168,6 +175,10 @@ def _validate(
         ]
         raise ConfigError(sorted(problems, key=lambda problem: (problem.line or 0, problem.field)))
     return config
+
+
+def _with_value(finding: Finding, raw: Mapping[str, object]) -> Finding:
+    return replace(finding, value=show(inside(raw, finding.path))) if finding.shown else finding
 
 
 def _problem(finding: Finding, source: str, text: YamlText | None) -> Problem:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Discriminator, Field, PlainValidator, Tag, model_validator
 
-from flows.config import rules
+from flows.config import values
 from flows.config.judges import Assertions, Rubric
-from flows.config.section import Degree, Density, Json, Name, Params, Section, Whole
+from flows.config.partial import each
+from flows.config.section import Degree, Density, Hole, Json, Name, Params, Section, Whole
 from stages.generate import Axis, Entry, Window
 
 DEFAULT_TIERS = ("default",)
@@ -21,7 +22,7 @@ class AxisWindow(Section):
     """A stretch of a range that slides up with the degree."""
 
     body: Whole = Field(ge=1, le=100_000, description="Values in the window.")
-    skip: Annotated[int | Literal["degree"] | dict[str, int], PlainValidator(rules.skip)] = Field(
+    skip: Annotated[int | Literal["degree"] | dict[str, int], PlainValidator(values.skip)] = Field(
         "degree",
         description="Values before the window: a number, degree, or {degree: 2} for two per degree.",
     )
@@ -49,7 +50,7 @@ def _form(value: object) -> str:
 
 
 GridAxis = Annotated[
-    Annotated[list[Any], BeforeValidator(rules.axis), Tag(LIST)] | Annotated[AxisRange, Tag(MAPPING)],
+    Annotated[list[Any], BeforeValidator(values.axis), Tag(LIST)] | Annotated[AxisRange, Tag(MAPPING)],
     Discriminator(_form),
 ]
 Tiers = Annotated[
@@ -83,9 +84,9 @@ class ManifoldEntry(Section):
     @model_validator(mode="after")
     def _one_of_two(self) -> Self:
         if (self.grid is None) == (self.points is None):
-            raise rules.refusal("must have either grid or points", "Give one of the two", told=True)
+            raise values.refusal("must have either grid or points", "Give one of the two", told=True)
         if isinstance(self.tiers, dict) and self.degree is not None:
-            raise rules.refusal(
+            raise values.refusal(
                 "tiers have degrees of their own, so that degree has no use",
                 "Remove degree, or write tiers as a list",
                 where=("degree",),
@@ -105,6 +106,8 @@ class ManifoldEntry(Section):
         degree, density
             Used where the entry has none of its own.
         """
+        if (self.grid is None) == (self.points is None):
+            raise Hole
         grid = None
         if self.grid is not None:
             grid = {
@@ -116,7 +119,7 @@ class ManifoldEntry(Section):
         slices = (
             [((tier,), own) for tier, own in self.tiers.items()]
             if isinstance(self.tiers, dict)
-            else [(self.tiers, degree)]
+            else [(tuple(self.tiers), degree)]
         )
         return [
             Entry(grid, points, tiers, dict(params), own, self.density or density) for tiers, own in slices
@@ -149,7 +152,7 @@ class TaskConfig(Section):
     @model_validator(mode="after")
     def _some_point(self) -> Self:
         if self.manifold is None and self.params is None:
-            raise rules.refusal(
+            raise values.refusal(
                 "is missing",
                 "Add it: entries, each a grid or points; or give params, for a single point",
                 where=("manifold",),
@@ -165,12 +168,24 @@ class TaskConfig(Section):
         degree, density
             Those of the sweep, used where the task and its entries have none of their own.
         """
+        return [made for _, entries in self.parts(degree=degree, density=density) for made in entries]
+
+    def parts(self, *, degree: int, density: Density) -> Iterator[tuple[int | None, list[Entry]]]:
+        """The records of each valid entry, with its index; None where the params alone are a point.
+
+        Parameters
+        ----------
+        degree, density
+            As for `entries`.
+        """
         params = self.params or {}
+        if self.manifold is None and self.params is None:
+            raise Hole
         if self.manifold is None:
-            return [Entry(points=[{}], tiers=DEFAULT_TIERS, fixed=dict(params))]
+            yield None, [Entry(points=[{}], tiers=DEFAULT_TIERS, fixed=dict(params))]
+            return
         own_degree = degree if self.degree is None else self.degree
-        return [
-            made
-            for entry in self.manifold
-            for made in entry.entries(params, degree=own_degree, density=self.density or density)
-        ]
+        own_density = self.density or density
+        yield from each(
+            self.manifold, lambda entry: entry.entries(params, degree=own_degree, density=own_density)
+        )

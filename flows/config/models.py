@@ -1,7 +1,7 @@
 """What a sweep's config may hold: one frozen model per section, each field with its meaning, unit and range.
 
 Rules about one field live here; rules between fields (unique names, references, tasks) are in
-`flows.config.checks`. Make a config with `flows.config.load`: it applies both and reports all problems.
+`flows.config.rules`. Make a config with `flows.config.load`: it applies both and reports all problems.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator
 
 from deploy.simulator.profile import RANGES, Profile
-from flows.config import rules
+from flows.config import values
 from flows.config.batching import Batch
 from flows.config.judges import JudgeConfig, Sampler
 from flows.config.manifold import TaskConfig
@@ -26,8 +26,8 @@ from flows.config.views import View, ViewConfig
 from flows.errors import SweepError
 from stages.generate import Entry
 
-TemplateSource = Annotated[str | list[dict[str, str]], PlainValidator(rules.template)]
-Facet = Annotated[str | int | float | bool, PlainValidator(rules.facet)]
+TemplateSource = Annotated[str | list[dict[str, str]], PlainValidator(values.template)]
+Facet = Annotated[str | int | float | bool, PlainValidator(values.facet)]
 
 
 class Limits(Section):
@@ -96,7 +96,7 @@ class ModelConfig(Section):
     """One model at one endpoint."""
 
     name: Name = Field(description="Unique label in the cube and in reports, up to 128 characters.")
-    endpoint: Annotated[str, AfterValidator(rules.endpoint)] = Field(
+    endpoint: Annotated[str, AfterValidator(values.endpoint)] = Field(
         description='Where it is: http(s)://host/v1, local:smollm2, local:/path/model.gguf, "sim:", '
         "or sim:http://127.0.0.1:PORT/v1 for a simulator that `evalcube simulate` serves."
     )
@@ -115,10 +115,10 @@ class ModelConfig(Section):
         None,
         description="Whether requests go in batches: true or {requests: 50000, megabytes: 100, poll: 30, ...}.",
     )
-    key_env: Annotated[str, BeforeValidator(rules.key_env)] | None = Field(
+    key_env: Annotated[str, BeforeValidator(values.key_env)] | None = Field(
         None, description="NAME of the environment variable that holds the API key; never the key itself."
     )
-    ca_file: Annotated[str, Field(min_length=1, max_length=rules.LONGEST_PATH)] | None = Field(
+    ca_file: Annotated[str, Field(min_length=1, max_length=values.LONGEST_PATH)] | None = Field(
         None,
         description="PEM file of authorities that may have certified the endpoint, beside the system's; "
         "read on the worker.",
@@ -134,7 +134,7 @@ class ModelConfig(Section):
         ),
         description="Abilities of a simulated model; with sim: only.",
     )
-    headers: Annotated[dict[str, str], BeforeValidator(rules.headers)] = Field(
+    headers: Annotated[dict[str, str], BeforeValidator(values.headers)] = Field(
         {}, description="Extra plain request headers; nothing secret."
     )
     measured: Flag = Field(True, description="Whether the sweep measures it; false for one that only judges.")

@@ -6,7 +6,7 @@ from typing import Annotated, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from flows.config import rules
+from flows.config import values
 from flows.config.section import Number, Section, Whole
 
 
@@ -24,7 +24,7 @@ class Precision(Section):
     @model_validator(mode="after")
     def _room(self) -> Self:
         if self.max < self.base:
-            raise rules.refusal(f"must be at least base ({self.base})", "Raise it", where=("max",))
+            raise values.refusal(f"must be at least base ({self.base})", "Raise it", where=("max",))
         return self
 
 
@@ -39,7 +39,7 @@ def _named(value: object) -> object:
     if not isinstance(value, str):
         return value
     if value not in LEVELS:
-        raise rules.refusal(
+        raise values.refusal(
             f"must be one of {', '.join(LEVELS)} or a mapping", "Or write {base: 32, target: 0.09, max: 192}"
         )
     return LEVELS[value]

@@ -1,25 +1,83 @@
-"""What the config's sections are made of: their base, and the types of their fields."""
+"""What the config's sections are made of: their base, the types of their fields, and where those lead."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from collections.abc import Iterator
+from functools import cache
+from types import UnionType
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, Strict
 
-from flows.config import rules
+from flows.config import values
 
 Whole = Annotated[int, Strict()]
 Number = Annotated[float, Strict()]
 Flag = Annotated[bool, Strict()]
-Name = Annotated[str, AfterValidator(rules.name)]
-StorePath = Annotated[str, AfterValidator(rules.path)]
-Json = Annotated[Any, AfterValidator(rules.json_value)]
+Name = Annotated[str, AfterValidator(values.name)]
+StorePath = Annotated[str, AfterValidator(values.path)]
+Json = Annotated[Any, AfterValidator(values.json_value)]
 Params = dict[Name, Json]
 Degree = Annotated[int, Strict(), Field(ge=0, le=1000)]
 Density = Literal["normal", "lowdef", "corner"]
 
 
+class Hole(Exception):  # noqa: N818 - no error: the problem there is known already
+    """A rule asked for a part of the config that is not valid, so that it has nothing to say."""
+
+
 class Section(BaseModel):
-    """Base of the config's sections: frozen, no unknown field, no inf or NaN."""
+    """Base of the config's sections: frozen, no unknown field, no inf or NaN.
+
+    A section of a config with problems may lack the fields that are wrong (see `flows.config.partial`); reading
+    one of them raises `Hole`.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    if not TYPE_CHECKING:  # a type checker would take any name for a field
+
+        def __getattr__(self, name: str) -> object:
+            if name in type(self).model_fields:
+                raise Hole(name)
+            return super().__getattr__(name)
+
+
+def forms(annotation: Any) -> Iterator[Any]:  # noqa: ANN401 - any type
+    """The types that a value may have, without unions and what `Annotated` adds."""
+    if get_origin(annotation) is Annotated:
+        yield from forms(get_args(annotation)[0])
+    elif get_origin(annotation) in (Union, UnionType):
+        for form in get_args(annotation):
+            yield from forms(form)
+    else:
+        yield annotation
+
+
+def is_section(form: Any) -> bool:  # noqa: ANN401
+    """Tell whether a type is a section."""
+    return isinstance(form, type) and issubclass(form, Section)
+
+
+@cache
+def field_types(section: type[Section]) -> dict[str, Any]:
+    """The full type of each field, with its rules."""
+    return {name: field.rebuild_annotation() for name, field in section.model_fields.items()}
+
+
+def section_at(root: type[Section], path: tuple[str | int, ...]) -> type[Section] | None:
+    """Find the section that may stand at `path` below `root`; None where there is none."""
+    found: list[Any] = [root]
+    for step in path:
+        found = [form for kind in found for form in _below(kind, step)]
+    return next((form for form in found if is_section(form)), None)
+
+
+def _below(form: Any, step: str | int) -> Iterator[Any]:  # noqa: ANN401
+    """The forms of what stands at `step` in a value of that form."""
+    if is_section(form) and isinstance(step, str) and step in form.model_fields:
+        yield from forms(field_types(form)[step])
+    elif get_origin(form) is dict:
+        yield from forms(get_args(form)[1])
+    elif get_origin(form) is tuple:
+        yield from forms(get_args(form)[0])

@@ -6,7 +6,7 @@ from typing import Self
 
 from pydantic import Field, model_validator
 
-from flows.config import rules
+from flows.config import values
 from flows.config.section import Number, Section
 
 
@@ -21,5 +21,5 @@ class Spend(Section):
     @model_validator(mode="after")
     def _something(self) -> Self:
         if self.tokens is None and self.usd is None:
-            raise rules.refusal("must bound tokens or usd", "Write {tokens: 2000000} or {usd: 20}")
+            raise values.refusal("must bound tokens or usd", "Write {tokens: 2000000} or {usd: 20}")
         return self

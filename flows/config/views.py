@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, PlainValidator
 
-from flows.config import rules
+from flows.config import values
 from flows.config.section import Flag, Name, Section, Whole
 
 Scalar = str | int | float | bool
@@ -42,7 +42,7 @@ class View:
 class ViewConfig(Section):
     """A part of the results under a name of its own."""
 
-    where: dict[Name, Annotated[Any, PlainValidator(rules.criterion)]] = Field(
+    where: dict[Name, Annotated[Any, PlainValidator(values.criterion)]] = Field(
         {},
         description="Coordinate (task, tier, model_name, template, sampler, a facet, param_<name>) -> "
         "a value, a list of values, or {min: 4, max: 8}.",
@@ -58,9 +58,9 @@ class ViewConfig(Section):
 
 
 def _filter(value: Any) -> Scalar | list[Scalar] | Bounds:  # noqa: ANN401 - as the config has it
-    bounds = rules.bounds(value)
+    bounds = values.bounds(value)
     if bounds is not None:
         low, high = bounds
         return (-math.inf if low is None else low, math.inf if high is None else high)
-    values: Scalar | list[Scalar] = list(value) if isinstance(value, (list, tuple)) else value
-    return values
+    filtered: Scalar | list[Scalar] = list(value) if isinstance(value, (list, tuple)) else value
+    return filtered

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import time
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from flows.plan.records import read_live, read_notes, read_spent
 from flows.plan.store import cube_plan
 from flows.plan.targets import SampleTargets
+from storage.cube.address import Address
 from storage.cube.cube import Cube
 from storage.cube.lease import read_holder
 from storage.cube.ledger import Ledger
 
-if TYPE_CHECKING:
-    from pathlib import Path
 
-
-def cube_status(url: str | Path) -> dict[str, Any]:
+def cube_status(url: Address) -> dict[str, Any]:
     """How far a sweep is, from its ledger: JSON values, the same for a running and a finished sweep.
 
     What is recorded counts; ``live`` is what a run that goes on has graded, and said a moment ago.

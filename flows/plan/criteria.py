@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from flows.config.judgechecks import known_hooks
+from flows.config.assertions import known_hooks
 from flows.errors import SweepError
 from flows.plan.plan import Plan, TaskPlan, carries
 from stages.generate import Cell, Trial

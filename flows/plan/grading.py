@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from flows.config.judgechecks import known_hooks
+from flows.config.assertions import known_hooks
 from flows.plan.criteria import CriteriaBook
 from flows.plan.judges import score_in
 from flows.plan.plan import Plan

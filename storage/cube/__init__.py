@@ -11,6 +11,7 @@ ledger         receipts of the regions that were written
 lease          the right to be the only driver of a cube
 batch_notes    batches that providers work on
 space          what all of these ask of the place that stores them
+address        which such place an address means
 directory      such a place on a disk
 =============  ========================================================================================================
 """

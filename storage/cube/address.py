@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from storage.cube.directory import Directory
+from storage.cube.space import Space
 from storage.urls import directory_of
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from storage.cube.space import Space
+Address = str | Path
+"""What a user gives to say where a cube is."""
 
 
-def space_of(url: str | Path) -> Space:
+def space_of(url: Address) -> Space:
     """The space that an address means; today that is a directory.
 
     Raises

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from storage.cube.address import space_of
+from storage.cube.address import Address, space_of
 from storage.cube.layout import SIDE, Coordinate, create_cube
 from storage.cube.regions import Region, region_digest
 from storage.cube.schema import REGION_DIMS, Variable
@@ -21,8 +21,6 @@ from storage.cube.space import Space
 from storage.errors import NotWritableError, guarded
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     import xarray as xr
 
 __all__ = ["Coordinate", "Cube", "Region", "region_digest"]
@@ -38,7 +36,7 @@ class Cube(SharedArrays):
     @classmethod
     def create(
         cls,
-        url: str | Path,
+        url: Address,
         *,
         sizes: Mapping[str, int],
         chunks: Mapping[str, int],
@@ -94,7 +92,7 @@ class Cube(SharedArrays):
         return cls(space, str(url), writable=True)
 
     @classmethod
-    def open(cls, url: str | Path, *, writable: bool = False) -> Cube:
+    def open(cls, url: Address, *, writable: bool = False) -> Cube:
         """Open a cube.
 
         Raises
@@ -121,7 +119,7 @@ class Cube(SharedArrays):
         return self._url
 
     @staticmethod
-    def exists(url: str | Path) -> bool:
+    def exists(url: Address) -> bool:
         """Whether there is anything at an address, be it a cube or not.
 
         Raises

@@ -2,7 +2,7 @@
 
 The record names its holder and never changes; the holder renews it every third of its time to live. Whoever finds it
 expired, or its holder ended, takes it over. How that is kept from happening twice at once is up to the space: see
-`storage.cube.space.LeaseRecord` and `storage.cube.directory.DirectoryLease`. Clocks of machines that share a cube may
+`storage.cube.space.LeaseRecord` and `storage.cube.directory.lease`. Clocks of machines that share a cube may
 differ by less than a third of the time to live.
 
 A lease keeps two drivers apart that both behave. A holder that was stopped for longer than its time to live may wake up
@@ -16,12 +16,12 @@ import json
 import secrets
 import threading
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import Self
 
-from storage.cube.space import HeldRecord, LeaseRecord, Space
+from storage.cube.space import HeldRecord, Renewed, Space
 from storage.errors import LeaseHeldError, LeaseLostError, StorageError, guarded
 from storage.processes import ProcessIdentity, is_gone, this_process
 
@@ -56,22 +56,20 @@ def read_holder(records: Space) -> tuple[Holder, float] | None:
         It cannot be read.
     """
     with guarded(_where(records), "read the lease"):
-        return _read(records.lease(NAME))
+        found = records.lease(NAME).read()
+    return None if found is None else _holder(found)
 
 
-def _read(record: LeaseRecord) -> tuple[Holder, float] | None:
-    found = record.read()
-    if found is None:
-        return None
-    data, renewed = found
+def _holder(record: Renewed) -> tuple[Holder, float]:
+    """Who wrote a record, and when it expires."""
     try:
-        fields = json.loads(data)
+        fields = json.loads(record.data)
         process = ProcessIdentity(**fields["process"])
         holder = Holder(str(fields["token"]), process, float(fields["since"]), float(fields["ttl"]))
     except (ValueError, TypeError, KeyError):
         # Not ours, or damaged: it holds for as long as a default lease without renewal.
-        holder = Holder("", ProcessIdentity("unknown", "", 0, 0), renewed, 60.0)
-    return holder, renewed + holder.ttl
+        holder = Holder("", ProcessIdentity("unknown", "", 0, 0), record.at, 60.0)
+    return holder, record.at + holder.ttl
 
 
 def check_holder(records: Space, token: str) -> None:
@@ -94,12 +92,11 @@ def check_holder(records: Space, token: str) -> None:
 class Lease:
     """A lease that this process holds; make one with `Lease.acquire`, best in a ``with`` statement."""
 
-    def __init__(self, where: str, record: LeaseRecord, held: HeldRecord, holder: Holder) -> None:
+    def __init__(self, where: str, held: HeldRecord, holder: Holder) -> None:
         self._where = where
         self.holder = holder
         self.lost = threading.Event()
         """Set once another process has taken over; then nothing more may be written."""
-        self._record = record
         self._held: HeldRecord | None = held
         self._renewed = holder.since
         self._mutex = threading.Lock()
@@ -126,25 +123,26 @@ class Lease:
         StorageError
             It cannot be written, or the file system has no locks.
         """
-        where, record = _where(records), records.lease(NAME)
+        where = _where(records)
         if not ttl > 0:
             raise StorageError(f"`ttl` must be positive, got {ttl}", where, "Give seconds, such as 60.")
-        with guarded(where, "take the lease"), record.alone(create=True):
-            # Read under the lock: what was read before may have been taken over since.
-            found = _read(record)
-            # A holder that ended is not waited for. Of another machine's processes nothing is known: the time decides.
-            if found is not None and not is_gone(found[0].process) and time.time() < found[1]:
-                raise _held(where, *found)
-            holder = Holder(secrets.token_hex(16), this_process(), time.time(), ttl)
-            data = json.dumps(asdict(holder), indent=1).encode()
-            try:
-                held = record.take(data, holder.since, absent=found is None)
-            except FileExistsError:  # the lock did not keep another one out
-                found = _read(record)
-                if found is None:
-                    raise
-                raise _held(where, *found) from None
-            return cls(where, record, held, holder)
+        holder = Holder(secrets.token_hex(16), this_process(), time.time(), ttl)
+
+        def successor(found: Renewed | None) -> Renewed:
+            nonlocal holder
+            if found is not None:
+                known, expires = _holder(found)
+                # A holder that ended is not waited for. Of another machine's processes nothing is known: the time
+                # decides.
+                if not is_gone(known.process) and time.time() < expires:
+                    raise _held(where, known, expires)
+            # The time begins now: until then another one's hold may have been waited for.
+            holder = replace(holder, since=time.time())
+            return Renewed(json.dumps(asdict(holder), indent=1).encode(), holder.since)
+
+        with guarded(where, "take the lease"):
+            held = records.lease(NAME).take(successor)
+        return cls(where, held, holder)
 
     @property
     def expires(self) -> float:
@@ -184,10 +182,8 @@ class Lease:
             if held is None:
                 return
             try:
-                # Under the lock, so that nobody takes over between the question whose it is and its removal.
-                with guarded(self._where, "release the lease"), self._record.alone():
-                    if held.is_mine():
-                        held.withdraw()
+                with guarded(self._where, "release the lease"):
+                    held.withdraw()
             finally:
                 held.close()
 
@@ -217,25 +213,17 @@ class Lease:
         held = self._held
         if held is None:
             return
-        if time.time() < self.expires:
-            # In time: nobody may take over, so that no lock is needed.
-            mine = held.is_mine()
-            if mine and touch:
-                self._touch(held)
+        now = time.time()
+        late = now >= self.expires
+        if touch or late:
+            mine = held.renew(now, late=late)
+            if mine:
+                # Only now: should the renewal fail, the lease ends when others see it end.
+                self._renewed = now
         else:
-            # Late: another process may be taking over at this moment.
-            with self._record.alone():
-                mine = held.is_mine()
-                if mine:
-                    self._touch(held)
+            mine = held.is_mine()
         if not mine:
             self.lost.set()
-
-    def _touch(self, held: HeldRecord) -> None:
-        now = time.time()
-        held.renew(now)
-        # Only now: should the renewal fail, the lease ends when others see it end.
-        self._renewed = now
 
 
 def _where(records: Space) -> str:

@@ -4,18 +4,27 @@ A `Space` holds objects under keys, which are relative and divided by slashes. E
 in those that use it, handles a cube's records through it, and knows neither paths nor files.
 `storage.cube.directory.Directory` is its implementation today; a bucket of an object store is the one it is drawn for.
 
-Two records need more than objects, and their implementations are the space's own. A ledger grows by one line at a
-time: a directory appends to a file, a bucket would put numbered objects that must be absent (`Space.log`). A lease is
-held under a lock of the operating system and renewed by the time of a file: a bucket has neither, and would put under
-the version that it saw (`Space.lease`). What `LeaseRecord` says of the time of a renewal is a clock that holder and
-waiter share well enough; a bucket would have to watch a version stay the same for a whole time to live, and that is
-not expressed here: it will take a change of `storage.cube.lease`, too.
+Its core is what every store has: get, put, put if absent, put if unchanged, delete, list, the store that zarr writes
+through, and `Space.sync`, which makes durable what zarr wrote. The rest is there because a directory and a bucket do it
+by different means, and because nobody above should know which:
+
+* `Space.create` and `Space.sweep`: a directory appears by a rename, and kills leave temporary files behind; a bucket
+  would put the cube's metadata last, if absent, and has nothing to sweep.
+* `Space.clear`: a directory has folders, which go with what is in them.
+* `Space.log`: a directory appends to a file, where a line costs one write and one sync; a bucket would put numbered
+  objects that must be absent.
+* `Space.lease`: a directory has a lock of the operating system and the time of a file; a bucket would put under the
+  version that it saw, with the time inside of the object.
+* `Space.version`, `Space.is_there`, `Space.is_writable`: questions that cost less than a get, and less than a failure.
+* `Space.at`: who keeps a record need not know in which part of a cube it lies.
+
+The second implementation, in memory and by puts on conditions alone, is in the tests (``tests/storage/support``), which
+hold both to the same promises.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple, Protocol
@@ -68,17 +77,33 @@ class Log(Protocol):
         """Give up what is open; the next append opens it again."""
 
 
+class Renewed(NamedTuple):
+    """The record of a lease as its holder wrote it."""
+
+    data: bytes
+    at: float
+    """When it was renewed last, seconds since the epoch by the holder's clock."""
+
+
 class HeldRecord(Protocol):
     """The record of a lease that this process has taken."""
 
     def is_mine(self) -> bool:
         """Whether nobody has taken it over."""
 
-    def renew(self, now: float) -> None:
-        """Say that the holder is alive at `now`; never touches a successor's record."""
+    def renew(self, now: float, *, late: bool = False) -> bool:
+        """Say that the holder is alive; False, and a successor's record is as it was, if it was taken over.
+
+        Parameters
+        ----------
+        now
+            Seconds since the epoch.
+        late
+            Whether others may be taking it over at this moment, since it was not renewed in time.
+        """
 
     def withdraw(self) -> None:
-        """Remove the record, which must be the holder's own; only under `LeaseRecord.alone`."""
+        """Remove the record; a successor's stays."""
 
     def close(self) -> None:
         """Give up what is open."""
@@ -87,24 +112,17 @@ class HeldRecord(Protocol):
 class LeaseRecord(Protocol):
     """The record of a lease, whoever holds it."""
 
-    def read(self) -> tuple[bytes, float] | None:
-        """What its holder wrote, and when it was renewed last, in seconds since the epoch; None if nobody holds it."""
+    def read(self) -> Renewed | None:
+        """The record as it is; None if nobody holds the lease."""
 
-    def alone(self, *, create: bool = False) -> AbstractContextManager[None]:
-        """Keep others from taking, taking over and withdrawing meanwhile; `create` makes a space that is missing."""
-
-    def take(self, data: bytes, now: float, *, absent: bool) -> HeldRecord:
-        """Write the record as renewed at `now`, durable on return; only under `alone`.
+    def take(self, successor: Callable[[Renewed | None], Renewed]) -> HeldRecord:
+        """Replace the record that is there by its successor, durable on return. Of several at once, one does so first.
 
         Parameters
         ----------
-        absent
-            Whether there was no record, so that one that appears meanwhile is not replaced.
-
-        Raises
-        ------
-        FileExistsError
-            There is one after all.
+        successor
+            Gets what is there, None if nothing is, and returns what is to be in its place, or raises if that must stay.
+            It is called again if another process was faster.
         """
 
 

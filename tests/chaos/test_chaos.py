@@ -7,8 +7,6 @@ import pytest
 from tests.chaos.campaign import Campaign, run_campaign
 from tests.chaos.plan import TARGETS, make_plan
 
-pytestmark = pytest.mark.slow
-
 
 def test_make_plan__is_the_seed_s_and_strikes_everything():
     plan = make_plan(3, 400, 20_000)
@@ -23,11 +21,17 @@ def test_make_plan__is_the_seed_s_and_strikes_everything():
     assert any(strike.stopped for strike in plan)
 
 
-@pytest.mark.timeout(600)
-def test_run__twenty_five_kills_leave_no_trace(tmp_path):
+@pytest.mark.parametrize(
+    ("seed", "strikes", "trials"),
+    [
+        pytest.param(11, 25, 1500, marks=[pytest.mark.chaos, pytest.mark.timeout(600)]),
+        pytest.param(12, 100, 6000, marks=[pytest.mark.integration, pytest.mark.timeout(1500)]),
+    ],
+)
+def test_run__kills_leave_no_trace(seed, strikes, trials, tmp_path):
     told = []
 
-    outcome = run_campaign(Campaign(seed=11, strikes=25, trials=1500), tmp_path, told.append)
+    outcome = run_campaign(Campaign(seed, strikes, trials), tmp_path, told.append)
 
     assert not outcome.violations, "\n".join([*told, *outcome.violations])
-    assert sum(outcome.struck.values()) >= 25
+    assert sum(outcome.struck.values()) >= strikes

@@ -10,10 +10,9 @@ from tests.chaos.campaign import Campaign, run_calmly
 from tests.chaos.processes import fleet, wait_for
 from tests.flows.support import own_process, simulator_stats, sweep_config, write_config
 
-pytestmark = pytest.mark.slow
-
 
 # Not hours back: Dask's own timers count in wall-clock time, and wait for as long as it was set back.
+@pytest.mark.integration
 @pytest.mark.parametrize("seconds", [7200.0, -5.0])
 def test_run__a_clock_that_jumps_changes_nothing(seconds, tmp_path):
     campaign = Campaign(seed=0, strikes=0, trials=480, models=2)
@@ -49,6 +48,7 @@ def immutable():
     make.end()
 
 
+@pytest.mark.integration
 def test_run__a_cache_that_turns_read_only_is_one_message_and_the_next_run_goes_on(tmp_path, immutable):
     campaign = Campaign(seed=0, strikes=0, trials=480, models=2)
     with fleet(tmp_path) as ships:

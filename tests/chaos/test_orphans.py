@@ -5,7 +5,7 @@ import pytest
 from tests.chaos.campaign import Campaign
 from tests.chaos.processes import fleet, wait_for
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.chaos
 
 
 def test_run__workers_send_nothing_more_when_their_driver_is_gone(tmp_path):

@@ -12,7 +12,7 @@ from tests.chaos import poison
 from tests.flows.shared_cluster import SHARED
 from tests.flows.support import assert_same_cube, own_process, simulator_stats, sweep_config, write_config
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.chaos
 
 
 @pytest.fixture

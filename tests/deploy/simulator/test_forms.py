@@ -107,6 +107,7 @@ def test_messages__has_errors_of_its_own_form(client, status, kind):
     assert (got, json.loads(body)["error"]["type"]) == (status, kind)
 
 
+@pytest.mark.cluster
 def test_key__is_another_header_in_messages(connect_to, monkeypatch):
     monkeypatch.setenv("SIM_KEY", "k-12345678")
     bearer, own = {"authorization": "Bearer k-12345678"}, {"x-api-key": "k-12345678"}

@@ -112,6 +112,7 @@ def test_control__refuses_wrong_limits_and_keeps_the_old(client):
     assert client.chat()[0] == 200
 
 
+@pytest.mark.cluster
 def test_main__takes_limits(connect_to):
     command = [sys.executable, "-m", "deploy.simulator", "--limit-rpm", "60", "--limit-window", "1"]
     command += ["--limit-tpm", "6000", "--limit-connections", "1"]
@@ -127,6 +128,7 @@ def test_main__takes_limits(connect_to):
             process.terminate()
 
 
+@pytest.mark.cluster
 def test_main__says_which_limit_is_wrong():
     command = [sys.executable, "-m", "deploy.simulator", "--limit-rpm", "-5"]
     result = subprocess.run(

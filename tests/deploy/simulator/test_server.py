@@ -330,6 +330,7 @@ def test_server__stands_a_client_that_does_not_read(client, chat_body):
         assert client.send("GET", "/health")[0] == 200
 
 
+@pytest.mark.cluster
 def test_key__is_required_of_the_api_only(connect_to, monkeypatch):
     monkeypatch.setenv("SIMULATED_KEY", "open sesame")
     with Simulator(key_env="SIMULATED_KEY") as server:
@@ -342,6 +343,7 @@ def test_key__is_required_of_the_api_only(connect_to, monkeypatch):
         assert client.send("GET", "/control/stats")[0] == 200
 
 
+@pytest.mark.cluster
 def test_log__has_a_line_for_each_finished_request(connect_to, chat_body, tmp_path):
     path = tmp_path / "requests.log"
     with Simulator(requests_log=path, faults='[{"kind": "status", "status": 429, "first": 1}]') as server:
@@ -359,6 +361,7 @@ def run(*arguments: str, **options) -> subprocess.Popen:
     return subprocess.Popen(command, env={**os.environ, **module_path()}, text=True, **pipes, **options)
 
 
+@pytest.mark.cluster
 @pytest.mark.parametrize("how", ["SIGTERM", "SIGINT", "stdin"])
 def test_main__ends_cleanly(how):
     with run("--port", "0", "--follow-parent") as process:
@@ -372,6 +375,7 @@ def test_main__ends_cleanly(how):
         assert process.stderr.read() == ""
 
 
+@pytest.mark.cluster
 def test_main__does_not_follow_its_parent_unasked():
     with run("--port", "0") as process:
         assert process.stdout.readline().startswith("listening on")
@@ -381,6 +385,7 @@ def test_main__does_not_follow_its_parent_unasked():
         process.terminate()
 
 
+@pytest.mark.cluster
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

@@ -241,6 +241,7 @@ def test_progress__one_line_now_and_then(monkeypatch, capsys):
     assert capsys.readouterr().err == "7 entries read\n"
 
 
+@pytest.mark.cluster
 def test_entries__hold_no_key_and_no_endpoint(tmp_path, monkeypatch):
     monkeypatch.setenv("SIMULATED_KEY", SECRET)
     with Simulator(key_env="SIMULATED_KEY") as guarded:

@@ -131,6 +131,7 @@ def _broken(tmp_path, error):
     return {"PYTHONPATH": f"{tmp_path}{os.pathsep}{Path(__file__).parents[3]}"}
 
 
+@pytest.mark.cluster
 def test_main__a_defect_has_a_code_and_a_traceback_of_its_own(tmp_path):
     env = _broken(tmp_path, "raise ZeroDivisionError('boom')")
 
@@ -141,6 +142,7 @@ def test_main__a_defect_has_a_code_and_a_traceback_of_its_own(tmp_path):
     assert "please report" in errors.splitlines()[-1]
 
 
+@pytest.mark.cluster
 @pytest.mark.parametrize("how", ["raise KeyboardInterrupt", "import os; os.kill(os.getpid(), 2)"])
 def test_main__ctrl_c_outside_of_a_run_is_told(how, tmp_path):
     code, _, errors = own_process("status", "x", cwd=tmp_path, env=_broken(tmp_path, how))

@@ -70,6 +70,7 @@ def check_summary(summary):
     assert 0.3 < summary["efficiency"] == limit["used"] < 1.05
 
 
+@pytest.mark.cluster
 def test_watch__redraws_a_terminal_until_ctrl_c(tmp_path):
     plan = build_plan(as_config(sweep_config(tmp_path, "http://127.0.0.1:9", trials=2)))
     store = open_store(plan, str(tmp_path / "cube.zarr"))

@@ -7,7 +7,7 @@ import pytest
 from flows.config import SweepConfig, from_mapping, load_config, parse_config
 from flows.config.initial import initial_config
 from flows.config.models import ModelConfig, SimulatedModel
-from flows.config.yamltext import LONGEST_TEXT
+from flows.config.text import LONGEST_TEXT
 from flows.errors import ConfigError
 from tests.flows.config.sources import problems, text
 

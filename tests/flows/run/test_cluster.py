@@ -210,6 +210,7 @@ def test_run__on_a_scheduler_whose_nodes_have_no_evalcube(tmp_path, simulator):
     assert simulator_stats(simulator)["requests"] == 50
 
 
+@pytest.mark.cluster
 def test_run__keys_are_read_on_the_worker_and_leave_no_trace(tmp_path, monkeypatch):
     secret = "sk-verysecret-0123456789"
     monkeypatch.setenv("SIMULATED_KEY", secret)
@@ -231,6 +232,7 @@ def test_run__keys_are_read_on_the_worker_and_leave_no_trace(tmp_path, monkeypat
     assert not [path for path in files if secret.encode() in path.read_bytes()]
 
 
+@pytest.mark.cluster
 def test_connect__says_when_a_scheduler_has_no_workers(tmp_path):
     with (
         dask_cluster(tmp_path, workers=0) as address,
@@ -243,7 +245,6 @@ def test_connect__says_when_a_scheduler_has_no_workers(tmp_path):
 
 
 @pytest.mark.model
-@pytest.mark.slow
 def test_run__measures_a_real_model(tmp_path):
     config = {
         "trials": 4,

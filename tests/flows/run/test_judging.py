@@ -167,7 +167,6 @@ def test_run__judges_out_of_reach_leave_trials_to_be_retried_and_cost_no_answer(
     assert not np.isnan(layers(config["cube"])["judge"]).any()
 
 
-@pytest.mark.slow
 def test_run__a_killed_driver_asks_no_judge_twice(tmp_path, simulator, court):
     reset(court)
     config = judged_config(tmp_path, simulator.base_url, court.base_url, trials=12)

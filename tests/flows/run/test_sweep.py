@@ -244,7 +244,7 @@ def test_run__another_config_is_refused_with_the_difference(tmp_path, simulator)
     text = str(caught.value)
     assert "seed is 42 in the cube and 7 in the config" in text
     assert "sampler of evaluation alpha / plain / greedy" in text
-    assert "--cube" in text
+    assert "`cube`" in text
 
 
 def test_run__evaluations_that_send_the_same_requests_are_refused(tmp_path):

@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.cluster
+
 IMPORT = """
 import importlib, json, pkgutil, sys
 sys.path.insert(0, ".")

@@ -123,6 +123,7 @@ for name, params in cells if order[0] else reversed(cells):
 """
 
 
+@pytest.mark.cluster
 def test_trial__same_in_another_process_and_order_with_another_hash_seed() -> None:
     cells = [(n, p.canonical()) for n, t in TASKS.items() for p in (t.example(), params_with(t, **LARGE[n]))]
 

@@ -279,6 +279,7 @@ def start():
         yield begin
 
 
+@pytest.mark.cluster
 def test_run__a_simulator_that_restarts_costs_retries_only(store, jobs, wait_until, start):
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]

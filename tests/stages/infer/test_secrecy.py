@@ -13,6 +13,7 @@ from deploy.servers.simulator import Simulator
 from stages.infer.endpoint import Endpoint, InferenceError
 from stages.infer.engine import Engine
 from tests.stages.infer.echo import GOOD, Echo, http
+from tests.tiers import need
 
 KEY = "sk-3f9a1c77d2e84b6590aa"
 
@@ -102,6 +103,7 @@ def test_key__is_in_no_exception(store, jobs, monkeypatch):
     assert KEY not in "".join(traceback.format_exception(refused.value))
 
 
+@pytest.mark.cluster
 def test_key__opens_a_server_that_wants_it(store, jobs):
     with Simulator(key_env="A_KEY") as server:
         results, _ = run(server.base_url, store, jobs)
@@ -138,8 +140,7 @@ def test_proxy__gets_requests_for_other_hosts(store, jobs, monkeypatch):
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory):
     """A certificate for 127.0.0.1 that signs itself, with its key."""
-    if shutil.which("openssl") is None:
-        pytest.skip("needs the openssl command")
+    need("openssl", shutil.which("openssl"), "apt install openssl")
     file = tmp_path_factory.mktemp("tls") / "both.pem"
     command = (
         f"openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=here -keyout {file}.key -out {file}"

@@ -117,6 +117,7 @@ def test_compressed_size__is_that_of_a_gzip_file(data):
     assert packed[4:8] == b"\0\0\0\0"
 
 
+@pytest.mark.cluster
 def test_compressed_size__is_the_same_in_another_process_and_at_another_time():
     data = b"so the first part holds because the rule applies " * 99
     code = f"from stages.process.grading import compressed_size; print(compressed_size({data!r}))"

@@ -147,6 +147,7 @@ def test_sweep__counts_then_deletes_old_temporaries_only(cache):
     assert files_in(cache.path / "tmp") == ["young"]
 
 
+@pytest.mark.cluster
 def test_disk_full__acknowledged_entries_stay(small_disk, workers):
     disk = small_disk("400k")
     cache = DirectoryCache(disk / "cache")

@@ -62,6 +62,7 @@ def test_wait__ends_with_the_claim_or_when_told_or_out_of_patience(pair):
     mine.release()
 
 
+@pytest.mark.cluster
 def test_others__a_killed_process_claims_nothing(tmp_path):
     script = textwrap.dedent(
         """

@@ -18,7 +18,7 @@ from storage.cache.remote import RemoteCache
 from storage.errors import NotWritableError, StorageError
 
 KEY, OTHER = "ab" * 32, "cd" * 32
-KINDS = ("directory", "s3", "redis")
+KINDS = ("directory", *(pytest.param(kind, marks=pytest.mark.cluster) for kind in ("s3", "redis")))
 
 
 @pytest.fixture(scope="module")

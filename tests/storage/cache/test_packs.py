@@ -208,6 +208,7 @@ def test_commit__a_failure_forgets_nothing(cache, workers, monkeypatch):
     assert len(recorded(packs(cache.path)[0])) == 4
 
 
+@pytest.mark.cluster
 def test_put__a_full_disk_leaves_no_torn_record(small_disk, workers):
     disk = small_disk("600k")
     rng = np.random.default_rng(0)
@@ -347,6 +348,7 @@ def test_close__happens_when_the_cache_is_collected(tmp_path, workers):
     assert len(indexes(tmp_path)) == 1
 
 
+@pytest.mark.cluster
 def test_close__happens_at_the_end_of_the_interpreter(tmp_path):
     code = """
 import sys
@@ -378,6 +380,7 @@ def test_fork__leaves_the_pack_of_the_parent_to_it(tmp_path, workers, processes)
     assert recorded(index.with_suffix(".pack")) == [workers.entry("fork", 2)[0]]
 
 
+@pytest.mark.cluster
 def test_read_only__needs_no_right_to_write(cache, workers):
     cache.put_many([workers.entry("read", 0)])
     cache.close()

@@ -34,6 +34,7 @@ def test_schema__status_codes_are_those_of_the_stages():
     assert list(VARIABLES)[-1] == "status"
 
 
+@pytest.mark.cluster
 def test_open_zarr__needs_no_evalcube_and_warns_of_nothing(tmp_path, workers):
     cube = workers.make_cube(tmp_path / "c.zarr")
     for region in cube.regions():

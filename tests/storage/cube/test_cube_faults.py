@@ -138,6 +138,7 @@ def test_open__any_byte_flipped_in_the_metadata_gives_a_storage_error_or_a_cube(
             Cube.open(cube.url)
 
 
+@pytest.mark.cluster
 def test_open__a_read_only_file_system(tmp_path, cube, small_disk, workers):
     disk = small_disk("20m")
     shutil.copytree(tmp_path / "c.zarr", disk / "c.zarr")
@@ -160,6 +161,7 @@ def test_create__a_name_too_long(tmp_path, workers):
         workers.make_cube(tmp_path / ("x" * 300))
 
 
+@pytest.mark.cluster
 def test_disk_full__old_regions_stay_whole(small_disk, workers):
     disk = small_disk("1200k")
     cube = workers.make_cube(disk / "c.zarr", {"trial": 512, "model": 2}, {"trial": 256})
@@ -275,8 +277,9 @@ def test_create__of_two_one_wins(tmp_path, workers, processes):
         assert Cube.open(tmp_path / f"{number}.zarr").sizes["model"] == 3
 
 
+@pytest.mark.cluster
 def test_create__sweeps_what_a_dead_process_left(tmp_path, workers):
-    code = "from storage.cube.directory import _temporary; from pathlib import Path; import sys\n"
+    code = "from storage.cube.directory.creation import _temporary; from pathlib import Path; import sys\n"
     code += "p = _temporary(Path(sys.argv[1])); p.mkdir(); (p / 'x').touch(); print(p)"
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
     made = subprocess.run(

@@ -150,6 +150,7 @@ def test_is_gone__this_process_its_id_reused_and_others():
     assert is_gone(ProcessIdentity(me.host, me.boot, 999_999_999, 1))
 
 
+@pytest.mark.cluster
 def test_is_gone__a_zombie():
     child = subprocess.Popen(["sleep", "60"])
     known = _state_and_start(child.pid)

@@ -177,6 +177,7 @@ def test_append__a_failure_leaves_the_ledger_as_it_was(path, workers, monkeypatc
     assert [receipt.generation for receipt in ledger.receipts()] == [0, 2]
 
 
+@pytest.mark.cluster
 def test_disk_full__acknowledged_receipts_stay(small_disk, workers):
     disk = small_disk("64k")
     ledger = Ledger(Directory(disk))

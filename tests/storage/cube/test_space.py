@@ -1,20 +1,97 @@
 """What every space promises; a further implementation joins by its name in `SPACES`."""
 
 import errno
+import os
+import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from storage.cube.directory import Directory
-from storage.cube.space import LogConflictError, When
+from storage.cube.space import LogConflictError, Renewed, When
+from tests.storage.support.memory_space import MemorySpace
 
-SPACES = {"directory": Directory}
+SPACES = {"directory": Directory, "memory": lambda path: MemorySpace(str(path))}
 
 
 @pytest.fixture(params=SPACES)
 def space(request, tmp_path):
     return SPACES[request.param](tmp_path)
+
+
+class Promises(RuleBasedStateMachine):
+    """A space beside a dictionary that does the same."""
+
+    make = None
+
+    def __init__(self):
+        super().__init__()
+        self.folder = tempfile.TemporaryDirectory()
+        self.space = type(self).make(Path(self.folder.name))
+        self.objects = {}
+        self.seen = []
+
+    def teardown(self):
+        self.folder.cleanup()
+
+    keys = st.sampled_from(["a", "b/c", "b/d", "b/e/f", "bb"])
+    contents = st.binary(max_size=3)
+
+    @rule(key=keys, data=contents, durable=st.booleans())
+    def put(self, key, data, durable):
+        self.stored(key, data, self.space.put(key, data, durable=durable))
+
+    @rule(key=keys, data=contents)
+    def put_if_absent(self, key, data):
+        version = self.space.put(key, data, when=When.ABSENT)
+        assert (version is None) == (key in self.objects)
+        self.stored(key, data, version)
+
+    @precondition(lambda self: self.seen)
+    @rule(data=contents, drawn=st.data())
+    def put_if_unchanged(self, data, drawn):
+        key, seen = drawn.draw(st.sampled_from(self.seen[-6:]))
+        unchanged = self.objects.get(key, (None, None))[1] == seen
+        version = self.space.put(key, data, when=seen)
+        assert (version is not None) == unchanged
+        self.stored(key, data, version)
+
+    @rule(key=keys, durable=st.booleans())
+    def delete(self, key, durable):
+        self.space.delete(key, durable=durable)
+        self.objects.pop(key, None)
+
+    @rule(prefix=st.sampled_from(["b/", "b/e/", "none/"]))
+    def clear(self, prefix):
+        self.space.clear(prefix)
+        self.objects = {key: value for key, value in self.objects.items() if not key.startswith(prefix)}
+
+    def stored(self, key, data, version):
+        if version is None:
+            return
+        # No content ever has the version of another one that was there before, though the bytes be equal.
+        assert (key, version) not in self.seen
+        self.seen.append((key, version))
+        self.objects[key] = (data, version)
+
+    @invariant()
+    def holds_the_same(self):
+        assert sorted(self.space.list()) == sorted(self.objects)
+        assert sorted(self.space.list("b/")) == sorted(key for key in self.objects if key.startswith("b/"))
+        for key in ("a", "b/c", "b/d", "b/e/f", "bb"):
+            assert self.space.get(key) == self.objects.get(key)
+            assert self.space.version(key) == self.objects.get(key, (None, None))[1]
+
+
+@pytest.mark.parametrize("kind", SPACES)
+def test_space__is_a_dictionary_with_conditions(kind):
+    machine = type("Machine", (Promises,), {"make": staticmethod(SPACES[kind])}).TestCase
+    machine.settings = settings(max_examples=40, stateful_step_count=25, deadline=None)
+    machine().runTest()
 
 
 def test_get__what_was_put_last_with_its_version(space):
@@ -74,8 +151,8 @@ def test_put__on_a_file_system_without_hard_links(tmp_path, monkeypatch):
     assert list(space.list()) == ["key"]
 
 
-def test_put__does_not_bring_a_deleted_space_back(space):
-    gone = space.at("gone")
+def test_put__does_not_bring_a_deleted_directory_back(tmp_path):
+    gone = Directory(tmp_path / "gone")
 
     for key in ("key", "folder/key"):
         with pytest.raises(FileNotFoundError):
@@ -83,15 +160,20 @@ def test_put__does_not_bring_a_deleted_space_back(space):
     assert not gone.is_there()
 
 
-def test_list__keys_below_a_prefix_without_what_is_on_its_way(space, tmp_path):
+def test_list__keys_below_a_prefix(space):
     for key in ("a", "b/c", "b/d/e", "bb/f"):
         space.put(key, b"")
-    (tmp_path / "b" / ".c.123.partial").write_bytes(b"half")
-    (tmp_path / "b" / "0.123.partial").write_bytes(b"half")
 
     assert sorted(space.list()) == ["a", "b/c", "b/d/e", "bb/f"]
     assert sorted(space.list("b/")) == ["b/c", "b/d/e"]
     assert list(space.list("nothing/")) == list(space.list("a/")) == []
+
+
+def test_list__leaves_out_files_on_their_way(tmp_path):
+    for name in (".c.123.partial", "0.123.partial", "c"):
+        (tmp_path / name).write_bytes(b"half")
+
+    assert list(Directory(tmp_path).list()) == ["c"]
 
 
 def test_delete_and_clear__may_be_repeated(space):
@@ -123,24 +205,89 @@ def test_log__lines_of_one_writer(space):
     assert list(log.lines()) == [b"one\n", b"two\n"]
 
 
+def taken(space, data, at):
+    return space.lease("lease").take(lambda _: Renewed(data, at))
+
+
 def test_lease__is_the_holders_until_another_one_takes_it(space):
     record = space.lease("lease")
-    with record.alone(create=True):
-        assert record.read() is None
-        held = record.take(b"me", 1000.0, absent=True)
-        with pytest.raises(FileExistsError):
-            record.take(b"late", 1001.0, absent=True)
-    held.renew(2000.0)
+    assert record.read() is None
+    held = taken(space, b"me", 1000.0)
+    assert held.renew(2000.0)
     assert record.read() == (b"me", 2000.0)
 
-    with record.alone():
-        successor = record.take(b"you", 3000.0, absent=False)
-    held.renew(4000.0)
+    successor = taken(space, b"you", 3000.0)
+    renewed = [held.renew(4000.0), held.renew(4000.0, late=True), successor.renew(3500.0, late=True)]
+    held.withdraw()
 
+    assert renewed == [False, False, True]
     assert (held.is_mine(), successor.is_mine()) == (False, True)
-    assert record.read() == (b"you", 3000.0)
-    with record.alone():
-        successor.withdraw()
+    assert record.read() == (b"you", 3500.0)
+    successor.withdraw()
     assert (record.read(), successor.is_mine()) == (None, False)
     held.close()
     successor.close()
+
+
+def test_lease__stays_where_the_successor_refuses(space):
+    held = taken(space, b"me", 1000.0)
+
+    def refuse(found):
+        raise LookupError(found)
+
+    with pytest.raises(LookupError) as caught:
+        space.lease("lease").take(refuse)
+
+    assert caught.value.args == ((b"me", 1000.0),)
+    assert held.is_mine()
+    held.close()
+
+
+def test_lease__of_many_takers_each_sees_the_one_before(space):
+    def count(number):
+        seen = []
+
+        def successor(found):
+            seen.append(found)
+            return Renewed(b"%d" % number, 0.0)
+
+        held = space.lease("lease").take(successor)
+        held.close()
+        return None if seen[-1] is None else int(seen[-1].data)
+
+    with ThreadPoolExecutor(4) as pool:
+        before = list(pool.map(count, range(12)))
+
+    # A chain: everybody but the last was replaced once, and by one only.
+    assert sorted(-1 if number is None else number for number in before) == sorted(
+        {-1, *range(12)} - {int(space.lease("lease").read().data)}
+    )
+
+
+def test_take__where_locks_keep_nobody_out(tmp_path):
+    space = Directory(tmp_path)
+    found = []
+
+    def late(record):
+        found.append(record)
+        if record is None:  # another one comes in between, as if there were no lock
+            (tmp_path / "lease").write_bytes(b"faster")
+            os.utime(tmp_path / "lease", (1000.0, 1000.0))
+        return Renewed(b"me", 2000.0)
+
+    held = space.lease("lease").take(late)
+
+    assert found == [None, (b"faster", 1000.0)]
+    assert space.lease("lease").read() == (b"me", 2000.0)
+    assert held.is_mine()
+    held.close()
+
+
+def test_put__leaves_nothing_on_a_full_disk(small_disk):
+    disk = small_disk("16k")
+
+    for durable in (True, False):
+        with pytest.raises(OSError, match="No space left"):
+            Directory(disk).put("key", bytes(10**6), durable=durable)
+
+    assert list(disk.iterdir()) == []

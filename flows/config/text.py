@@ -62,6 +62,8 @@ class YamlText:
     def __init__(self, text: str) -> None:
         self._root = _compose(text)
         self.value: object = None if self._root is None else _Builder().build(self._root)
+        self._entries: dict[int, dict[str, tuple[Node, Node]]] = {}
+        """The key and the value at each step from a mapping, by the mapping's id: thousands of lines may be asked."""
 
     def line(self, path: Path, *, key: bool = False) -> int | None:
         """Find the line, from 1, of the value at `path`, or of its nearest parent that exists.
@@ -70,7 +72,7 @@ class YamlText:
         """
         node, line = self._root, 1 if self._root is None else _line(self._root)
         for step in path:
-            found = None if node is None else _step(node, step)
+            found = None if node is None else self._step(node, step)
             if found is None:
                 break
             key_node, node = found
@@ -82,7 +84,7 @@ class YamlText:
         """Find the file's line of line `offset` (from 1) of the text at `path`."""
         node: Node | None = self._root
         for step in path:
-            found = None if node is None else _step(node, step)
+            found = None if node is None else self._step(node, step)
             node = found[1] if found else None
         if not isinstance(node, ScalarNode):
             return self.line(path)
@@ -90,31 +92,30 @@ class YamlText:
             return _line(node) + offset
         return _line(node)
 
+    def _step(self, node: Node, step: str | int) -> tuple[Node | None, Node] | None:
+        if isinstance(node, SequenceNode) and isinstance(step, int):
+            return (None, node.value[step]) if 0 <= step < len(node.value) else None
+        if isinstance(node, MappingNode) and isinstance(step, str):
+            return self._mapping(node).get(step)
+        return None
+
+    def _mapping(self, node: MappingNode) -> dict[str, tuple[Node, Node]]:
+        """The key and the value of each entry; those of merged mappings come last."""
+        if id(node) not in self._entries:
+            own: dict[str, tuple[Node, Node]] = {}
+            merged: dict[str, tuple[Node, Node]] = {}
+            for key, value in node.value:
+                if key.tag != f"{_CORE}merge":
+                    own[key.value] = (key, value)
+                    continue
+                for part in value.value if isinstance(value, SequenceNode) else [value]:
+                    merged = self._mapping(part) | merged
+            self._entries[id(node)] = merged | own
+        return self._entries[id(node)]
+
 
 def _line(node: Node) -> int:
     return int(node.start_mark.line) + 1
-
-
-def _step(node: Node, step: str | int) -> tuple[Node | None, Node] | None:
-    if isinstance(node, SequenceNode) and isinstance(step, int):
-        return (None, node.value[step]) if 0 <= step < len(node.value) else None
-    if isinstance(node, MappingNode):
-        merged = None
-        for key, value in node.value:
-            if key.tag == f"{_CORE}merge":
-                merged = merged or _step_merged(value, step)
-            elif key.value == step:
-                return key, value
-        return merged
-    return None
-
-
-def _step_merged(node: Node, step: str | int) -> tuple[Node | None, Node] | None:
-    for part in node.value if isinstance(node, SequenceNode) else [node]:
-        found = _step(part, step)
-        if found is not None:
-            return found
-    return None
 
 
 def _compose(text: str) -> Node | None:

@@ -1,0 +1,125 @@
+"""The options and arguments that commands share: what each is called, what it means, and how it is completed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+# Which cube, and which part of it
+
+CubeArgument = Annotated[str, typer.Argument(help="Address of a cube, such as results/quickstart.zarr.")]
+WhereOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--where",
+        metavar="NAME=VALUE",
+        help="Only this: task=sort,letters, tier=hard, model=NAME, template=, sampler=, a facet, or a task's "
+        "parameter as in param_length=4..16 (or 4.. or ..16). Give it again for more conditions; all must hold.",
+    ),
+]
+ViewOption = Annotated[
+    str | None, typer.Option("--view", metavar="NAME", help="Only a view of the sweep's config.")
+]
+TrialsOption = Annotated[
+    int | None, typer.Option("--trials", min=1, help="Only the first so many trials of each cell.")
+]
+UniqueOption = Annotated[
+    bool, typer.Option("--unique-only", help="Only trials whose question is new in its cell.")
+]
+ClipOption = Annotated[
+    int | None,
+    typer.Option(
+        "--clip-context",
+        min=1,
+        metavar="TOKENS",
+        help="As if the limit of completion tokens had been this: longer answers count as truncated.",
+    ),
+]
+
+# How it is counted
+
+ModeOption = Annotated[
+    str,
+    typer.Option(
+        "--mode",
+        help="Estimator: E_I, E_P, E_O (share right) or C_I, C_P, C_O (guesses taken out); truncated trials as the "
+        "others (I), as wrong (P), as right (O).",
+    ),
+]
+ScoreOption = Annotated[
+    str,
+    typer.Option("--score", help="ReasonScore: v1 (upper bounds) or v2 (what was measured, by C_P)."),
+]
+PoolingOption = Annotated[
+    str,
+    typer.Option(
+        "--pooling", help="pooled: every trial weighs the same. stratified: every point weighs the same."
+    ),
+]
+ByTaskOption = Annotated[bool, typer.Option("--by-task", help="Tell tasks apart.")]
+
+# What comes out
+
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+MarkdownOption = Annotated[bool, typer.Option("--markdown", help="Print a Markdown table.")]
+PlotOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--plot", metavar="FILE", help="Draw it, too: FILE.svg, or FILE.png with the extra `plots`."
+    ),
+]
+QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress display.")]
+LogOption = Annotated[
+    str | None,
+    typer.Option("--log", metavar="FILE", help="Append what happens to FILE, one JSON object per line."),
+]
+
+# What is asked, where, and where its results are
+
+ConfigArgument = Annotated[
+    str,
+    typer.Argument(
+        help="The sweep's config, a YAML file (`evalcube init` writes one), or a suite: quick, m12."
+    ),
+]
+EndpointsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--model",
+        metavar="[NAME=]ENDPOINT",
+        help="A model to measure: sim:, local:smollm2, local:/path/model.gguf or https://host/v1#MODEL. "
+        "Give it again for more. Takes the place of the config's models.",
+    ),
+]
+KeysOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--key-env",
+        metavar="[NAME=]VARIABLE",
+        help="Environment variable with the API key of the models at http(s) endpoints, or of one.",
+    ),
+]
+TasksOption = Annotated[list[str] | None, typer.Option("--task", help="Name of a task; may be given again.")]
+CubeOption = Annotated[
+    str | None, typer.Option("--cube", help="Address of the results; default: the config's.")
+]
+CacheOption = Annotated[
+    str | None, typer.Option("--cache", help="Address of the response cache; default: the config's.")
+]
+CacheArgument = Annotated[
+    str,
+    typer.Argument(help="Address of a cache: results/cache, s3://bucket/prefix, redis://host:6379/0."),
+]
+SchedulerOption = Annotated[
+    str | None,
+    typer.Option(
+        "--scheduler",
+        help="Address of a running Dask scheduler, such as tcp://host:8786; default: local processes.",
+    ),
+]
+WorkersOption = Annotated[
+    int | None,
+    typer.Option("--workers", min=1, max=256, help="Local worker processes; default: one per core."),
+]

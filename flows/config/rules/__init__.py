@@ -1,0 +1,53 @@
+"""Rules between the fields and the sections of a config: unique names, references, tasks, templates.
+
+Rules about one field, or within one section, stand with the section's model. Those here get the sections as
+their models made them, as far as they are valid (see `flows.config.partial`): a rule that needs a part that is
+wrong says nothing about it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+
+from flows.config.findings import Finding
+from flows.config.models import SweepConfig
+from flows.config.rules import endpoints, judges, models, sampling, templates, views
+from flows.config.rules.tasks import CheckedTasks
+from flows.config.section import Hole
+
+
+def check(config: SweepConfig) -> list[Finding]:
+    """Apply every rule.
+
+    Parameters
+    ----------
+    config
+        A valid config, or the valid parts of one.
+    """
+    tasks = CheckedTasks(config)
+    rules: tuple[Iterator[Finding], ...] = (
+        models.unique_names(config),
+        models.simulate_only_with_sim(config),
+        sampling.token_limits(config),
+        models.references(config),
+        sampling.trials_or_precision(config),
+        sampling.spend_has_prices(config),
+        judges.assertions(config),
+        judges.references(config),
+        judges.unique_names(config),
+        judges.rubrics_are_used(config),
+        models.some_measured(config),
+        models.only_measured_are_evaluated(config),
+        endpoints.batches(config),
+        endpoints.carries(config, tasks.samples),
+        iter(tasks.findings),
+        templates.renders(config, tasks.samples),
+        views.coordinates(config, tasks.tasks),
+    )
+    found: list[Finding] = []
+    for rule in rules:
+        with suppress(Hole):
+            for finding in rule:
+                found.append(finding)  # noqa: PERF402 - what was found before a hole stays
+    return found

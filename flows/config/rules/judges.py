@@ -1,0 +1,83 @@
+"""Rules about assertions, rubrics and judges: declarations, references, who judges what."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from flows.config.assertions import declared_path, known_hooks
+from flows.config.findings import Finding, Path, did_you_mean
+from flows.config.judges import JudgeConfig
+from flows.config.models import SweepConfig
+from flows.config.partial import each, keys, listed
+from flows.config.rules.models import names_of
+from flows.config.rules.sampling import limits
+from flows.config.secrecy import mask, show
+from stages.process.assertions import DeclarationError, parse_assertions
+
+
+def assertions(config: SweepConfig) -> Iterator[Finding]:
+    """Each assertion is declared as its type asks."""
+    for label, declarations in each(config.tasks, lambda task: task.assertions):
+        path: Path = ("tasks", label, "assertions")
+        for index, declared in each(declarations, dict):
+            try:
+                parse_assertions([declared], hooks=known_hooks())
+            except DeclarationError as error:
+                where = declared_path(error)
+                if where[:2] != ("assertions", 0):  # of an installed package
+                    yield Finding(path, mask(error.rule), remedy=error.remedy)
+                    return
+                remedy = error.remedy[:1].upper() + error.remedy[1:]
+                yield Finding((*path, index, *where[2:]), mask(error.rule), remedy=remedy)
+
+
+def references(config: SweepConfig) -> Iterator[Finding]:
+    """Judges have models and samplers that there are, and limits that are numbers of tokens."""
+    models, samplers = listed(lambda: names_of(config)), listed(lambda: keys(config.samplers))
+    for index, name in each(config.judges, lambda judge: judge.model):
+        yield from _reference(("judges", index, "model"), name, models, "Models")
+    for index, sampler in each(config.judges, lambda judge: judge.sampler):
+        path: Path = ("judges", index, "sampler")
+        if isinstance(sampler, str):
+            yield from _reference(path, sampler, samplers, "Samplers")
+        else:
+            yield from limits(path, sampler, ("max_tokens",))
+
+
+def _reference(path: Path, name: str, names: Sequence[str], what: str) -> Iterator[Finding]:
+    if names and name not in names:
+        rule = f"unknown {what.lower()[:-1]} {show(name)}"
+        yield Finding(path, rule, remedy=did_you_mean(name, list(names), what))
+
+
+def unique_names(config: SweepConfig) -> Iterator[Finding]:
+    """No two judges have one name."""
+    first: dict[str, int] = {}
+    for index, (name, field) in each(config.judges, _name):
+        if name in first:
+            yield Finding(
+                ("judges", index, field),
+                f"judges need different names: judges[{first[name]}] has this one, too",
+                remedy="Give it a name of its own",
+                shown=True,
+            )
+        first.setdefault(name, index)
+
+
+def _name(judge: JudgeConfig) -> tuple[str, str]:
+    """A judge's name, and the field that has it."""
+    return judge.name, "name" if "name" in judge.model_fields_set else "model"
+
+
+def rubrics_are_used(config: SweepConfig) -> Iterator[Finding]:
+    """A rubric has judges."""
+    if config.judges:
+        return
+    for label, rubric in each(config.tasks, lambda task: task.rubric):
+        if rubric is not None:
+            yield Finding(
+                ("tasks", label, "rubric"),
+                "nobody judges by it",
+                remedy="Add judges: [{model: NAME}], or remove the rubric",
+                at_key=True,
+            )

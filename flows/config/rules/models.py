@@ -1,0 +1,82 @@
+"""Rules about which models there are, and what the evaluations take."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from flows.config.findings import Finding, did_you_mean
+from flows.config.models import EvaluationRule, SweepConfig
+from flows.config.partial import each, every, keys, listed
+from flows.config.secrecy import show
+
+
+def unique_names(config: SweepConfig) -> Iterator[Finding]:
+    """No two models have one name."""
+    first: dict[str, int] = {}
+    for index, name in each(config.models, lambda model: model.name):
+        if name in first:
+            yield Finding(
+                ("models", index, "name"),
+                f"model names must be unique: models[{first[name]}] has this one, too",
+                remedy="Give one of them another name",
+                shown=True,
+            )
+        first.setdefault(name, index)
+
+
+def simulate_only_with_sim(config: SweepConfig) -> Iterator[Finding]:
+    """Only simulated models have abilities."""
+    for index, wrong in each(
+        config.models, lambda model: model.simulate is not None and not model.endpoint.startswith("sim:")
+    ):
+        if wrong:
+            yield Finding(
+                ("models", index, "simulate"),
+                "only a simulated model has abilities to simulate",
+                remedy='Remove it, or write endpoint: "sim:"',
+            )
+
+
+def names_of(config: SweepConfig) -> list[str]:
+    """The models' names, each once."""
+    return list(dict.fromkeys(name for _, name in each(config.models, lambda model: model.name)))
+
+
+def references(config: SweepConfig) -> Iterator[Finding]:
+    """Evaluations take models, templates and samplers that there are."""
+    kinds: dict[str, tuple[Callable[[EvaluationRule], Sequence[str] | None], list[str]]] = {
+        "models": (lambda rule: rule.models, listed(lambda: names_of(config))),
+        "templates": (lambda rule: rule.templates, listed(lambda: keys(config.templates))),
+        "samplers": (lambda rule: rule.samplers, listed(lambda: keys(config.samplers))),
+    }
+    for kind, (read, names) in kinds.items():
+        for index, chosen in each(config.evaluations, read):
+            for position, name in each(chosen):
+                if names and name not in names:
+                    yield Finding(
+                        ("evaluations", index, kind, position),
+                        f"unknown {kind[:-1]} {show(name)}",
+                        remedy=did_you_mean(name, names, kind.capitalize()),
+                    )
+
+
+def some_measured(config: SweepConfig) -> Iterator[Finding]:
+    """The sweep measures a model."""
+    if not any(every(config.models, lambda model: model.measured)):
+        yield Finding(
+            ("models",), "no model is measured", remedy="Remove `measured: false` from one, or add a model"
+        )
+
+
+def only_measured_are_evaluated(config: SweepConfig) -> Iterator[Finding]:
+    """No evaluation takes a model that only judges."""
+    rows = each(config.models, lambda model: (model.name, model.measured))
+    judging = {name for _, (name, measured) in rows if not measured}
+    for index, chosen in each(config.evaluations, lambda rule: rule.models):
+        for position, name in each(chosen):
+            if name in judging:
+                yield Finding(
+                    ("evaluations", index, "models", position),
+                    f"model {show(name)} has `measured: false`",
+                    remedy="Remove it here, or there",
+                )

@@ -1,0 +1,99 @@
+"""Rules about tasks: they are known, and their points are valid by the task's own rules."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from flows.config.findings import Finding, Path, did_you_mean
+from flows.config.manifold import TaskConfig
+from flows.config.models import SweepConfig
+from flows.config.partial import each, keys, known, listed
+from flows.config.secrecy import mask, show
+from flows.config.section import Density
+from stages.generate import Axis, Entry, Task, TaskError, all_tasks, expand, find_problems
+
+_Parts = dict[int | None, list[Entry]]
+"""Index of each valid entry of a manifold -> its records."""
+
+MOST_POINTS = 100_000
+"""Points of one task, before equal ones are joined."""
+
+
+class CheckedTasks:
+    """The config's tasks, each checked through its own generator."""
+
+    def __init__(self, config: SweepConfig) -> None:
+        self.findings: list[Finding] = []
+        self.samples: dict[str, Mapping[str, object]] = {}
+        """Label of each good task -> params of its first point."""
+        self.tasks: dict[str, Task] = {}
+        """Label -> task, where it is known."""
+        self._degree = known(lambda: config.degree, 0)
+        self._density: Density = known(lambda: config.density, "normal")
+        labels = listed(lambda: keys(config.tasks))
+        if not labels:
+            return
+        try:
+            generators = all_tasks()
+        except TaskError as error:
+            self.findings.append(Finding(("tasks",), _rule(error)))
+            return
+        for label, name in each(config.tasks, lambda task: task.task):
+            if (name or label) in generators:
+                self.tasks[label] = generators[name or label]
+            else:
+                self._unknown(label, name, sorted(generators))
+        for label, parts in each(config.tasks, self._parts):
+            if label in self.tasks:
+                self._check(label, self.tasks[label], parts)
+
+    def _unknown(self, label: str, name: str | None, names: list[str]) -> None:
+        path: Path = ("tasks", label) if name is None else ("tasks", label, "task")
+        rule, remedy = f"unknown task {show(name or label)}", did_you_mean(name or label, names, "Tasks")
+        self.findings.append(Finding(path, rule, remedy=remedy, at_key=name is None))
+
+    def _parts(self, task: TaskConfig) -> _Parts:
+        return dict(task.parts(degree=self._degree, density=self._density))
+
+    def _check(self, label: str, task: Task, parts: _Parts) -> None:
+        found = _too_many(label, [entry for part in parts.values() for entry in part])
+        if not found:
+            once: dict[Path, Finding] = {}
+            for index, entries in parts.items():
+                for error in find_problems(task, entries):
+                    finding = _finding(("tasks", label), index, entries, error)
+                    once.setdefault(finding.path, finding)
+            found = list(once.values())
+        self.findings += found
+        if parts and not found:
+            first = next(iter(parts.values()))
+            self.samples[label] = expand(task, first[:1])[0].params.canonical()
+
+
+def _too_many(label: str, entries: Sequence[Entry]) -> list[Finding]:
+    total = sum(entry.size() for entry in entries)
+    if total <= MOST_POINTS:
+        return []
+    rule = f"has {total:,} points, at most {MOST_POINTS:,} are allowed"
+    return [Finding(("tasks", label, "manifold"), rule, remedy="Use fewer values")]
+
+
+def _finding(path: Path, index: int | None, entries: Sequence[Entry], error: TaskError) -> Finding:
+    where = error.where
+    if index is None or where[:1] == ("params",):
+        path = (*path, "params", *where[1:])
+    else:
+        path = (*path, "manifold", index, *_written(where, entries[0]))
+    return Finding(path, _rule(error), at_key=error.message.startswith("unknown"))
+
+
+def _written(where: Path, entry: Entry) -> Path:
+    """Where a value of an axis stands: below `range`, if the axis is written so."""
+    if len(where) == 3 and where[0] == "grid" and isinstance(where[2], int):
+        axis = (entry.grid or {}).get(str(where[1]))
+        return (*where[:2], "range", where[2]) if isinstance(axis, Axis) else where
+    return where
+
+
+def _rule(error: TaskError) -> str:
+    return mask(" ".join(error.message.split())[:400].removesuffix("."))

@@ -1,0 +1,87 @@
+"""A directory that appears whole or not at all: made beside its place, put on disk, and renamed.
+
+The name beside it says which process makes it, so that the next creation can remove what a killed one left.
+"""
+
+from __future__ import annotations
+
+import glob
+import hashlib
+import os
+import secrets
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+from storage.errors import CubeExistsError
+from storage.files import age_of, make_directory, sync_path, sync_tree
+from storage.processes import ProcessIdentity, is_gone, this_process
+
+_STALE_SECONDS = 3600.0
+
+
+def create_directory(path: Path, build: Callable[[Path], None]) -> None:
+    """Make a directory with what `build` puts into the one that it gets: a kill leaves no half of it.
+
+    Raises
+    ------
+    CubeExistsError
+        The path is taken.
+    """
+    make_directory(path.parent)
+    _sweep_creations(path)
+    _refuse_taken(path)
+    temporary = _temporary(path)
+    try:
+        build(temporary)
+        # Before the rename: a power cut after it must not find a cube with empty files.
+        sync_tree(temporary)
+        _publish(temporary, path)
+    except BaseException:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise
+
+
+def _machine(process: ProcessIdentity) -> str:
+    return hashlib.blake2b(f"{process.host} {process.boot}".encode(), digest_size=6).hexdigest()
+
+
+def _temporary(path: Path) -> Path:
+    """A name beside `path` that says who makes it, so that others can find out whether that process is gone."""
+    me = this_process()
+    mark = f"{_machine(me)}-{me.pid}-{me.start}-{secrets.token_hex(4)}"
+    return path.with_name(f".{path.name}.{mark}.creating")
+
+
+def _publish(temporary: Path, path: Path) -> None:
+    # Renaming onto a directory works only if that is empty, so that of two creators one wins.
+    try:
+        temporary.rename(path)
+    except OSError:
+        _refuse_taken(path)
+        raise
+    sync_path(path.parent)
+
+
+def _refuse_taken(path: Path) -> None:
+    if not os.path.lexists(path) or (path.is_dir() and not any(path.iterdir())):
+        return
+    kind = "a cube" if (path / "zarr.json").exists() else "something else"
+    raise CubeExistsError(
+        f"cannot create the cube: {kind} is already there",
+        path,
+        "Open it, move it away, or choose another path.",
+    )
+
+
+def _sweep_creations(path: Path) -> None:
+    """Remove what killed creations of this cube left: their process is gone, or they are an hour old."""
+    me = this_process()
+    for stale in path.parent.glob(f".{glob.escape(path.name)}.*.creating"):
+        machine, *numbers = stale.name.removesuffix(".creating").rpartition(".")[2].split("-")
+        gone = False
+        # Process ids mean something on their own machine only; for others, age decides.
+        if machine == _machine(me) and len(numbers) == 3:
+            gone = is_gone(ProcessIdentity(me.host, me.boot, int(numbers[0]), int(numbers[1])))
+        if gone or age_of(stale) > _STALE_SECONDS:
+            shutil.rmtree(stale, ignore_errors=True)

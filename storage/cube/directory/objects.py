@@ -1,0 +1,195 @@
+"""Files under keys, put on a condition, listed, and made durable."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from storage.cube.directory.creation import create_directory
+from storage.cube.directory.lease import DirectoryLease
+from storage.cube.directory.log import DirectoryLog
+from storage.cube.space import Found, Version, When
+from storage.files import age_of, link_new, locked, make_directory, sync_path, sync_paths, write_synced
+
+if TYPE_CHECKING:
+    from zarr.abc.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Directory:
+    """A `storage.cube.space.Space` in a directory; it need not exist yet."""
+
+    path: Path
+
+    @property
+    def address(self) -> str:
+        """The directory's path."""
+        return str(self.path)
+
+    def at(self, name: str) -> Directory:
+        """A directory inside this one."""
+        return Directory(self.path / name)
+
+    def is_there(self) -> bool:
+        """Whether the path exists, as whatever."""
+        return self.path.exists()
+
+    def is_writable(self) -> bool:
+        """Whether files can be made in the directory."""
+        return os.access(self.path, os.W_OK | os.X_OK)
+
+    def get(self, key: str, most: int | None = None) -> Found | None:
+        """A file's content, or its first `most` bytes; None if there is none."""
+        try:
+            with (self.path / key).open("rb") as file:
+                # Of the open file, so that content and version belong together although it may be replaced meanwhile.
+                return Found(file.read(-1 if most is None else most), _version(os.fstat(file.fileno())))
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+
+    def version(self, key: str) -> Version | None:
+        """Which file it is, and when it was written; None if there is none."""
+        try:
+            return _version((self.path / key).stat())
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+
+    def put(
+        self, key: str, data: bytes, *, when: When | Version = When.ALWAYS, durable: bool = True
+    ) -> Version | None:
+        """Give a file its content in one step; see `storage.cube.space.Space.put`."""
+        path = self.path / key
+        if path.parent != self.path and not path.parent.is_dir():
+            # Not the space itself: whoever has deleted a cube does not want its folder back with one record in it.
+            self.path.stat()
+            make_directory(path.parent)
+        temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.partial")
+        try:
+            if durable:
+                write_synced(temporary, data)
+            else:
+                temporary.write_bytes(data)
+            # The kernel's own times stand still for milliseconds, in which an inode may be freed and come again.
+            now = time.time_ns()
+            os.utime(temporary, ns=(now, now))
+            # Taken before the file has its name: from then on others may replace it. A rename changes neither of both.
+            version = _version(temporary.stat())
+            if not self._name(temporary, path, when):
+                return None
+        finally:
+            temporary.unlink(missing_ok=True)
+        if durable:
+            sync_path(path.parent)
+        return version
+
+    def _name(self, temporary: Path, path: Path, when: When | Version) -> bool:
+        """Give a file that is on its way its name, if the condition holds."""
+        if when is When.ALWAYS:
+            temporary.replace(path)
+            return True
+        if when is When.ABSENT:
+            try:
+                # A rename would replace what another one put a moment ago; a hard link fails then.
+                if link_new(temporary, path):
+                    return True
+            except FileExistsError:
+                return False
+        # No system call replaces a file only if it is a certain one. So all who put on a condition take a lock, which
+        # the kernel frees if they are killed.
+        with locked(path.with_name(f".{path.name}.lock")):
+            found = self.version(path.relative_to(self.path).as_posix())
+            if found != (None if when is When.ABSENT else when):
+                return False
+            temporary.replace(path)
+            return True
+
+    def delete(self, key: str, *, durable: bool = True) -> None:
+        """Delete a file, if it is there."""
+        path = self.path / key
+        try:
+            path.unlink()
+        except FileNotFoundError:
+            return
+        if durable:
+            sync_path(path.parent)
+
+    def list(self, prefix: str = "") -> Iterator[str]:
+        """Files below a folder, by their keys, in no order."""
+        folders = [prefix]
+        while folders:
+            folder = folders.pop()
+            try:
+                entries = list(os.scandir(self.path / folder))
+            except (FileNotFoundError, NotADirectoryError):  # also one that somebody cleared meanwhile
+                continue
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(f"{folder}{entry.name}/")
+                elif not entry.name.startswith(".") and not entry.name.endswith(".partial"):
+                    yield folder + entry.name
+
+    def clear(self, prefix: str) -> None:
+        """Delete a folder with all that is in it, as far as that is possible."""
+        shutil.rmtree(self.path / prefix, ignore_errors=True)
+
+    def sync(self, keys: Iterable[str]) -> None:
+        """Wait until files are on disk, and the entries of the folders that lead to them."""
+        paths: set[Path] = set()
+        for key in keys:
+            path = self.path / key
+            if not key.endswith("/"):
+                paths.add(path)
+                # An object at the top is renamed into the directory itself; for those below, it does not change.
+                paths.add(path.parent)
+            elif path.is_dir():
+                paths.add(path)
+            paths.update(parent for parent in path.parents if self.path in parent.parents)
+        # In any order: nothing is acknowledged before all of them are on disk.
+        sync_paths(sorted(paths, reverse=True))
+
+    def zarr(self, *, read_only: bool = False) -> Store:
+        """Zarr's store of a directory, which writes a file under another name and renames it."""
+        from zarr.storage import LocalStore  # takes a while, and ledgers and leases need none
+
+        return LocalStore(self.path, read_only=read_only)
+
+    def create(self, build: Callable[[Store], None]) -> None:
+        """Make the directory beside its place, put it on disk, rename it: a kill leaves no half cube.
+
+        Raises
+        ------
+        CubeExistsError
+            The path is taken.
+        """
+        create_directory(self.path, lambda temporary: build(Directory(temporary).zarr()))
+
+    def sweep(self, prefixes: Iterable[str], older_than: float, *, delete: bool) -> int:
+        """Count, or delete, temporary files of killed writers, from an age that no living writer's has."""
+        stale = [file for file in self._partial_files(prefixes) if age_of(file) > older_than]
+        for file in stale if delete else ():
+            file.unlink(missing_ok=True)  # another one may sweep at the same time
+        return len(stale)
+
+    def _partial_files(self, prefixes: Iterable[str]) -> Iterator[Path]:
+        yield from self.path.glob("*.partial")
+        for prefix in prefixes:
+            yield from (self.path / prefix).rglob("*.partial")
+
+    def log(self, key: str) -> DirectoryLog:
+        """A file that grows by lines."""
+        return DirectoryLog(self.path / key)
+
+    def lease(self, key: str) -> DirectoryLease:
+        """A lease's file."""
+        return DirectoryLease(self.path / key)
+
+
+def _version(status: os.stat_result) -> Version:
+    # Two files that exist at the same time have two inodes; one that is freed may come again, at a later time.
+    return Version(f"{status.st_ino:x}.{status.st_mtime_ns:x}")

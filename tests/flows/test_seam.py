@@ -1,0 +1,104 @@
+"""A sweep's records in a space that is no directory: planned, written, read, and gone on with."""
+
+import numpy as np
+import pytest
+
+from flows.config import from_mapping
+from flows.cubes.status import cube_status
+from flows.plan.build import build_plan
+from flows.plan.store import SweepStore, existing_store, open_store
+from flows.plan.targets import SampleTargets
+from flows.run.batches import requests_in_batches
+from flows.run.events import Finished, Started, Traffic
+from flows.run.failures import WorkerDiedError
+from flows.run.poison_isolation import PoisonIsolation, run_marked
+from flows.run.spending import Spending
+from flows.run.subscribers.live_file import LiveFile
+from flows.run.summary import Tracker
+from stages.reply.status import COUNTERS
+from storage.cube import cube as cube_module
+from storage.cube.cube import Cube
+from storage.cube.lease import Lease
+from storage.cube.ledger import Receipt
+from storage.cube.schema import VARIABLES
+from tests.flows.support import sweep_config
+from tests.storage.support.memory_space import MemorySpace
+
+URL = "the cube in memory"
+
+
+@pytest.fixture
+def plan(tmp_path, monkeypatch):
+    """A plan of 8 trials a cell whose cube is in memory; nothing may be written into the current directory."""
+    monkeypatch.setattr(cube_module, "space_of", {URL: MemorySpace(URL)}.__getitem__)
+    monkeypatch.chdir(tmp_path)
+    yield build_plan(from_mapping(sweep_config(tmp_path, "http://127.0.0.1:1/v1", trials=8)))
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.fixture
+def store(plan):
+    """The store of a sweep that is to be done."""
+    targets = SampleTargets.uniform(plan, plan.trials, plan.repeats)
+    store = SweepStore(open_store(plan, URL).cube, plan, targets)
+    store.grow()
+    return store
+
+
+def record_all(store):
+    """Write and record every region that is left, every trial correct."""
+    for work in store.unfinished(0):
+        shape = store.cube.region_shape(work.window.region)
+        arrays = {name: np.zeros(shape, variable.dtype) for name, variable in VARIABLES.items()}
+        digest = store.cube.write_region(work.window.region, arrays)
+        trials = len(work.positions)
+        store.ledger.append(
+            Receipt(work.window.region, work.generation + 1, *shape[2:], trials, True, 0, 0, {}, digest)
+        )
+
+
+def test_store__is_resumed_where_it_was(plan, store):
+    assert existing_store(plan, URL) is not None
+    left = sum(len(work.positions) for work in store.unfinished(0))
+    assert left == cube_status(URL)["trials"]
+
+    record_all(store)
+    store.note({"name": "a sweep"})
+
+    again = existing_store(plan, URL)
+    assert list(again.unfinished(0)) == []
+    status = cube_status(URL)
+    assert (status["done"], status["complete"], status["running"]) == (left, True, None)
+    assert status["notes"] == {"name": "a sweep"}
+
+
+def test_status__of_a_run_under_way(store):
+    records, tracker = store.cube.records, Tracker()
+    spending = Spending(records, np.zeros((1, 1, 1, len(COUNTERS))), {"alpha": (1.0, 1.0)}, None)
+    live = LiveFile(records, tracker)
+    with Lease.acquire(records):
+        for event in (Started("r", "c", 20, 5, ("a",)), Traffic(sent=7, usage={"alpha": (3, 4)}, worker="w")):
+            for subscriber in (tracker, spending, live):
+                subscriber(event)
+        live(Finished("stopped"))
+        spending.save()
+
+        status = cube_status(URL)
+
+    assert "running as process" in status["running"]
+    assert (status["live"]["sent"], status["live"]["reason"]) == (7, "stopped")
+    assert status["spent"] == {"tokens": 7.0, "usd": pytest.approx(7e-6)}
+    assert requests_in_batches(records, store.plan, [True]) == 0
+
+
+@pytest.mark.usefixtures("store")
+def test_marks__are_left_by_deaths_and_removed_by_the_driver():
+    records = Cube.open(URL).records
+    assert run_marked(records, "suspects/0", int, "7") == 7
+    records.put("suspects/0", b"")
+    with pytest.raises(WorkerDiedError):
+        run_marked(records, "suspects/0", int, "7")
+
+    PoisonIsolation(records, None, None, None, None).close()
+
+    assert run_marked(records, "suspects/0", int, "7") == 7
