@@ -11,7 +11,9 @@ from stages.infer.key_mask import MASK, KeyMask
 
 SECRET = "aB3dE5fG7hJ9kL2mN4pQ6rS8tU1vW3xY5zA7bC9dE2fG4hJ6kL8mN1pQ3rS5tU7vW9xY_Z0aBcD-eF"
 KEY = f"sk-proj-{SECRET}"
-keys = st.text(st.characters(min_codepoint=0x21, max_codepoint=0x7E), min_size=12, max_size=180)
+keys = st.text(
+    st.characters(min_codepoint=0x21, max_codepoint=0x7E, exclude_characters="-_"), min_size=12, max_size=180
+)
 
 
 def left_of(secret, text, size=8):
