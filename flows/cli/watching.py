@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from flows.cli.output import Code, plain, safe, show
-from flows.run.subscribers.display import duration
+from flows.run.subscribers.duration import duration
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
