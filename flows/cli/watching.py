@@ -1,4 +1,4 @@
-"""A cube's address in; how far its sweep is, once or again and again, for a terminal, a pipe or a program, out."""
+"""Show how far a sweep is, once or again and again: on a terminal, in a pipe, or for a program."""
 
 from __future__ import annotations
 
