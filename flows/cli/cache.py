@@ -18,7 +18,7 @@ from flows.cli.options import CacheArgument, JsonOption, QuietOption
 from flows.cli.output import Code, complain, safe, show, show_json
 
 if TYPE_CHECKING:
-    from flows.cubes.cache_admin import Ticker
+    from flows.cubes.ticker import Ticker
 
 _LINE_SECONDS = 10.0
 _REDRAW_SECONDS = 0.2
