@@ -20,6 +20,7 @@ from typer.testing import CliRunner
 
 from flows.cli import completion
 from flows.cli.app import app
+from tests.tiers import need
 
 ROOT = Path(__file__).resolve().parents[3]
 HOSTILE = ["al\x1b[2Jpha", "$(touch broken)", "`id`", "a'b", 'a"b', "a b", "-rf", "a;b", "a\\b", "a\nb", ""]
@@ -158,6 +159,7 @@ def test_completion__a_broken_plugin_leaves_the_bundled_tasks(monkeypatch):
     assert "arithmetic" in dict(completion.tasks(""))
 
 
+@pytest.mark.cluster
 def test_completion__reads_names_without_the_cube_s_machinery(tmp_path):
     cube(tmp_path, "c.zarr")
     code = (
@@ -239,11 +241,11 @@ def place(tmp_path):
 
 def needs(shell):
     found = shutil.which(shell)
-    if found is None:
-        pytest.skip(f"{shell} is not installed")
+    need(shell, found, f"apt-get install {shell}")
     return found
 
 
+@pytest.mark.cluster
 @pytest.mark.parametrize("arguments", [("bash", "--noprofile"), ("zsh",)], ids=lambda arguments: arguments[0])
 def test_shells__complete_once_installed(arguments, place):
     folder, env = place
@@ -269,6 +271,7 @@ def test_shells__complete_once_installed(arguments, place):
     assert sorted(path.name for path in folder.iterdir()) == ["results"]
 
 
+@pytest.mark.cluster
 def test_fish__completes_once_installed(place):
     folder, env = place
     fish = needs("fish")
