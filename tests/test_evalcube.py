@@ -65,6 +65,7 @@ def test_names__all_are_there_and_in_order():
     )
 
 
+@pytest.mark.cluster
 def test_names__are_imported_when_first_used(tmp_path):
     code = f"import sys; import evalcube; print([name for name in {LATE} if name in sys.modules])"
 
@@ -80,6 +81,7 @@ def test_names__others_are_missing():
         _ = ec.__path__
 
 
+@pytest.mark.cluster
 def test_names__are_found_in_an_archive(tmp_path):
     archive = tmp_path / "sent.zip"
     with zipfile.ZipFile(archive, "w") as target:
@@ -99,6 +101,7 @@ def test_names__are_found_in_an_archive(tmp_path):
     assert result.stdout == f"{len(ec.__all__)} flows.errors\n", result.stderr
 
 
+@pytest.mark.cluster
 @pytest.mark.parametrize("name", ["flows", "stages", "storage", "deploy.py"])
 def test_import__names_what_hides_a_package(tmp_path, name):
     place = hiding(tmp_path, name)
@@ -109,6 +112,7 @@ def test_import__names_what_hides_a_package(tmp_path, name):
     assert result.stderr.splitlines()[-1] == f"ImportError: {message(place)}"
 
 
+@pytest.mark.cluster
 @pytest.mark.parametrize("name", ["flows", "storage", "deploy.py"])
 @pytest.mark.parametrize(
     "how",
@@ -123,6 +127,7 @@ def test_command__says_in_one_line_what_hides_a_package(tmp_path, name, how):
     assert (result.returncode, result.stdout, result.stderr) == (2, "", f"evalcube: {message(place)}\n")
 
 
+@pytest.mark.cluster
 def test_command__is_not_disturbed_by_a_folder_beside_its_script(tmp_path):
     """The module path of a script begins at the script, not in the current directory."""
     hiding(tmp_path, "flows")
@@ -134,6 +139,7 @@ def test_command__is_not_disturbed_by_a_folder_beside_its_script(tmp_path):
     assert (result.returncode, result.stderr) == (0, "")
 
 
+@pytest.mark.cluster
 def test_command__runs_by_the_name_of_its_package(tmp_path):
     place = hiding(tmp_path, "storage")
 
@@ -142,6 +148,7 @@ def test_command__runs_by_the_name_of_its_package(tmp_path):
     assert (result.returncode, result.stderr) == (2, f"evalcube: {message(place)}\n")
 
 
+@pytest.mark.cluster
 def test_import__a_folder_that_is_no_package_hides_nothing(tmp_path):
     (tmp_path / "flows").mkdir()
     (tmp_path / "flows" / "first.py").write_text("")

@@ -283,6 +283,7 @@ def test_take__where_locks_keep_nobody_out(tmp_path):
     held.close()
 
 
+@pytest.mark.cluster
 def test_put__leaves_nothing_on_a_full_disk(small_disk):
     disk = small_disk("16k")
 
