@@ -1,4 +1,4 @@
-"""`true`, `false` or a mapping under a model's `batch` -> how its requests are put together to batches, or None."""
+"""What a config says about batches: whether a model's requests are put together, and how."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pydantic's errors about a mapping -> findings: path, rule, safe value and remedy, one per mistake."""
+"""What is wrong with a config, one finding per mistake: its path, the rule, a value that is safe to show, a remedy."""
 
 from __future__ import annotations
 
@@ -178,6 +178,20 @@ def close_name(name: str, known: list[str]) -> str | None:
     lower = {candidate.lower(): candidate for candidate in reversed(known)}
     close = difflib.get_close_matches(name.lower()[:200], list(lower), n=1, cutoff=0.6)
     return lower[close[0]] if close else None
+
+
+def unknown_name(
+    path: Path, kind: str, name: object, known: list[str], title: str, *, at_key: bool = False
+) -> Finding:
+    """Report a name that is none of those known.
+
+    Parameters
+    ----------
+    kind, title
+        What the name should be, and the heading of a list of such names.
+    """
+    remedy = did_you_mean(str(name), known, title)
+    return Finding(path, f"unknown {kind} {show(name)}", remedy=remedy, at_key=at_key)
 
 
 def did_you_mean(name: str, known: list[str], what: str) -> str:

@@ -1,4 +1,4 @@
-"""Nothing -> the text of a first config, with comments that teach: what `evalcube init` writes."""
+"""The first config that `evalcube init` writes, with comments that teach."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A YAML file, a text or a mapping -> a valid `SweepConfig`, or a `ConfigError` with every problem."""
+"""Reads a config from a YAML file, a text or a mapping; what is wrong becomes one `ConfigError`."""
 
 from __future__ import annotations
 

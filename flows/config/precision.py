@@ -1,4 +1,4 @@
-"""How sure results are to be: a name or three numbers -> how many trials to begin with, to aim at, to stop at."""
+"""What a config says about precision: how many trials a cell begins with, aims at and stops at."""
 
 from __future__ import annotations
 

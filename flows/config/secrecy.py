@@ -1,4 +1,4 @@
-"""Any value of a config -> whether it looks like a secret, and a short text of it that is safe to show."""
+"""Recognises secrets among a config's values, and shows any value in a short and safe way."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a sweep may spend -> a bound in tokens, in dollars, or both."""
+"""What a config says about spending: a bound in tokens, in dollars, or both."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A template (messages with Jinja contents, or a Jinja text of JSON) and a prompt -> a list of chat messages.
+"""Templates: messages with Jinja contents, or a Jinja text of JSON, that make chat messages of a prompt.
 
 Templates run in Jinja's sandbox: no attribute that begins with an underscore, no change of the variables.
 An unknown variable is an error, never an empty text.

@@ -1,4 +1,4 @@
-"""YAML text -> plain values (dict, list, str, int, float, bool, None) and the line of any of them.
+"""Reads YAML text to plain values (dict, list, str, int, float, bool, None), and finds the line of any of them.
 
 Works on YAML 1.2 nodes, so that every line is known, ``on`` stays a word, and no tag runs code. Keys are
 always text. Duplicate keys, unknown tags, and aliases that contain themselves or multiply are refused.

@@ -1,4 +1,4 @@
-"""One value of a config -> the value, or the rule that it breaks with a remedy. No file, no network."""
+"""Rules about single values of a config, each with its remedy; they read no file and use no network."""
 
 from __future__ import annotations
 

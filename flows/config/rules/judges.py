@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from flows.config.assertions import declared_path, known_hooks
-from flows.config.findings import Finding, Path, did_you_mean
-from flows.config.judges import JudgeConfig
+from flows.config.findings import Finding, Path, unknown_name
 from flows.config.models import SweepConfig
 from flows.config.partial import each, keys, listed
-from flows.config.rules.models import names_of
+from flows.config.rules.models import names_of, repeated
 from flows.config.rules.sampling import limits
-from flows.config.secrecy import mask, show
+from flows.config.secrecy import mask
 from stages.process.assertions import DeclarationError, parse_assertions
 
 
@@ -35,38 +34,26 @@ def references(config: SweepConfig) -> Iterator[Finding]:
     """Judges have models and samplers that there are, and limits that are numbers of tokens."""
     models, samplers = listed(lambda: names_of(config)), listed(lambda: keys(config.samplers))
     for index, name in each(config.judges, lambda judge: judge.model):
-        yield from _reference(("judges", index, "model"), name, models, "Models")
+        if models and name not in models:
+            yield unknown_name(("judges", index, "model"), "model", name, models, "Models")
     for index, sampler in each(config.judges, lambda judge: judge.sampler):
         path: Path = ("judges", index, "sampler")
-        if isinstance(sampler, str):
-            yield from _reference(path, sampler, samplers, "Samplers")
-        else:
+        if not isinstance(sampler, str):
             yield from limits(path, sampler, ("max_tokens",))
-
-
-def _reference(path: Path, name: str, names: Sequence[str], what: str) -> Iterator[Finding]:
-    if names and name not in names:
-        rule = f"unknown {what.lower()[:-1]} {show(name)}"
-        yield Finding(path, rule, remedy=did_you_mean(name, list(names), what))
+        elif samplers and sampler not in samplers:
+            yield unknown_name(path, "sampler", sampler, samplers, "Samplers")
 
 
 def unique_names(config: SweepConfig) -> Iterator[Finding]:
     """No two judges have one name."""
-    first: dict[str, int] = {}
-    for index, (name, field) in each(config.judges, _name):
-        if name in first:
-            yield Finding(
-                ("judges", index, field),
-                f"judges need different names: judges[{first[name]}] has this one, too",
-                remedy="Give it a name of its own",
-                shown=True,
-            )
-        first.setdefault(name, index)
-
-
-def _name(judge: JudgeConfig) -> tuple[str, str]:
-    """A judge's name, and the field that has it."""
-    return judge.name, "name" if "name" in judge.model_fields_set else "model"
+    named = dict(each(config.judges, lambda judge: "name" in judge.model_fields_set))
+    for index, first in repeated(each(config.judges, lambda judge: judge.name)):
+        yield Finding(
+            ("judges", index, "name" if named[index] else "model"),
+            f"judges need different names: judges[{first}] has this one, too",
+            remedy="Give it a name of its own",
+            shown=True,
+        )
 
 
 def rubrics_are_used(config: SweepConfig) -> Iterator[Finding]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from flows.config.findings import Finding, did_you_mean
+from flows.config.findings import Finding, unknown_name
 from flows.config.models import EvaluationRule, SweepConfig
 from flows.config.partial import each, every, keys, listed
 from flows.config.secrecy import show
@@ -12,16 +12,21 @@ from flows.config.secrecy import show
 
 def unique_names(config: SweepConfig) -> Iterator[Finding]:
     """No two models have one name."""
+    for index, first in repeated(each(config.models, lambda model: model.name)):
+        yield Finding(
+            ("models", index, "name"),
+            f"model names must be unique: models[{first}] has this one, too",
+            remedy="Give one of them another name",
+            shown=True,
+        )
+
+
+def repeated(names: Iterable[tuple[int, str]]) -> Iterator[tuple[int, int]]:
+    """The index of each name that was there before, and the index where it was first."""
     first: dict[str, int] = {}
-    for index, name in each(config.models, lambda model: model.name):
-        if name in first:
-            yield Finding(
-                ("models", index, "name"),
-                f"model names must be unique: models[{first[name]}] has this one, too",
-                remedy="Give one of them another name",
-                shown=True,
-            )
-        first.setdefault(name, index)
+    for index, name in names:
+        if first.setdefault(name, index) != index:
+            yield index, first[name]
 
 
 def simulate_only_with_sim(config: SweepConfig) -> Iterator[Finding]:
@@ -53,11 +58,8 @@ def references(config: SweepConfig) -> Iterator[Finding]:
         for index, chosen in each(config.evaluations, read):
             for position, name in each(chosen):
                 if names and name not in names:
-                    yield Finding(
-                        ("evaluations", index, kind, position),
-                        f"unknown {kind[:-1]} {show(name)}",
-                        remedy=did_you_mean(name, names, kind.capitalize()),
-                    )
+                    path = ("evaluations", index, kind, position)
+                    yield unknown_name(path, kind[:-1], name, names, kind.capitalize())
 
 
 def some_measured(config: SweepConfig) -> Iterator[Finding]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from flows.config.findings import Finding, Path, did_you_mean
+from flows.config.findings import Finding, Path, unknown_name
 from flows.config.manifold import TaskConfig
 from flows.config.models import SweepConfig
 from flows.config.partial import each, keys, known, listed
-from flows.config.secrecy import mask, show
+from flows.config.secrecy import mask
 from flows.config.section import Density
 from stages.generate import Axis, Entry, Task, TaskError, all_tasks, expand, find_problems
 
@@ -42,15 +42,14 @@ class CheckedTasks:
             if (name or label) in generators:
                 self.tasks[label] = generators[name or label]
             else:
-                self._unknown(label, name, sorted(generators))
+                path: Path = ("tasks", label) if name is None else ("tasks", label, "task")
+                names = sorted(generators)
+                self.findings.append(
+                    unknown_name(path, "task", name or label, names, "Tasks", at_key=name is None)
+                )
         for label, parts in each(config.tasks, self._parts):
             if label in self.tasks:
                 self._check(label, self.tasks[label], parts)
-
-    def _unknown(self, label: str, name: str | None, names: list[str]) -> None:
-        path: Path = ("tasks", label) if name is None else ("tasks", label, "task")
-        rule, remedy = f"unknown task {show(name or label)}", did_you_mean(name or label, names, "Tasks")
-        self.findings.append(Finding(path, rule, remedy=remedy, at_key=name is None))
 
     def _parts(self, task: TaskConfig) -> _Parts:
         return dict(task.parts(degree=self._degree, density=self._density))

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, get_args
 
-from flows.config.findings import Finding, Path, did_you_mean
+from flows.config.findings import Finding, Path, unknown_name
 from flows.config.manifold import DEFAULT_TIERS
 from flows.config.models import SweepConfig
 from flows.config.partial import each, keys, listed
 from flows.config.rules.models import names_of
-from flows.config.secrecy import show
 from stages.generate import Task
 
 
@@ -27,13 +26,16 @@ def coordinates(config: SweepConfig, tasks: Mapping[str, Task]) -> Iterator[Find
         *listed(lambda: _facets(config)),
         *(name for task in tasks.values() for name in _numbers(task)),
     }
+    all_known = len(tasks) == len(listed(lambda: keys(config.tasks)))
     for name, where in each(config.views, lambda view: view.where):
         path: Path = ("views", name, "where")
         for coordinate in keys(where):
+            if coordinate.startswith("param_") and not all_known:
+                continue  # it may be of a task that is not known
             if coordinate not in labels and coordinate not in others:
-                remedy = did_you_mean(coordinate, [*labels, *sorted(others)], "Coordinates")
-                rule = f"unknown coordinate {show(coordinate)}"
-                yield Finding((*path, coordinate), rule, remedy=remedy, at_key=True)
+                names = [*labels, *sorted(others)]
+                at = (*path, coordinate)
+                yield unknown_name(at, "coordinate", coordinate, names, "Coordinates", at_key=True)
         for coordinate, value in each(where):
             if labels.get(coordinate):
                 yield from _label(path, coordinate, value, labels[coordinate])
@@ -50,8 +52,7 @@ def _label(path: Path, coordinate: str, value: object, names: list[str]) -> Iter
         items = [((coordinate, index), item) for index, item in enumerate(value)]
     for place, item in items:
         if item not in names:
-            remedy = did_you_mean(str(item), names, "Known")
-            yield Finding((*path, *place), f"unknown {coordinate} {show(item)}", remedy=remedy)
+            yield unknown_name((*path, *place), coordinate, item, names, "Known")
 
 
 def _labels(config: SweepConfig) -> dict[str, list[str]]:

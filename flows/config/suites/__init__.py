@@ -1,4 +1,4 @@
-"""A suite's name, or a config's path, and models -> a valid config. A suite is a packaged config without models."""
+"""Suites: packaged configs without models, which are loaded by name with models to measure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Models as the command line gives them (NAME=ENDPOINT) -> the ``models`` section of a config."""
+"""Makes the `models` section of a config from models written in short, as NAME=ENDPOINT."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ BAD = {
 
 
 @pytest.mark.parametrize(("source", "expected"), BAD.values(), ids=BAD)
-def test_check_apis__tells_each_mistake_once(source, expected):
+def test_parse_config__tells_each_mistake_once(source, expected):
     told = problems(source)
 
     assert len(told) == len(expected)
@@ -111,7 +111,7 @@ GOOD = {
 
 
 @pytest.mark.parametrize("source", GOOD.values(), ids=GOOD)
-def test_check_apis__lets_pass(source):
+def test_parse_config__lets_pass(source):
     assert parse_config(source, "c.yaml").models[0].api != "chat"
 
 
