@@ -8,10 +8,12 @@ import socket
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from deploy.clusters import ExistingScheduler
 from tests.flows.support import (
     command,
     evalcube,
@@ -139,7 +141,8 @@ def test_run__paths_that_cannot_be_written(tmp_path, simulator):
     refused(evalcube("run", path, "--cache", tmp_path / "file" / "cache", cwd=tmp_path), "file")
 
 
-def test_run__scheduler_unreachable(tmp_path, simulator):
+def test_run__scheduler_unreachable(tmp_path, simulator, monkeypatch):
+    monkeypatch.setattr("flows.run.sweep.ExistingScheduler", partial(ExistingScheduler, timeout=0.5))
     path = write_config(tmp_path, sweep_config(tmp_path, simulator.base_url))
     address = f"tcp://127.0.0.1:{_closed_port()}"
 

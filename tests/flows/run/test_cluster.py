@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from deploy.clusters import ClusterError, ExistingScheduler, LocalProcesses
+from deploy.clusters import ClusterError, ExistingScheduler
 from deploy.servers.simulator import Simulator
 from flows.errors import SweepError
 from flows.run.events import BlockDone
@@ -25,14 +25,10 @@ STAGES = {"generate", "infer", "process", "score", "analyze"}
 
 
 def test_run__shows_five_stages_on_the_dashboard(tmp_path, simulator):
-    seen = set()
+    run(sweep_config(tmp_path, simulator.base_url), cluster=SHARED)
 
-    def look(client):
-        yield
-        seen.update(client.run_on_scheduler(lambda dask_scheduler: set(dask_scheduler.task_prefixes)))
-
-    run(sweep_config(tmp_path, simulator.base_url), cluster=hooked(look, 2))
-
+    with SHARED.connect() as client:
+        seen = client.run_on_scheduler(lambda dask_scheduler: set(dask_scheduler.task_prefixes))
     assert seen == STAGES
 
 
@@ -104,7 +100,7 @@ def test_run__workers_that_join_add_no_connections(tmp_path, simulator):
 def test_run__more_workers_than_connections_keep_to_the_limit(tmp_path, simulator):
     config = slow_config(tmp_path, simulator, 1, trials=8)
 
-    summary = run(config, cluster=LocalProcesses(workers=3, dashboard=False))
+    summary = run(config, cluster=SHARED)
 
     assert summary.reason == "complete"
     assert simulator_stats(simulator)["most_in_flight"] == 1

@@ -7,7 +7,6 @@ import time
 import numpy as np
 import pytest
 
-from deploy.clusters import LocalProcesses
 from flows.config.spend import Spend
 from flows.plan.records import Spent
 from flows.run.events import Traffic
@@ -52,7 +51,7 @@ def test_run__rates_hold_over_workers_and_models_at_one_address(tmp_path, simula
 def test_run__models_at_one_address_share_one_connection_over_all_workers(tmp_path, simulator):
     config = limited(tmp_path, simulator, trials=4, models=("alpha", "beta"), limits={"connections": 1})
 
-    summary = run(config, cluster=LocalProcesses(workers=3, dashboard=False))
+    summary = run(config, cluster=SHARED)
 
     assert summary.reason == "complete"
     assert simulator_stats(simulator)["most_in_flight"] == 1
