@@ -13,7 +13,7 @@ TEST := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 MODEL_FILES := $(wildcard deploy/servers/local-model.txt)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo quick test integration coverage check bench chaos lock clean
+.PHONY: help demo quick test integration coverage check bench chaos docs lock clean
 .NOTPARALLEL:
 
 help: ## this list
@@ -53,14 +53,20 @@ bench: $(VENV)/.model ## measure CPU per trial, and how much of an endpoint a sw
 chaos: $(VENV)/.installed ## kill a sweep of 20 000 trials 200 times and compare it with a calm one (SEED=1)
 	$(BIN)/python -m tests.chaos --kills 200 --trials 20000 --seed $(or $(SEED),1)
 
+docs: $(VENV)/.docs ## build the documentation and the reference of the Python names into site/index.html
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet -b html docs site
+
 # Kept versions stay as they are; LOCK_ARGS=--upgrade takes newer ones, LOCK_ARGS="--upgrade-package dask" one.
 # --fork-strategy fewest: one version of each package on every Python, so that all machines compute alike.
-lock: $(VENV)/.packages ## compile constraints.txt anew after a change of pyproject.toml
+lock: $(VENV)/.packages ## compile constraints.txt and constraints-docs.txt anew after a change of pyproject.toml
 	$(BIN)/uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --fork-strategy fewest \
 		--generate-hashes --custom-compile-command "make lock" --quiet $(LOCK_ARGS) --output-file constraints.txt
+	$(BIN)/uv pip compile pyproject.toml --extra docs --constraints constraints.txt --universal --python-version 3.11 \
+		--fork-strategy fewest --generate-hashes --custom-compile-command "make lock" --quiet $(LOCK_ARGS) \
+		--output-file constraints-docs.txt
 
 clean: ## remove the environment, caches and build outputs; results/ stays, its answers were paid for
-	rm -rf .venv dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage .coverage.*
+	rm -rf .venv dist build site .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage .coverage.*
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/.created:
@@ -82,6 +88,10 @@ $(VENV)/.packages: constraints.txt $(VENV)/.created
 
 $(VENV)/.installed: pyproject.toml $(VENV)/.packages
 	$(PIP) install --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(VENV)/.docs: constraints-docs.txt $(VENV)/.installed
+	$(PIP) install --require-hashes -r constraints-docs.txt
 	@touch $@
 
 $(VENV)/.model: $(MODEL_FILES) $(VENV)/.installed

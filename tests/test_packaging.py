@@ -152,9 +152,14 @@ def test_top_level_names__are_not_in_the_standard_library(name):
 # Pinned versions
 
 
-def pins():
-    """Canonical name -> (version, number of hashes) of each line of constraints.txt."""
-    text = (ROOT / "constraints.txt").read_text()
+LOCKED = pytest.mark.parametrize(
+    ("name", "extra"), [("constraints.txt", "dev"), ("constraints-docs.txt", "docs")]
+)
+
+
+def pins(name):
+    """Canonical name -> (version, number of hashes) of each line of a file of pinned versions."""
+    text = (ROOT / name).read_text()
     found = {}
     for block in re.split(r"\n(?=[a-z0-9])", text):
         match = re.match(r"([A-Za-z0-9._-]+)==([^\s;]+)", block)
@@ -163,14 +168,15 @@ def pins():
     return found
 
 
-def test_constraints__pin_each_dependency_within_its_range():
+@LOCKED
+def test_constraints__pin_each_dependency_within_its_range(name, extra):
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     lines = [
-        *project["build-system"]["requires"],
+        *(project["build-system"]["requires"] if extra == "dev" else ()),
         *project["project"]["dependencies"],
-        *project["project"]["optional-dependencies"]["dev"],
+        *project["project"]["optional-dependencies"][extra],
     ]
-    pinned = pins()
+    pinned = pins(name)
 
     unmet = [
         line
@@ -180,13 +186,22 @@ def test_constraints__pin_each_dependency_within_its_range():
         or pinned[canonicalize_name(wanted.name)][0] not in wanted.specifier
     ]
 
-    assert unmet == [], "run `make lock` and commit constraints.txt"
+    assert unmet == [], f"run `make lock` and commit {name}"
 
 
-def test_constraints__each_pin_has_a_hash():
-    bare = [name for name, (_, hashes) in pins().items() if hashes == 0]
+@LOCKED
+def test_constraints__each_pin_has_a_hash(name, extra):  # noqa: ARG001 - shares the parameters of the test above
+    bare = [package for package, (_, hashes) in pins(name).items() if hashes == 0]
 
     assert bare == []
+
+
+def test_constraints__of_the_documentation_agree_with_the_others():
+    ours, docs = pins("constraints.txt"), pins("constraints-docs.txt")
+
+    assert {package: docs[package][0] for package in ours.keys() & docs.keys()} == {
+        package: ours[package][0] for package in ours.keys() & docs.keys()
+    }
 
 
 # Texts

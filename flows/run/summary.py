@@ -79,7 +79,7 @@ class RunSummary:
     spent: dict[str, float] = field(default_factory=dict)
     """Tokens and USD of all runs so far; answers of the cache are free."""
     bound: str = ""
-    """The bound under `spend:` that stopped the run."""
+    """The bound under ``spend:`` that stopped the run."""
     graded: int = 0
     """Trials that this run finished, those from the cache included."""
     asking_seconds: float = 0.0

@@ -201,9 +201,9 @@ class Lease:
             with self._mutex:
                 try:
                     self._renew(touch=True)
-                except OSError:
+                except (OSError, StorageError):
                     # A disk or a mount may come back; if it does not, the next renewal or `check` sees an
-                    # expired lease and asks under the lock who has it.
+                    # expired lease and asks who has it.
                     continue
             if self.lost.is_set():
                 return

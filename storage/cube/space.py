@@ -129,6 +129,8 @@ class LeaseRecord(Protocol):
 class Space(Protocol):
     """Where a cube, or a part of it, is. All calls wait; threads and processes may share a space.
 
+    A space is an address: it can be pickled, and tasks on other machines reach the same objects through it.
+
     An object that is put on a condition by one writer is put on a condition by all of them. Methods raise `OSError` as
     the operating system does, or `StorageError`; callers that know what they are doing say so with
     `storage.errors.guarded`.

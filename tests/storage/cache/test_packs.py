@@ -6,9 +6,9 @@ import os
 import subprocess
 import sys
 import threading
-import time
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -25,7 +25,9 @@ from packed import (
     unindexed,
 )
 
+from storage.cache import directory as directory_module
 from storage.cache import key_index as key_index_module
+from storage.cache import pack_index as pack_index_module
 from storage.cache import writer as writer_module
 from storage.cache.cache import DirectoryCache
 from storage.errors import DiskFullError, NotWritableError
@@ -135,7 +137,11 @@ def test_put__what_another_put_and_did_not_commit_is_taken_along(cache, tmp_path
     assert DirectoryCache(copied(cache, tmp_path / "after")).get(KEY) == b"value"
 
 
-def test_get_many__others_entries_after_half_a_second_and_get_at_once(cache):
+def test_get_many__others_entries_after_half_a_second_and_get_at_once(cache, monkeypatch):
+    now = [1000.0]
+    clock = SimpleNamespace(monotonic=lambda: now[0])
+    monkeypatch.setattr(directory_module, "time", clock)
+    monkeypatch.setattr(pack_index_module, "time", clock)
     reader = DirectoryCache(cache.path)
     cache.put_many([(KEY, b"1"), (OTHER, b"2")])
 
@@ -143,7 +149,8 @@ def test_get_many__others_entries_after_half_a_second_and_get_at_once(cache):
     assert reader.get(OTHER) == b"2"
     assert reader.get_many([KEY, OTHER]) == [b"1", b"2"]
     cache.put("ef" * 32, b"3")
-    time.sleep(0.6)
+    assert reader.get_many(["ef" * 32]) == [None]
+    now[0] += 0.6
     assert reader.get_many([KEY, "ef" * 32, "00" * 32]) == [b"1", b"3", None]
 
 

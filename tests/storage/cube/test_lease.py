@@ -2,13 +2,17 @@ import json
 import os
 import signal
 import subprocess
+import threading
 import time
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from storage.cube import lease as lease_module
 from storage.cube.directory import Directory
+from storage.cube.directory.lease import HeldFile
 from storage.cube.lease import Lease, check_holder, read_holder
 from storage.errors import LeaseHeldError, LeaseLostError, NotWritableError, StorageError
 from storage.processes import ProcessIdentity, _state_and_start, is_gone, this_process
@@ -93,12 +97,39 @@ def test_acquire__below_a_file(below_a_file):
         Lease.acquire(Directory(below_a_file))
 
 
-def test_lease__is_renewed(records):
-    with Lease.acquire(records, ttl=0.3) as lease:
-        first = lease.expires
-        time.sleep(0.6)
+@pytest.fixture
+def clock(monkeypatch):
+    """The time of day for leases, which stands still but for what a test adds."""
+    now = [1_000_000.0]
+    monkeypatch.setattr(lease_module, "time", SimpleNamespace(time=lambda: now[0]))
+    return now
+
+
+@pytest.fixture
+def renewals(monkeypatch):
+    """Counts the renewals of leases, so that a test can wait for one."""
+    count, renew = threading.Semaphore(0), HeldFile.renew
+
+    def counted(held, now, *, late=False):
+        try:
+            return renew(held, now, late=late)
+        finally:
+            count.release()
+
+    monkeypatch.setattr(HeldFile, "renew", counted)
+    return count
+
+
+@pytest.mark.parametrize("pause", [0.02, 86400.0], ids=["in time", "late"])
+def test_lease__is_renewed(records, clock, renewals, pause):
+    with Lease.acquire(records, ttl=0.03) as lease:
+        clock[0] += pause
+        for _ in range(3):  # the first may have begun before the clock went on, and the second ends after it
+            assert renewals.acquire(timeout=60)
+
+        assert lease.expires == clock[0] + 0.03
+        assert read_holder(records) == (lease.holder, pytest.approx(lease.expires, abs=1e-4))
         lease.check()
-        assert lease.expires > first + 0.3
         with pytest.raises(LeaseHeldError):
             Lease.acquire(records)
 
@@ -188,14 +219,8 @@ def test_lost__a_stopped_process_notices_its_successor(tmp_path, path, workers, 
     process = processes.start(workers.hold_lease, records, 1.0, tmp_path / "acks")
     processes.wait_lines(tmp_path / "acks")
     os.kill(process.pid, signal.SIGSTOP)
-    deadline = time.monotonic() + 20
-    while True:
-        try:
-            successor = Lease.acquire(records)
-            break
-        except LeaseHeldError:
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
+    os.utime(path, (1, 1))  # as if it had been stopped for longer than its lease lives
+    successor = Lease.acquire(records)
     os.kill(process.pid, signal.SIGCONT)
 
     assert processes.wait_lines(tmp_path / "acks", 2)[1] == "lost True"

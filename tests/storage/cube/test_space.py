@@ -2,6 +2,7 @@
 
 import errno
 import os
+import pickle
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -106,6 +107,16 @@ def test_get__what_was_put_last_with_its_version(space):
     assert space.get("a/b.json", 3).data == b"oth"
     assert space.at("a").get("b.json") == space.get("a/b.json")
     assert space.get("a/b.json/below") is None
+
+
+def test_space__travels_as_an_address(space):
+    space.put("a/b", b"one")
+
+    there = pickle.loads(pickle.dumps(space.at("a")))  # noqa: S301 - its own
+
+    assert (there.address, there.get("b")) == (space.at("a").address, space.get("a/b"))
+    there.put("b", b"two")
+    assert space.get("a/b").data == b"two"
 
 
 def test_put__only_where_there_is_nothing(space):
@@ -283,6 +294,7 @@ def test_take__where_locks_keep_nobody_out(tmp_path):
     held.close()
 
 
+@pytest.mark.cluster
 def test_put__leaves_nothing_on_a_full_disk(small_disk):
     disk = small_disk("16k")
 

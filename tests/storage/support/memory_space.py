@@ -5,6 +5,7 @@ It has no locks across processes, no links, no renames and no appends.
 
 import itertools
 import threading
+import weakref
 from collections.abc import MutableMapping
 
 from zarr.core.buffer import default_buffer_prototype
@@ -13,13 +14,8 @@ from zarr.storage import MemoryStore
 from storage.cube.space import Found, LogConflictError, Renewed, Version, When
 from storage.errors import CubeExistsError
 
-CUBES = {}
-"""Spaces by their address, for what opens a cube by its address."""
-
-
-def memory_space_of(url):
-    """The space of an address in memory: the same one for the same address."""
-    return CUBES.setdefault(str(url), MemorySpace(str(url)))
+BUCKETS = weakref.WeakValueDictionary()
+"""By a number that a space takes along where it is pickled."""
 
 
 class Bucket:
@@ -29,6 +25,7 @@ class Bucket:
         self._objects = {}
         self._versions = itertools.count()
         self._mutex = threading.Lock()
+        BUCKETS[id(self)] = self
 
     def get(self, key):
         return self._objects.get(key)
@@ -86,6 +83,9 @@ class MemorySpace:
         self._bucket = bucket or Bucket()
         self._prefix = prefix
 
+    def __reduce__(self):
+        return _reached, (self.address, id(self._bucket), self._prefix)
+
     def at(self, name):
         return MemorySpace(f"{self.address}/{name}", self._bucket, f"{self._prefix}{name}/")
 
@@ -141,6 +141,10 @@ class MemorySpace:
 
     def lease(self, key):
         return MemoryLease(self, key)
+
+
+def _reached(address, number, prefix):
+    return MemorySpace(address, BUCKETS[number], prefix)
 
 
 class MemoryLog:

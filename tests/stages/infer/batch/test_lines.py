@@ -25,6 +25,7 @@ from stages.infer.batch.wire import BatchSender
 from stages.infer.coalescing import Block, SharedJob
 from stages.infer.endpoint import Batching, Endpoint
 from stages.infer.jobs import Job, Stats
+from stages.infer.key_mask import KeyMask
 from stages.infer.reply import Reply, RetryClass
 from stages.infer.writer import Writer
 from stages.reply.record import Record
@@ -70,7 +71,7 @@ class Fed:
 
     def __init__(self, output, cut):
         self.output, self.cut = output, cut
-        self._limit, self._secret, self._api = 100_000, None, "chat"
+        self._limit, self._clean, self._api = 100_000, KeyMask(None).clean, "chat"
 
     async def upload(self, token, lines):  # noqa: ARG002 - as `BatchSender`
         return Reply(RetryClass.FINAL), "file"
@@ -88,7 +89,7 @@ class Fed:
     async def close(self):
         pass
 
-    _take, _clean = BatchSender._take, BatchSender._clean
+    _take = BatchSender._take
 
 
 class Counting(Block):

@@ -1,0 +1,69 @@
+"""Settings with which Sphinx builds the site: these pages, and the reference from the docstrings of `evalcube`."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sphinx.application import Sphinx
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+project = "evalcube"
+copyright = "the evalcube developers"
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+html_theme = "furo"
+html_title = "evalcube"
+html_show_sphinx = False
+myst_heading_anchors = 4
+"""Headings down to this level have the anchors that they have on GitHub."""
+
+autodoc_typehints = "signature"
+autodoc_member_order = "bysource"
+napoleon_google_docstring = False
+napoleon_use_rtype = False
+default_role = "literal"
+"""Single backticks in docstrings stand for code."""
+python_maximum_signature_line_length = 100
+suppress_warnings = ["ref.python"]
+"""A dataclass field may have the name of a public function: links then go to neither."""
+
+REPOSITORY = "https://github.com/evalcube/evalcube/blob/main/"
+
+_ENTRY = re.compile(r"^\| `(\w+)` \|", re.MULTILINE)
+
+
+def _complete(_app: Sphinx, page: str, source: list[str]) -> None:
+    """Complete a page: the menu after ``index.md``, the docstrings below each table of ``api.md``, links elsewhere."""
+    # What lies outside of this folder is no page of the site.
+    source[0] = source[0].replace("](../", f"]({REPOSITORY}")
+    if page == "index":
+        pages = "\n".join(re.findall(r"\]\((\w+)\.md\)", source[0]))
+        source[0] += f"\n```{{toctree}}\n:hidden:\n\n{pages}\n```\n"
+    if page != "api":
+        return
+    families = re.split(r"(?m)^(?=## )", source[0])
+    for place, family in enumerate(families):
+        entries = "\n\n".join(map(_documented, _ENTRY.findall(family)))
+        if entries:
+            families[place] = f"{family.rstrip()}\n\n```{{eval-rst}}\n{entries}\n```\n\n"
+    source[0] = "".join(families)
+
+
+def _documented(name: str) -> str:
+    """Return the directive that shows a public name, with its own members if it is a class."""
+    import evalcube
+
+    item = getattr(evalcube, name)
+    if not isinstance(item, type):
+        return f".. {'autofunction' if callable(item) else 'py:data'}:: evalcube.{name}"
+    members = "" if issubclass(item, Exception) else "\n   :members:\n   :undoc-members:"
+    return f".. autoclass:: evalcube.{name}{members}"
+
+
+def setup(app: Sphinx) -> None:
+    """Connect the reference with the reading of pages."""
+    app.connect("source-read", _complete)

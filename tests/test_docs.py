@@ -1,0 +1,77 @@
+"""Pages say what is there: links lead somewhere, every public name is listed, and a term is explained once."""
+
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+import evalcube
+
+ROOT = Path(__file__).parents[1]
+PAGES = sorted(
+    [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")]
+    + [*(ROOT / "docs").glob("*.md")]
+)
+LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
+
+
+def prose(page):
+    """The text of a page without its blocks of code."""
+    return re.sub(r"^( *)```.*?^\1```", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+
+
+def anchors(page):
+    """Where links into a page may lead: its headings as GitHub writes them, lower case and without marks."""
+    headings = re.findall(r"^#+ (.+)$", prose(page), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def broken(page, link):
+    """Why a relative link of a page leads nowhere; empty if it leads somewhere."""
+    path, _, anchor = link.partition("#")
+    target = (page.parent / path).resolve() if path else page
+    if not target.exists():
+        return f"{page.name}: {link}: no such file"
+    if anchor and anchor not in anchors(target):
+        return f"{page.name}: {link}: no such heading"
+    return ""
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links__lead_somewhere(page):
+    relative = [link for link in LINK.findall(prose(page)) if "://" not in link]
+
+    assert [why for why in (broken(page, link) for link in relative) if why] == []
+
+
+def test_broken__finds_files_and_headings_that_are_not_there():
+    page = ROOT / "docs" / "index.md"
+
+    assert broken(page, "sweeps.md#where-to-measure") == broken(page, "../README.md") == ""
+    assert broken(page, "swoops.md").endswith("no such file")
+    assert broken(page, "sweeps.md#where-to-eat").endswith("no such heading")
+
+
+def test_index__leads_to_every_page():
+    index = ROOT / "docs" / "index.md"
+
+    linked = {link.partition("#")[0] for link in LINK.findall(prose(index))}
+
+    assert {page.name for page in index.parent.glob("*.md")} - linked == {"index.md"}
+
+
+def test_api__lists_every_public_name_once():
+    listed = re.findall(
+        r"^\| `(\w+)` \|", (ROOT / "docs" / "api.md").read_text(encoding="utf-8"), re.MULTILINE
+    )
+
+    assert Counter(listed) == Counter(evalcube.__all__)
+
+
+def test_glossary__explains_each_term_once():
+    terms = re.findall(r"^### (.+)\n(.*)$", prose(ROOT / "docs" / "glossary.md"), re.MULTILINE)
+
+    assert len(terms) > 40
+    assert [term for term, count in Counter(term.lower() for term, _ in terms).items() if count > 1] == []
+    assert [term for term, text in terms if not text.endswith(".")] == []
