@@ -138,7 +138,11 @@ def test_parse_config__every_mistake_is_reported_although_its_section_has_anothe
     [
         ("judges:", "juges:", "juges"),  # not: nobody judges by the rubric
         ("prices:", "pricse:", "models[0].pricse"),  # not: no model has prices
-        ("    params: {length: 4}\n", "    zzz: {length: 4}\n", "tasks.words.zzz"),  # not: length is missing
+        (
+            "task: sort\n    params: {length: 4}",
+            "task: dataset\n    zzz: 4",
+            "tasks.words.zzz",
+        ),  # not: no file
         ("points:", "zzz:", "tasks.arithmetic.manifold[1].zzz"),  # not: neither grid nor points
         ("simulate:", "measured: 1, simulate:", "models[0].measured"),  # not: no model is measured
     ],
