@@ -41,7 +41,7 @@ class Parts:
     def _refuse(self, *_: object) -> Never:
         raise Hole
 
-    __getattr__ = __iter__ = __getitem__ = __contains__ = __eq__ = __hash__ = _refuse
+    __getattr__ = __iter__ = __getitem__ = __eq__ = __hash__ = _refuse
 
 
 class ListParts(Parts):
