@@ -1,7 +1,10 @@
 """Settings that every test shares."""
 
+import atexit
 import os
+import shutil
 import signal
+import tempfile
 
 from hypothesis import settings
 
@@ -12,6 +15,10 @@ settings.register_profile("here", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "here")
 
+# Runs are remembered below the user's home directory; those of tests are forgotten with them.
+_STATE = tempfile.mkdtemp(prefix="evalcube-state-")
+atexit.register(shutil.rmtree, _STATE, ignore_errors=True)
+os.environ["XDG_STATE_HOME"] = _STATE
 # A shell script that runs tests in the background (`make test &`) has them ignore Ctrl-C, and all their children too.
 for _number, _handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGTERM, signal.SIG_DFL)):
     if signal.getsignal(_number) is signal.SIG_IGN:

@@ -26,7 +26,6 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
-    add_completion=False,
 )
 for commands in (
     sweeps.COMMANDS,

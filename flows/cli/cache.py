@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from flows.cli.completion import cubes as complete_cubes
 from flows.cli.flags import Command
 from flows.cli.options import CacheArgument, JsonOption, QuietOption
 from flows.cli.output import Code, complain, safe, show, show_json
 
 if TYPE_CHECKING:
-    from flows.cubes.cache_admin import Ticker
+    from flows.cubes.ticker import Ticker
 
 _LINE_SECONDS = 10.0
 _REDRAW_SECONDS = 0.2
@@ -71,7 +72,12 @@ def gc(
     cache: CacheArgument,
     cubes: Annotated[
         list[str] | None,
-        typer.Option("--keep", metavar="CUBE", help="A cube whose replies stay; give it again for more."),
+        typer.Option(
+            "--keep",
+            metavar="CUBE",
+            help="A cube whose replies stay; give it again for more.",
+            autocompletion=complete_cubes,
+        ),
     ] = None,
     yes: Annotated[
         bool, typer.Option("--yes", help="Delete. Without it, the command only tells what it would delete.")
@@ -102,7 +108,10 @@ def export_entries(
     cache: CacheArgument,
     file: Annotated[Path, typer.Argument(help="The file to write, such as replies.tar.zst.")],
     cube: Annotated[
-        str | None, typer.Option("--cube", help="Export only the replies that this cube references.")
+        str | None,
+        typer.Option(
+            "--cube", help="Export only the replies that this cube references.", autocompletion=complete_cubes
+        ),
     ] = None,
     quiet: QuietOption = False,
     as_json: JsonOption = False,

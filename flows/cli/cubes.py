@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from flows.cli.completion import models_of_cube, tasks_of_cube
 from flows.cli.options import (
     CacheOption,
     ClipOption,
@@ -127,8 +128,10 @@ def report(
 
 def show_trial(
     cube: CubeArgument,
-    task: Annotated[str, typer.Option(help="Name of the task.")],
-    model: Annotated[str, typer.Option(help="Label or number of the evaluation.")] = "0",
+    task: Annotated[str, typer.Option(help="Name of the task.", autocompletion=tasks_of_cube)],
+    model: Annotated[
+        str, typer.Option(help="Label or number of the evaluation.", autocompletion=models_of_cube)
+    ] = "0",
     params: Annotated[
         str | None,
         typer.Option(

@@ -7,9 +7,16 @@ from typing import Annotated
 
 import typer
 
+from flows.cli import completion
+
 # Which cube, and which part of it
 
-CubeArgument = Annotated[str, typer.Argument(help="Address of a cube, such as results/quickstart.zarr.")]
+CubeArgument = Annotated[
+    str,
+    typer.Argument(
+        help="Address of a cube, such as results/quickstart.zarr.", autocompletion=completion.cubes
+    ),
+]
 WhereOption = Annotated[
     list[str] | None,
     typer.Option(
@@ -101,9 +108,17 @@ KeysOption = Annotated[
         help="Environment variable with the API key of the models at http(s) endpoints, or of one.",
     ),
 ]
-TasksOption = Annotated[list[str] | None, typer.Option("--task", help="Name of a task; may be given again.")]
+TasksOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--task", help="Name of a task; may be given again.", autocompletion=completion.tasks_of_cube
+    ),
+]
 CubeOption = Annotated[
-    str | None, typer.Option("--cube", help="Address of the results; default: the config's.")
+    str | None,
+    typer.Option(
+        "--cube", help="Address of the results; default: the config's.", autocompletion=completion.cubes
+    ),
 ]
 CacheOption = Annotated[
     str | None, typer.Option("--cache", help="Address of the response cache; default: the config's.")

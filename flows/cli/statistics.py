@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from flows.cli.completion import models_of_cube
 from flows.cli.options import (
     ClipOption,
     CubeArgument,
@@ -104,7 +105,10 @@ def rank(
 def compare(
     cube: CubeArgument,
     models: Annotated[
-        list[str] | None, typer.Argument(help="Labels or numbers of two models or more; default: all.")
+        list[str] | None,
+        typer.Argument(
+            help="Labels or numbers of two models or more; default: all.", autocompletion=models_of_cube
+        ),
     ] = None,
     repeats: Annotated[
         int | None, typer.Option(min=1, help="Only the first so many answers to each question.")

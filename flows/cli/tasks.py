@@ -6,12 +6,16 @@ from typing import Annotated, Any
 
 import typer
 
+from flows.cli import completion
 from flows.cli.options import JsonOption
 from flows.cli.output import show, show_json
 
 
 def tasks(
-    name: Annotated[str | None, typer.Argument(help="A task, to see its parameters and an example.")] = None,
+    name: Annotated[
+        str | None,
+        typer.Argument(help="A task, to see its parameters and an example.", autocompletion=completion.tasks),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """List the tasks, or show one task's parameters and an example."""
@@ -75,7 +79,12 @@ def _one_task(task: Any, *, as_json: bool) -> None:  # noqa: ANN401 - stages are
 
 
 def sample(
-    task: Annotated[str, typer.Argument(help="Name of the task; `evalcube tasks` lists them.")],
+    task: Annotated[
+        str,
+        typer.Argument(
+            help="Name of the task; `evalcube tasks` lists them.", autocompletion=completion.tasks
+        ),
+    ],
     params: Annotated[
         str | None, typer.Option(help="length=4,max_depth=0, or JSON; the others keep their defaults.")
     ] = None,

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from flows.cli.completion import cubes, models_of_cube
 from flows.cli.options import (
     CacheOption,
     CubeOption,
@@ -16,11 +20,14 @@ from flows.cli.options import (
     TasksOption,
     WorkersOption,
 )
+from flows.cli.output import complain
 from flows.cli.running import subscribers, tell
+
+_NAMED = re.compile(r"([^=:/#]+)=(.+)")
 
 
 def upsample(
-    source: Annotated[str, typer.Argument(help="The sweep's config, or its cube.")],
+    source: Annotated[str, typer.Argument(help="The sweep's config, or its cube.", autocompletion=cubes)],
     trials: Annotated[
         int | None, typer.Option(min=1, help="Trials of each selected cell in the end.")
     ] = None,
@@ -41,11 +48,32 @@ def upsample(
         str, typer.Option("--goal", help="What a budget is for: ranking (order of the models) or intervals.")
     ] = "ranking",
     models: Annotated[
-        list[str] | None, typer.Option("--model", help="Label of a model; may be given again.")
+        list[str] | None,
+        typer.Option("--model", help="Label of a model; may be given again.", autocompletion=models_of_cube),
     ] = None,
     tasks: TasksOption = None,
     tiers: Annotated[
         list[str] | None, typer.Option("--tier", help="Name of a tier; may be given again.")
+    ] = None,
+    config: Annotated[
+        str | None,
+        typer.Option("--config", metavar="FILE", help="The config of a cube that you did not run."),
+    ] = None,
+    endpoints: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--endpoint",
+            metavar="[NAME=]URL",
+            help="Whom to ask for more of a cube that you did not run: the address of its models, or of one.",
+        ),
+    ] = None,
+    key_envs: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--key-env",
+            metavar="[NAME=]VARIABLE",
+            help="Environment variable with the key of those addresses, or of one.",
+        ),
     ] = None,
     scheduler: SchedulerOption = None,
     cube: CubeOption = None,
@@ -56,11 +84,23 @@ def upsample(
     as_json: JsonOption = False,
 ) -> None:
     """Add trials or repeats to a sweep, everywhere or where you say; only what is new is asked."""
+    from flows.plan.acting import acting_config, what_is_asked
     from flows.run.upsample import upsample as add_trials
 
+    settings = acting_config(
+        source,
+        cube=cube,
+        cache=cache,
+        config=config,
+        endpoints=_by_model("--endpoint", endpoints or ()),
+        key_envs=_by_model("--key-env", key_envs or ()),
+    )
+    if not quiet and not Path(source).expanduser().is_file():
+        for line in what_is_asked(settings):
+            complain(f"asks {line}")
     with subscribers(log, quiet=quiet) as followers:
         summary = add_trials(
-            source,
+            settings,
             trials=trials,
             repeats=repeats,
             precision=precision,
@@ -69,13 +109,23 @@ def upsample(
             models=models or (),
             tasks=tasks or (),
             tiers=tiers or (),
-            cube=cube,
-            cache=cache,
             scheduler=scheduler,
             workers=workers,
             subscribers=followers,
         )
     tell(summary, as_json=as_json)
+
+
+def _by_model(flag: str, texts: Sequence[str]) -> dict[str, str] | str:
+    """What ``[NAME=]VALUE`` texts mean: a value for each name, or one for all models."""
+    from flows.errors import SweepError
+
+    named = [_NAMED.fullmatch(text) for text in texts]
+    if len(texts) == 1 and named[0] is None:
+        return texts[0]
+    if None in named:
+        raise SweepError(f"{flag}: several values need names", f"Write each as in {flag} NAME={texts[0]}")
+    return {match[1]: match[2] for match in named if match is not None}
 
 
 COMMANDS = (upsample,)

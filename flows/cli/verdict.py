@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from flows.cli.completion import models_of_cube
 from flows.cli.options import CubeArgument, JsonOption, TasksOption
 from flows.cli.output import safe, show, show_json
 
@@ -25,15 +26,23 @@ _LAYERS = ("fact", "behavior", "judge")
 def verdict(
     cube: CubeArgument,
     more: Annotated[
-        list[str] | None, typer.Argument(metavar="[TREATMENT]...", help="Further treatments.")
+        list[str] | None,
+        typer.Argument(metavar="[TREATMENT]...", help="Further treatments.", autocompletion=models_of_cube),
     ] = None,
     control: Annotated[
         str | None,
-        typer.Option(help="The variant in use: a model's label, or an evaluation's name or number."),
+        typer.Option(
+            help="The variant in use: a model's label, or an evaluation's name or number.",
+            autocompletion=models_of_cube,
+        ),
     ] = None,
     treatments: Annotated[
         list[str] | None,
-        typer.Option("--treatment", help="What might replace it; more may follow. None: only the gate."),
+        typer.Option(
+            "--treatment",
+            help="What might replace it; more may follow. None: only the gate.",
+            autocompletion=models_of_cube,
+        ),
     ] = None,
     engine: Annotated[
         str, typer.Option(help="reference, or omk054: as oh-my-knowledge 0.54 decides.")
@@ -48,7 +57,10 @@ def verdict(
         str | None, typer.Option(help="File of ratings by people, to see how well judges agree with them.")
     ] = None,
     gold_variant: Annotated[
-        str | None, typer.Option(help="The variant whose answers they rated; default: the control.")
+        str | None,
+        typer.Option(
+            help="The variant whose answers they rated; default: the control.", autocompletion=models_of_cube
+        ),
     ] = None,
     tasks: TasksOption = None,
     as_json: JsonOption = False,

@@ -3,39 +3,28 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Any
 
 from flows.cubes.outputs import check_output
-from flows.cubes.reader import Reader
+from flows.cubes.ticker import Ticker, silent
 from flows.errors import SweepError
-from flows.plan.criteria import CriteriaBook
-from flows.plan.judges import judge_keys
-from flows.plan.requests import trial_request
 from storage.cache.archive import opened, read_archive, replaced, write_archive
-from storage.cache.cache import Cache, EntryInfo, ManagedCache, open_cache
+from storage.cache.cache import EntryInfo, ManagedCache, open_cache
 from storage.cache.entry import Contexts, decode
-from storage.cube.cube import Cube
 from storage.errors import guarded
 
-Ticker = Callable[[str, int], None]
-"""Hears what is done and how much of it, now and then."""
+if TYPE_CHECKING:
+    from flows.cubes.references import References
 
 _BATCH_BYTES = 16 * 2**20
 _BATCH_ENTRIES = 512
 _REMOVED_AT_ONCE = 100_000
 """A directory writes all packs anew each time."""
 _SHOWN = 20
-
-
-def silent(what: str, count: int) -> None:
-    """Hear nothing."""
 
 
 @dataclass(frozen=True)
@@ -145,6 +134,10 @@ def collect(url: str, cubes: Sequence[str], *, delete: bool = False, tick: Ticke
         raise SweepError(
             "no cube is to be kept, so that all entries would go", "Name each cube to keep with `cubes`"
         )
+    from flows.cubes.references import (
+        References,  # takes a while, and what asks about a cache alone needs no cube
+    )
+
     began = time.time()
     entries = unreferenced = size = in_use = 0
     gone: list[str] = []
@@ -194,6 +187,8 @@ def export(url: str, path: Path, *, cube: str | None = None, tick: Ticker = sile
 
     with closing(open_cache(url, writable=False)) as cache, guarded(path, "write the archive"):
         if cube is not None:
+            from flows.cubes.references import References
+
             chosen = References.of([cube], tick, cache)
         target.parent.mkdir(parents=True, exist_ok=True)
         with replaced(target) as file:
@@ -226,84 +221,10 @@ def load(url: str, path: Path, *, tick: Ticker = silent) -> Transfer:
 
 def _sweep_cube(url: str, *, delete: bool) -> int:
     """Count or delete what killed writers left in a cube; one without any may be read-only."""
+    from storage.cube.cube import Cube
+
     found = Cube.open(url).sweep(delete=False)
     return Cube.open(url, writable=True).sweep() if found and delete else found
-
-
-class References:
-    """The requests of some cubes: whether a key is one of them.
-
-    Keeps 8 bytes of each key, so that ten million take 80 MB. That two keys agree in them happens once in 10¹² or
-    more; then an entry too many is kept.
-    """
-
-    def __init__(self, heads: Iterable[int]) -> None:
-        self._heads: npt.NDArray[np.uint64] = np.unique(np.fromiter(heads, dtype=np.uint64))
-        self._seen = np.zeros(len(self._heads), dtype=bool)
-
-    @classmethod
-    def of(cls, cubes: Sequence[str], tick: Ticker = silent, cache: Cache | None = None) -> References:
-        """Make the requests of cubes again; see `request_keys`."""
-        readers = [Reader(cube) for cube in cubes]  # all are there, before the long part begins
-        return cls(_heads(readers, tick, cache))
-
-    @property
-    def total(self) -> int:
-        """Different requests."""
-        return len(self._heads)
-
-    @property
-    def unseen(self) -> int:
-        """Requests that no key stood for so far."""
-        return int((~self._seen).sum())
-
-    def mark(self, keys: Sequence[str]) -> npt.NDArray[np.bool_]:
-        """Tell for each key whether it is a request's, and note that it was seen."""
-        if not self.total:
-            return np.zeros(len(keys), dtype=bool)
-        heads = np.array([_head(key) for key in keys], dtype=np.uint64)
-        places = np.minimum(np.searchsorted(self._heads, heads), self.total - 1)
-        member: npt.NDArray[np.bool_] = self._heads[places] == heads
-        self._seen[places[member]] = True
-        return member
-
-
-def request_keys(reader: Reader, cache: Cache | None = None) -> Iterator[str]:
-    """The key of every request that a cube's plan holds, made again from its description.
-
-    What judges were asked depends on the answers, which are looked up in `cache`, by default the sweep's own; about
-    an answer that is not there, there are no keys.
-    """
-    plan = reader.plan
-    book = CriteriaBook(plan.tasks)
-    answers = (cache or reader.cache()) if plan.judges else None
-    trials, repeats = reader.cube.read_planned("trial"), reader.cube.read_planned("repeat")
-    for task, entry in enumerate(plan.tasks):
-        for slot, planned in enumerate(entry.cells):
-            for trial in range(int(trials[:, task, slot].max())):
-                truth = planned.cell.trial(trial)
-                rubric = "" if answers is None else book.of(task, truth).rubric
-                for model, evaluation in enumerate(plan.evaluations):
-                    if trial < trials[model, task, slot]:
-                        for repeat in range(int(repeats[model, task, slot])):
-                            key = trial_request(evaluation, planned.cell, truth, repeat).digest
-                            yield key
-                            if answers is not None and rubric:
-                                yield from judge_keys(plan.judges, rubric, truth.prompt, answers.get(key))
-
-
-def _heads(readers: Sequence[Reader], tick: Ticker, cache: Cache | None) -> Iterator[int]:
-    done = 0
-    for reader in readers:
-        for key in request_keys(reader, cache):
-            yield _head(key)
-            done += 1
-            if done % _BATCH_ENTRIES == 0:
-                tick("requests made again", done)
-
-
-def _head(key: str) -> int:
-    return int(key[:16], 16)
 
 
 def _chosen(entries: Iterator[EntryInfo], chosen: References | None) -> Iterator[EntryInfo]:

@@ -18,6 +18,7 @@ from flows.plan.points import matching_points
 from flows.plan.records import read_notes
 from flows.plan.requests import trial_messages, trial_request
 from flows.plan.store import cube_plan
+from flows.plan.trust import cache_to_read
 from stages.generate import Cell
 from stages.generate.stream import canonical_json
 from stages.process.reading import read_reply
@@ -74,11 +75,10 @@ class Reader:
         self.cube = Cube.open(cube)
         self.notes = read_notes(self.cube.records)
         self.plan = cube_plan(self.cube, self.notes)
-        noted = self.notes.get("cache")
-        self._cache_url = str(cache) if cache is not None else noted if isinstance(noted, str) else None
+        self._cache_url = cache_to_read(self.cube, self.notes.get("cache")) if cache is None else str(cache)
 
     def cache(self) -> Cache | None:
-        """The response cache, if it is where the sweep left it."""
+        """The response cache, if it was given, is that of an own run, or lies beside the cube."""
         return None if self._cache_url is None else find_cache(self._cache_url)
 
     def evaluation_index(self, name: str, parameter: str = "model") -> int:

@@ -16,6 +16,7 @@ from flows.plan.build import build_plan
 from flows.plan.plan import Plan
 from flows.plan.sampling import Sampling, as_configured
 from flows.plan.store import open_store
+from flows.plan.trust import remember_run
 from flows.run.driver import FLUSH_SECONDS
 from flows.run.events import (
     Subscriber,
@@ -98,6 +99,7 @@ def run(
         store.relabel()
         chosen, notes = sampling or as_configured(settings), _notes(settings, plan)
         store.note({**notes, **chosen.notes()})
+        remember_run(store.cube, notes["config"])
         summary = Session(store, settings, chosen, cluster, lease, subscribers, flush_seconds).run()
         if summary.reason == "complete":
             store.note(notes)

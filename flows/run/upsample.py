@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, get_args
 
 from deploy.clusters import Cluster
-from flows.config import as_config
 from flows.config.models import SweepConfig
 from flows.config.precision import LEVELS, Precision
 from flows.errors import SweepError
+from flows.plan.acting import acting_config
 from flows.plan.build import build_plan
 from flows.plan.records import read_notes
 from flows.plan.sampling import Adaptive, Fixed, Sampling, Selection
@@ -21,7 +22,6 @@ from flows.run.events import Subscriber
 from flows.run.summary import RunSummary
 from flows.run.sweep import run
 from stages.analyze.formulas.allocation import Purpose
-from storage.cube.cube import Cube
 
 
 def upsample(
@@ -41,13 +41,18 @@ def upsample(
     workers: int | None = None,
     cluster: Cluster | None = None,
     subscribers: Sequence[Subscriber] = (),
+    config: SweepConfig | Mapping[str, Any] | str | Path | None = None,
+    endpoints: Mapping[str, str] | str = MappingProxyType({}),
+    key_envs: Mapping[str, str] | str = MappingProxyType({}),
 ) -> RunSummary:
     """Measure some cells of a sweep further; what is recorded or cached is not asked again.
 
     Parameters
     ----------
     source
-        A config in any form that `run` takes, or the address of a cube, whose own config is used then.
+        A config in any form that `run` takes, or the address of a cube. Who is asked for more of a cube is never the
+        cube's to say: it follows from the config that you ran it with on this machine, from `config`, or from
+        `endpoints`.
     trials, repeats
         How many each selected cell has in the end; cells that have more keep them. None leaves them as they are.
     precision
@@ -59,6 +64,10 @@ def upsample(
         Names of what is selected; empty means all.
     cube, cache, scheduler, workers, cluster, subscribers
         As for `run`.
+    config
+        The config of a cube that you did not run yourself.
+    endpoints, key_envs
+        Or, by model, the address to ask and the environment variable with its key; one text for all models.
 
     Returns
     -------
@@ -68,7 +77,8 @@ def upsample(
     Raises
     ------
     SweepError
-        If nothing is asked for, a name is unknown, or the cube does not say how it was made.
+        If nothing is asked for, it is not said whom to ask, a name is unknown, or the cube does not say how it
+        was made.
     """
     given = [
         f"`{n}`"
@@ -81,7 +91,9 @@ def upsample(
         others = ", ".join([*given, *(["`repeats`"] if repeats is not None else [])])
         raise SweepError(f"{others} exclude each other", "Give one of them")
     _refuse_numbers(("trials", trials, MOST_TRIALS), ("repeats", repeats, MOST_REPEATS))
-    settings = config_of(source, cube=cube, cache=cache)
+    settings = acting_config(
+        source, cube=cube, cache=cache, config=config, endpoints=endpoints, key_envs=key_envs
+    )
     selection = Selection(tuple(models), tuple(tasks), tuple(tiers))
     sampling: Sampling = Fixed(trials, repeats, selection)
     if precision is not None:
@@ -124,28 +136,3 @@ def _named(precision: Precision | str) -> Precision:
     if precision not in LEVELS:
         raise SweepError(f"`precision`: '{precision}' is none", f"Give one of: {', '.join(LEVELS)}")
     return LEVELS[precision]
-
-
-def config_of(
-    source: SweepConfig | Mapping[str, Any] | str | Path,
-    *,
-    cube: str | Path | None = None,
-    cache: str | Path | None = None,
-) -> SweepConfig:
-    """The config of a sweep, given in any form or by its cube.
-
-    Raises
-    ------
-    SweepError
-        If the cube does not say how it was made.
-    """
-    # A config is a file on this machine; any other address that leads to something should lead to a cube.
-    if not isinstance(source, (str, Path)) or Path(source).expanduser().is_file() or not Cube.exists(source):
-        return as_config(source, cube=cube, cache=cache)
-    noted = read_notes(Cube.open(source).records).get("config")
-    if not isinstance(noted, dict):
-        raise SweepError(
-            f"cube '{source}' does not tell how it was made: {source}/_evalcube/sweep.json is gone or damaged",
-            "Give the sweep's config file instead",
-        )
-    return as_config(noted, cube=cube or str(source), cache=cache)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import math
-import re
 import time
 from contextlib import suppress
 
@@ -14,13 +13,12 @@ from yarl import URL
 from stages.infer.apis import APIS
 from stages.infer.endpoint import Endpoint
 from stages.infer.jobs import Job
+from stages.infer.key_mask import KeyMask
 from stages.infer.reply import Reply, RetryClass, classify
 from stages.infer.sse import TooLargeError
 from stages.infer.streams import BadEventError, CutError, Stream
 from stages.reply.record import Record
 
-_SHORTEST_SECRET = 8
-"""Characters of a key below which it is a placeholder ("none", "EMPTY") and may stand in any text."""
 _HEADER_BYTES = 8190
 """Bound on one header and on the status line; there are 128 headers at most."""
 _CONNECT_SECONDS = 30.0
@@ -55,7 +53,7 @@ class Sender:
         key = endpoint.key()
         self._limit = endpoint.response_bytes
         self._proxy = endpoint.proxy()
-        self._secret = _escaped(key) if key is not None and len(key) >= _SHORTEST_SECRET else None
+        self._clean = KeyMask(key).clean
         self._session = _session(endpoint, key, connections)
         self._url = URL(endpoint.url)
         self._api = endpoint.api
@@ -95,20 +93,10 @@ class Sender:
             return reply, None
         return reply, Record(status, latency, body, first, self._api).encode()
 
-    def _clean(self, body: bytes) -> bytes:
-        """The body without the key, which some servers repeat when they refuse it."""
-        return body if self._secret is None else self._secret.sub(b"[key]", body)
-
     def _transport_reply(self, error: BaseException) -> Reply:
         if isinstance(error, TooLargeError):
             return Reply(RetryClass.FAILED, "too large", f"the response is larger than {self._limit} bytes")
         return _transport_reply(error)
-
-
-def _escaped(key: str) -> re.Pattern[bytes]:
-    r"""The key as it may stand in a body, with characters escaped by JSON (``\/``, ``\u002b``) or a URL (``%2B``)."""
-    parts = (c if c.isalnum() else rf"(?:\\?{re.escape(c)}|(?i:\\u{ord(c):04x}|%{ord(c):02x}))" for c in key)
-    return re.compile("".join(parts).encode())
 
 
 def _session(endpoint: Endpoint, key: str | None, connections: Connector) -> aiohttp.ClientSession:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 
-from flows.config.findings import Finding
+from flows.config.findings import Finding, Path
 from flows.config.models import SweepConfig
 from flows.config.rules import endpoints, judges, models, sampling, templates, views
 from flows.config.rules.tasks import CheckedTasks
@@ -40,14 +40,15 @@ def check(config: SweepConfig) -> list[Finding]:
         models.some_measured(config),
         models.only_measured_are_evaluated(config),
         endpoints.batches(config),
-        endpoints.carries(config, tasks.samples),
+        endpoints.evaluations_fit(config, tasks.samples),
+        endpoints.judges_fit(config),
         iter(tasks.findings),
         templates.renders(config, tasks.samples),
         views.coordinates(config, tasks.tasks),
     )
-    found: list[Finding] = []
+    found: dict[tuple[Path, str], Finding] = {}
     for rule in rules:
         with suppress(Hole):
             for finding in rule:
-                found.append(finding)  # noqa: PERF402 - what was found before a hole stays
-    return found
+                found.setdefault((finding.path, finding.rule), finding)  # several models may break one rule
+    return list(found.values())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import product
 
 from flows.config.findings import Finding, Path
 from flows.config.models import EvaluationRule, ModelConfig, SweepConfig
@@ -44,52 +45,41 @@ def batches(config: SweepConfig) -> Iterator[Finding]:
                 yield Finding(("models", index, "batch"), rule, remedy=remedy, at_key=True, shown=True)
 
 
-def carries(config: SweepConfig, samples: Samples) -> Iterator[Finding]:
-    """Samplers and templates go to models whose API can carry them; what several models lack is reported once.
+def evaluations_fit(config: SweepConfig, samples: Samples) -> Iterator[Finding]:
+    """Evaluations' samplers and templates go to models whose API can carry them.
 
     Parameters
     ----------
     samples
         Of the tasks that are valid.
     """
-    rows = each(config.models, lambda model: (model.name, model.api))
-    apis = {name: APIS[api] for _, (name, api) in rows if api != CHAT}
-    found: dict[tuple[Path, str], Finding] = {}
-    for rule in (_evaluations(config, apis, samples), _judges(config, apis)):
-        for finding in rule:
-            found.setdefault((finding.path, finding.rule), finding)
-    yield from found.values()
-
-
-def _evaluations(config: SweepConfig, apis: Mapping[str, Api], samples: Samples) -> Iterator[Finding]:
+    apis = _apis(config)
     rows = each(config.models, lambda model: (model.name, model.measured))
     measured = [name for _, (name, is_measured) in rows if is_measured]
     samplers = dict(listed(lambda: each(config.samplers)))
     templates = dict(listed(lambda: each(config.templates)))
-
-    def asked(rule: EvaluationRule) -> tuple[list[str], list[str], list[str]]:
-        return (
-            _chosen(rule.models, measured),
-            _chosen(rule.samplers, samplers),
-            _chosen(rule.templates, templates),
-        )
-
     rules = (EvaluationRule(),) if config.evaluations is None else config.evaluations
-    for _, (models, by_samplers, by_templates) in each(rules, asked):
-        for api in (apis[model] for model in models if model in apis):
-            for name in by_samplers:
-                if name in samplers:
-                    yield from _sampler(("samplers", name), samplers[name], api)
-            for name in by_templates:
-                if name in templates:
-                    yield from _template(name, templates[name], api, samples)
+    for _, (models, names) in each(
+        rules, lambda rule: (_chosen(rule.models, measured), _chosen(rule.samplers, samplers))
+    ):
+        for model, name in product(models, names):
+            if model in apis and name in samplers:
+                yield from _sampler(("samplers", name), samplers[name], apis[model])
+    for _, (models, names) in each(
+        rules, lambda rule: (_chosen(rule.models, measured), _chosen(rule.templates, templates))
+    ):
+        for model, name in product(models, names):
+            if model in apis and name in templates:
+                yield from _template(name, templates[name], apis[model], samples)
 
 
 def _chosen(names: Sequence[str] | None, default: Iterable[str]) -> list[str]:
     return list(default) if names is None else [name for _, name in each(names)]
 
 
-def _judges(config: SweepConfig, apis: Mapping[str, Api]) -> Iterator[Finding]:
+def judges_fit(config: SweepConfig) -> Iterator[Finding]:
+    """Judges' samplers and messages go to models whose API can carry them."""
+    apis = _apis(config)
     samplers = dict(listed(lambda: each(config.samplers)))
     for index, (model, sampler) in each(config.judges, lambda judge: (judge.model, judge.sampler)):
         if model not in apis:
@@ -108,6 +98,12 @@ def _judges(config: SweepConfig, apis: Mapping[str, Api]) -> Iterator[Finding]:
                 f"judges are asked with a system message, and api: {apis[model].name} knows none",
                 remedy="Take a model with api: chat or messages",
             )
+
+
+def _apis(config: SweepConfig) -> dict[str, Api]:
+    """The API of each model whose API does not carry everything."""
+    rows = each(config.models, lambda model: (model.name, model.api))
+    return {name: APIS[api] for _, (name, api) in rows if api != CHAT}
 
 
 def _sampler(path: Path, sampler: Mapping[str, object], api: Api) -> Iterator[Finding]:

@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 from deploy.servers.simulator import Simulator
 from flows.cli import cache as cli_module
 from flows.cli.cache import commands
-from flows.cubes.cache_admin import References, request_keys
 from flows.cubes.reader import Reader
+from flows.cubes.references import References, request_keys
 from flows.errors import SweepError
 from storage.cache.cache import DirectoryCache, open_cache
 from storage.errors import StorageError

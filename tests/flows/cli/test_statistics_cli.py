@@ -25,6 +25,7 @@ from stages.reply.status import Status
 from stages.score.counters import count_trials
 from storage.cube.regions import Region
 from tests.flows.support import evalcube, refused
+from tests.tiers import need
 
 TRIALS, REPEATS, LIMIT = 12, 4, 500
 RATES = {"strong": 0.9, "middle": 0.6, "weak": 0.55}
@@ -399,7 +400,10 @@ def test_analyze__png_that_cannot_be_made_is_told_first(cube, tmp_path, monkeypa
 
 
 def test_analyze__png_is_a_picture(cube, tmp_path):
-    pytest.importorskip("resvg_py")
+    render = pytest.importorskip("resvg_py").svg_to_bytes
+    empty = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 9 9" font-family="sans-serif"></svg>'
+    letter = empty.replace("</svg>", '<text x="1" y="8">M</text></svg>')
+    need("fonts", render(svg_string=letter) != render(svg_string=empty), "apt install fonts-dejavu-core")
 
     run("analyze", "cost", cube, "--plot", tmp_path / "a.png")
 

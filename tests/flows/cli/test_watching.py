@@ -130,3 +130,5 @@ def test_live__where_nothing_can_be_written_is_left_out(tmp_path):
     tracker(replace(started))
 
     LiveFile(Directory(tmp_path / "no"), tracker)(started)
+
+    assert list(tmp_path.iterdir()) == []

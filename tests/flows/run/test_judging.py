@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from deploy.servers.simulator import Simulator
-from flows.cubes.cache_admin import request_keys
 from flows.cubes.reader import Reader
+from flows.cubes.references import request_keys
 from flows.cubes.statistics import leaderboard
 from flows.errors import SweepError
 from flows.plan.estimate import estimate

@@ -13,6 +13,7 @@ from flows.config import from_mapping
 from flows.errors import SweepError
 from flows.plan.build import build_plan
 from flows.plan.store import open_store
+from flows.plan.trust import STATE_VARIABLE
 from flows.run.sweep import run
 from flows.run.upsample import upsample
 from storage.cube.cube import Cube
@@ -161,10 +162,14 @@ def test_upsample__refuses_what_makes_no_sense(tmp_path, simulator):
             upsample(source, **options)
 
 
-def test_upsample__a_cube_that_forgot_its_config_is_told(tmp_path, simulator):
+def test_upsample__a_cube_that_forgot_its_config_is_told(tmp_path, simulator, monkeypatch):
     config = sweep_config(tmp_path, simulator.base_url, trials=2)
     run(config, cluster=SHARED)
     (Path(config["cube"]) / "_evalcube" / "sweep.json").unlink()
+
+    assert upsample(config["cube"], trials=3, cluster=SHARED).reason == "complete"  # this user ran it
+    (Path(config["cube"]) / "_evalcube" / "sweep.json").unlink()
+    monkeypatch.setenv(STATE_VARIABLE, str(tmp_path / "of another user"))
 
     with pytest.raises(SweepError, match=r"does not tell how it was made.*config file"):
         upsample(config["cube"], trials=4, cluster=SHARED)

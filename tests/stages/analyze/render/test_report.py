@@ -185,12 +185,18 @@ def test_curve_views__equal_difficulties_are_pooled_and_many_are_binned():
     assert list(binned.difficulty) == sorted(binned.difficulty)
 
 
-def test_outcome_shares__add_up():
+def test_outcome_shares__are_those_of_the_counters_and_add_up():
     ds = dataset(gaps=True)
+    order = range(ds.sizes["model"])[::-1]
 
-    for shares in report_data.outcome_shares(ds, range(ds.sizes["model"])):
+    found = report_data.outcome_shares(ds, order)
+
+    for model, shares in zip(order, found, strict=True):
+        counted = ds["counters"][model].sum(("task", "params")).to_series()
         assert sum(shares.values()) == pytest.approx(1)
-        assert min(shares.values()) >= 0
+        for name in ("correct", "truncated", "invalid", "refused"):
+            assert shares[name] == pytest.approx(counted[name] / counted["trials"])
+    assert len({shares["correct"] for shares in found}) > 1
 
 
 def _luminance(colour):

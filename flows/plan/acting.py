@@ -1,0 +1,150 @@
+"""The config that a sweep is continued with: the user's own, never one that a cube brings along by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from flows.config import as_config
+from flows.config.models import ModelConfig, SweepConfig
+from flows.errors import SweepError
+from flows.plan.records import read_notes
+from flows.plan.trust import cache_to_read, remembered_config
+from storage.cube.cube import Cube
+
+_NONE: Mapping[str, str] = MappingProxyType({})
+_HARMLESS = ("sim:", "local:smollm2")
+"""Endpoints that reach nothing but this machine and read no file that a cube names."""
+_SHOWN = 4
+
+
+def acting_config(
+    source: SweepConfig | Mapping[str, Any] | str | Path,
+    *,
+    cube: str | Path | None = None,
+    cache: str | Path | None = None,
+    config: SweepConfig | Mapping[str, Any] | str | Path | None = None,
+    endpoints: Mapping[str, str] | str = _NONE,
+    key_envs: Mapping[str, str] | str = _NONE,
+) -> SweepConfig:
+    """The config to go on with, given in any form or by a cube.
+
+    Of a cube it is `config`, or else the config that this user last ran it with. Of one that the user never ran,
+    what its notes say is taken, but for whatever decides where requests, keys and files go: that is given here, or
+    refused.
+
+    Parameters
+    ----------
+    source
+        A config in any form that `flows.config.as_config` takes, or the address of a cube.
+    cube, cache
+        Addresses that replace the config's.
+    config
+        The config of the cube.
+    endpoints, key_envs
+        By model of the cube's notes: the address to ask, and the environment variable that holds its key. One text
+        is meant for all models that a simulator or a bundled model on this machine does not stand in for.
+
+    Raises
+    ------
+    SweepError
+        If the cube does not say how it was made, or it is not said whom to ask.
+    ConfigError
+        If the config has problems.
+    """
+    # A config is a file on this machine; any other address that leads to something should lead to a cube.
+    if not isinstance(source, (str, Path)) or Path(source).expanduser().is_file() or not Cube.exists(source):
+        given = [
+            name
+            for name, value in (("config", config), ("endpoints", endpoints), ("key_envs", key_envs))
+            if value
+        ]
+        if given:
+            raise SweepError(f"`{given[0]}` goes with a cube, and '{source}' is none", "Leave it out")
+        return as_config(source, cube=cube, cache=cache)
+    if config is not None and (endpoints or key_envs):
+        raise SweepError("`config` excludes `endpoints` and `key_envs`", "Give one of them")
+    place = cube or str(source)
+    if config is not None:
+        return as_config(config, cube=place, cache=cache)
+    opened = Cube.open(source)
+    own = None if endpoints or key_envs else remembered_config(opened)
+    if own is not None:
+        return as_config(own, cube=place, cache=cache)
+    notes = read_notes(opened.records)
+    noted = notes.get("config")
+    if not isinstance(noted, dict):
+        raise SweepError(
+            f"cube '{source}' does not tell how it was made: {source}/_evalcube/sweep.json is gone or damaged",
+            "Give the sweep's config file with `config`",
+        )
+    found = as_config(noted, cube=place, cache=cache)
+    confirmed = _confirmed(found, endpoints, key_envs)
+    if cache is None:
+        beside = cache_to_read(opened, notes.get("cache"))
+        if beside is None:
+            raise SweepError(
+                f"you have not run cube '{source}' on this machine, and no cache lies beside it",
+                "Give the address of a cache with `cache`",
+            )
+        confirmed = as_config(confirmed, cache=beside)
+    return confirmed
+
+
+def what_is_asked(config: SweepConfig) -> list[str]:
+    """A line for each model that a run would ask: its address, and the variable whose key goes there."""
+    return [_line(model) for model in config.models]
+
+
+def _line(model: ModelConfig) -> str:
+    key = f" with the key in {model.key_env}" if model.key_env else ""
+    return f"{model.name} at {model.endpoint}{key}"
+
+
+def _confirmed(
+    config: SweepConfig, endpoints: Mapping[str, str] | str, key_envs: Mapping[str, str] | str
+) -> SweepConfig:
+    """The config with the user's endpoints and keys in place of those that the cube names."""
+    asked = _for_models("endpoints", endpoints, config)
+    keys = _for_models("key_envs", key_envs, config)
+    problems = [text for model in config.models for text in _unsaid(model, asked)]
+    if problems:
+        more = f"; and {len(problems) - _SHOWN} more" if len(problems) > _SHOWN else ""
+        raise SweepError(
+            f"you have not run this cube on this machine, and a cube does not decide whom to ask: "
+            f"{'; '.join(problems[:_SHOWN])}{more}",
+            "Give the sweep's config with `config`; or whom to ask with `endpoints`, and whose key with `key_envs`",
+        )
+    models = [_with(model, asked.get(model.name), keys.get(model.name)) for model in config.models]
+    return as_config({**config.model_dump(mode="json", exclude_unset=True), "models": models})
+
+
+def _for_models(parameter: str, given: Mapping[str, str] | str, config: SweepConfig) -> Mapping[str, str]:
+    """By name of a model, what is given for it."""
+    if isinstance(given, str):
+        return {model.name: given for model in config.models if model.endpoint not in _HARMLESS}
+    names = [model.name for model in config.models]
+    for name in given:
+        if name not in names:
+            raise SweepError(
+                f"`{parameter}`: no model of the cube is called '{name}'", f"It has: {', '.join(names)}"
+            )
+    return given
+
+
+def _unsaid(model: ModelConfig, endpoints: Mapping[str, str]) -> Iterator[str]:
+    if model.endpoint not in _HARMLESS and model.name not in endpoints:
+        yield f"it would ask {_line(model)}"
+    if model.headers:
+        yield f"it would send headers of its own to {model.name}"
+    if model.ca_file is not None:
+        yield f"it would believe the authorities in {model.ca_file} for {model.name}"
+
+
+def _with(model: ModelConfig, endpoint: str | None, key_env: str | None) -> dict[str, Any]:
+    fields = model.model_dump(mode="json", exclude_unset=True)
+    fields.pop("key_env", None)
+    given = (("endpoint", endpoint), ("key_env", key_env))
+    return {**fields, **{name: value for name, value in given if value is not None}}

@@ -1,0 +1,73 @@
+"""What an endpoint may repeat of a key is taken out, in whatever form; other text stays as it is."""
+
+import base64
+from urllib.parse import quote
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from stages.infer.key_mask import MASK, KeyMask
+
+SECRET = "aB3dE5fG7hJ9kL2mN4pQ6rS8tU1vW3xY5zA7bC9dE2fG4hJ6kL8mN1pQ3rS5tU7vW9xY_Z0aBcD-eF"
+KEY = f"sk-proj-{SECRET}"
+keys = st.text(st.characters(min_codepoint=0x21, max_codepoint=0x7E), min_size=12, max_size=180)
+
+
+def left_of(secret, text, size=8):
+    """Parts of the secret that a text still holds."""
+    return [secret[at : at + size] for at in range(len(secret) - size + 1) if secret[at : at + size] in text]
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        str,
+        quote,
+        lambda key: "".join(f"%{ord(c):02X}" for c in key),
+        lambda key: "".join(f"\\u{ord(c):04x}" for c in key),
+        lambda key: key[:12] + "..." + key[-8:],
+        lambda key: base64.b64encode(key.encode()).decode(),
+        lambda key: base64.b64encode(f"user:{key}".encode()).decode(),
+        lambda key: base64.b64encode(f"ab{key}cd".encode()).decode(),
+        lambda key: base64.urlsafe_b64encode(key.encode()).decode(),
+        lambda key: key.encode().hex(),
+    ],
+    ids="plain quoted percent json ends base64 basic offset urlsafe hex".split(),
+)
+def test_clean__takes_the_key_out_in_every_form(form):
+    said = f'{{"error": "Incorrect API key: {form(KEY)}."}}'.encode()
+
+    cleaned = KeyMask(KEY).clean(said)
+
+    assert MASK in cleaned
+    assert not left_of(form(SECRET).encode(), cleaned, 20)
+    assert cleaned.startswith(b'{"error": "Incorrect API key: ')
+    assert cleaned.endswith(b'."}')
+
+
+@given(keys, st.integers(0, 180), st.integers(8, 40), st.binary(max_size=30), st.binary(max_size=30))
+@example("x" * 20, 3, 8, b"", b"")
+def test_clean__takes_any_part_of_eight_characters_out(key, start, length, before, after):
+    start = min(start, len(key) - 8)
+    part = key[start : start + length].encode()
+
+    cleaned = KeyMask(f"gsk_{key}").clean(before + part + after)
+
+    assert part not in cleaned
+    assert MASK in cleaned
+
+
+@given(st.binary(max_size=400))
+def test_clean__leaves_other_text_alone(body):
+    assert KeyMask(KEY).clean(body) == body or left_of(SECRET.encode(), body)
+
+
+@pytest.mark.parametrize("text", ["sk-proj-", "keys begin with sk-proj- here", SECRET[5:12], ""])
+def test_clean__leaves_what_is_no_secret(text):
+    assert KeyMask(KEY).clean(text.encode()) == text.encode()
+
+
+@pytest.mark.parametrize("key", [None, "none", "EMPTY"])
+def test_clean__a_placeholder_is_no_secret(key):
+    assert KeyMask(key).clean(b"there are none: EMPTY") == b"there are none: EMPTY"
