@@ -1,4 +1,4 @@
-"""The address of a cache in; what it holds, whether it is sound, and a smaller, copied or filled cache out."""
+"""Looks after a cache: what it holds, whether it is sound, and how to shrink, copy or fill it."""
 
 from __future__ import annotations
 
