@@ -1,4 +1,4 @@
-"""Look after a response cache: count it, check it, remove what no cube needs, and carry it elsewhere."""
+"""Looks after a cache: what it holds, whether it is sound, and how to shrink, copy or fill it."""
 
 from __future__ import annotations
 
