@@ -158,6 +158,7 @@ def test_completion__a_broken_plugin_leaves_the_bundled_tasks(monkeypatch):
     assert "arithmetic" in dict(completion.tasks(""))
 
 
+@pytest.mark.cluster
 def test_completion__reads_names_without_the_cube_s_machinery(tmp_path):
     cube(tmp_path, "c.zarr")
     code = (
@@ -244,6 +245,7 @@ def needs(shell):
     return found
 
 
+@pytest.mark.cluster
 @pytest.mark.parametrize("arguments", [("bash", "--noprofile"), ("zsh",)], ids=lambda arguments: arguments[0])
 def test_shells__complete_once_installed(arguments, place):
     folder, env = place
@@ -269,6 +271,7 @@ def test_shells__complete_once_installed(arguments, place):
     assert sorted(path.name for path in folder.iterdir()) == ["results"]
 
 
+@pytest.mark.cluster
 def test_fish__completes_once_installed(place):
     folder, env = place
     fish = needs("fish")
