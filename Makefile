@@ -50,7 +50,7 @@ bench: $(VENV)/.model ## measure CPU per trial, and how much of an endpoint a sw
 	$(BIN)/python benchmarks/end_to_end.py
 	$(BIN)/python benchmarks/saturation.py
 
-chaos: $(VENV)/.installed ## kill a sweep of 20 000 trials 200 times and compare it with a calm one (SEED=1)
+chaos: $(VENV)/.installed ## kill a sweep of 20 000 trials 200 times and compare it with an undisturbed one (SEED=1)
 	$(BIN)/python -m tests.chaos --kills 200 --trials 20000 --seed $(or $(SEED),1)
 
 docs: $(VENV)/.docs ## build the documentation and the reference of the Python names into site/index.html

@@ -143,7 +143,8 @@ def locked(path: Path, timeout: float = 10.0) -> Iterator[None]:
     OSError
         `TimeoutError` if another holds it all that time; others if the file system has no locks.
     """
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    # Where somebody else made the folder, a link under this name could have a file made anywhere.
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
     try:
         deadline = time.monotonic() + timeout
         while True:

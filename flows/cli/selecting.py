@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -18,11 +19,22 @@ def part_of(
     clip_tokens: int | None = None,
     tier: str | None = None,
 ) -> Part:
-    """The part of a cube that the options mean."""
+    """The part of a cube that the options mean; what is asked of it will be computed in this process."""
     from flows.cubes.selection import Part
 
+    _compute_here()
     conditions = (*(where or ()), *([f"tier={tier}"] if tier else ()))
     return Part(conditions, view, trials, unique_only, clip_tokens)
+
+
+def _compute_here() -> None:
+    """Have Dask compute with threads of this process."""
+    import dask
+    from dask.threaded import get
+
+    # Where no scheduler is named, Dask imports distributed to look for a client: half a second for nothing.
+    if "distributed" not in sys.modules:
+        dask.config.set(scheduler=get)
 
 
 def names_of(text: str) -> list[str]:

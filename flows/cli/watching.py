@@ -1,4 +1,4 @@
-"""A cube's address in; how far its sweep is, once or again and again, for a terminal, a pipe or a program, out."""
+"""Show how far a sweep is, once or again and again: on a terminal, in a pipe, or for a program."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from flows.cli.output import Code, plain, safe, show
-from flows.run.subscribers.display import duration
+from flows.run.subscribers.duration import duration
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -1,8 +1,8 @@
 """The valid parts of a config in which something is wrong, in their own types, for the rules between fields.
 
 A field that is wrong is missing from its section: reading it raises `Hole`, which ends the rule that asked. A list
-or mapping with wrong items becomes `Parts`: its valid items are read with `each`, its keys with `keys`, and any
-other use raises `Hole`, too, so that no rule takes a part for the whole.
+or mapping with wrong items becomes `Parts`: its valid items are read with `each`, its keys with `keys`, its length
+is that of the whole, and any other use raises `Hole`, too, so that no rule takes a part for the whole.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Parts:
     def _refuse(self, *_: object) -> Never:
         raise Hole
 
-    __getattr__ = __iter__ = __getitem__ = __contains__ = __eq__ = __hash__ = _refuse
+    __getattr__ = __iter__ = __getitem__ = __eq__ = __hash__ = _refuse
 
 
 class ListParts(Parts):

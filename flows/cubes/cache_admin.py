@@ -1,4 +1,4 @@
-"""The address of a cache in; what it holds, whether it is sound, and a smaller, copied or filled cache out."""
+"""Looks after a cache: what it holds, whether it is sound, and how to shrink, copy or fill it."""
 
 from __future__ import annotations
 
@@ -78,6 +78,16 @@ class Transfer:
 def stats(url: str) -> dict[str, Any]:
     """What a cache holds, as JSON values.
 
+    Parameters
+    ----------
+    url
+        Address of the cache: a path, ``s3://...`` or ``redis://...``.
+
+    Returns
+    -------
+    dict
+        JSON values: ``entries``, their ``bytes``, how many are ``damaged``, and ``journals`` that are being written.
+
     Raises
     ------
     StorageError
@@ -92,8 +102,17 @@ def verify(url: str, *, repair: bool = False, tick: Ticker = silent) -> Verifica
 
     Parameters
     ----------
+    url
+        Address of the cache: a path, ``s3://...`` or ``redis://...``.
     repair
-        Whether damaged entries are moved to quarantine.
+        Move damaged entries away, so that the next run asks for them again.
+    tick
+        Called with what is counted and how much of it there is so far.
+
+    Returns
+    -------
+    Verification
+        What was read, and which entries are damaged.
 
     Raises
     ------
@@ -122,6 +141,22 @@ def collect(url: str, cubes: Sequence[str], *, delete: bool = False, tick: Ticke
     """Find, or delete, the entries that none of the cubes references, and what killed writers left.
 
     Entries that were stored after the call began are never touched, where the store knows when that was.
+
+    Parameters
+    ----------
+    url
+        Address of the cache: a path, ``s3://...`` or ``redis://...``.
+    cubes
+        Addresses of the cubes whose replies stay.
+    delete
+        Delete; without it the entries are only counted.
+    tick
+        Called with what is counted and how much of it there is so far.
+
+    Returns
+    -------
+    Collection
+        What there was, and what is deleted or would be.
 
     Raises
     ------
@@ -162,6 +197,22 @@ def collect(url: str, cubes: Sequence[str], *, delete: bool = False, tick: Ticke
 def export(url: str, path: Path, *, cube: str | None = None, tick: Ticker = silent) -> Transfer:
     """Write all entries of a cache, or those that a cube references, into one file.
 
+    Parameters
+    ----------
+    url
+        Address of the cache: a path, ``s3://...`` or ``redis://...``.
+    path
+        The file to write.
+    cube
+        Write only the replies that this cube references; default: all entries.
+    tick
+        Called with what is counted and how much of it there is so far.
+
+    Returns
+    -------
+    Transfer
+        What was written, and what was left out.
+
     Raises
     ------
     SweepError
@@ -198,6 +249,20 @@ def export(url: str, path: Path, *, cube: str | None = None, tick: Ticker = sile
 
 def load(url: str, path: Path, *, tick: Ticker = silent) -> Transfer:
     """Put the entries of a file into a cache; those that are there stay.
+
+    Parameters
+    ----------
+    url
+        Address of the cache: a path, ``s3://...`` or ``redis://...``.
+    path
+        A file that `export` wrote.
+    tick
+        Called with what is counted and how much of it there is so far.
+
+    Returns
+    -------
+    Transfer
+        What was read, and how much of it is new.
 
     Raises
     ------

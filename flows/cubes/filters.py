@@ -1,4 +1,4 @@
-"""Conditions as a user writes them, and a cube's coordinates, in; conditions that analyses take out."""
+"""Read conditions as a user writes them, by the names and labels that a cube's coordinates have."""
 
 from __future__ import annotations
 
@@ -26,6 +26,20 @@ _HINT = "Write it like task=sort,letters or param_length=4..16"
 def checked_names(names: Sequence[str], table: Table, parameter: str) -> list[str]:
     """Names of coordinates, facets by their plain names too.
 
+    Parameters
+    ----------
+    names
+        As a user wrote them.
+    table
+        The coordinates by name.
+    parameter
+        The parameter that has them, for the message.
+
+    Returns
+    -------
+    list of str
+        The names of the coordinates.
+
     Raises
     ------
     SweepError
@@ -41,6 +55,20 @@ def checked_names(names: Sequence[str], table: Table, parameter: str) -> list[st
 
 def alias(name: str, table: Table, parameter: str) -> str:
     """The coordinate that a name stands for.
+
+    Parameters
+    ----------
+    name
+        As a user wrote it; a facet or parameter may lack its prefix.
+    table
+        The coordinates by name.
+    parameter
+        The parameter that has it, for the message.
+
+    Returns
+    -------
+    str
+        The name of the coordinate.
 
     Raises
     ------
@@ -68,6 +96,20 @@ def alias(name: str, table: Table, parameter: str) -> str:
 
 def checked_where(where: Where, table: Table, ds: xr.Dataset) -> dict[str, Condition]:
     """Conditions by the cube's own names.
+
+    Parameters
+    ----------
+    where
+        Conditions by name, or texts ``NAME=VALUE``.
+    table
+        The coordinates by name.
+    ds
+        The dataset, for its tiers.
+
+    Returns
+    -------
+    dict
+        Conditions by the name of the coordinate, with values of its type.
 
     Raises
     ------

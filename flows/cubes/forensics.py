@@ -1,4 +1,4 @@
-"""A cube and which part of it is meant in; what traces, token counts and prices tell, as sheets and drawings, out."""
+"""What the traces, token counts and prices of a cube say, as tables and drawings."""
 
 from __future__ import annotations
 
@@ -43,6 +43,22 @@ def compression(
 ) -> Found:
     """How well reasoning traces compress, by evaluation and outcome.
 
+    Parameters
+    ----------
+    cube
+        The cube's address.
+    part
+        Which part of it; default: all of it.
+    by_task
+        Tell tasks apart.
+    plot
+        Write a drawing there, too: .svg, or .png with the extra ``plots``.
+
+    Returns
+    -------
+    tuple
+        The part; the table; its rows as JSON values.
+
     Raises
     ------
     StorageError, SweepError
@@ -76,6 +92,26 @@ def hazard(
 ) -> Found:
     """When trials end, by tokens.
 
+    Parameters
+    ----------
+    cube
+        The cube's address.
+    part
+        Which part of it; default: all of it.
+    width
+        Tokens in a line of the table.
+    cause
+        What the drawing shows, "right" or "wrong" answers.
+    by_task
+        Tell tasks apart.
+    plot
+        Write a drawing there, too: .svg, or .png with the extra ``plots``.
+
+    Returns
+    -------
+    tuple
+        The part; the table; its rows as JSON values.
+
     Raises
     ------
     StorageError, SweepError
@@ -105,6 +141,24 @@ def clip(
     plot: Path | None = None,
 ) -> Found:
     """Leaderboards as they were with smaller limits of completion tokens, one after the other.
+
+    Parameters
+    ----------
+    cube
+        The cube's address.
+    part
+        Which part of it; default: all of it.
+    limits
+        Limits of completion tokens, as texts; default: powers of two below the longest answer.
+    version
+        Of the score, "v1" or "v2".
+    plot
+        Write a drawing there, too: .svg, or .png with the extra ``plots``.
+
+    Returns
+    -------
+    tuple
+        The part; the table; its rows as JSON values.
 
     Raises
     ------
@@ -143,6 +197,24 @@ def cost(
     plot: Path | None = None,
 ) -> Found:
     """Costs by evaluation, with the fronts of score against tokens and cost.
+
+    Parameters
+    ----------
+    cube
+        The cube's address.
+    part
+        Which part of it; default: all of it.
+    against
+        What the drawing sets the score against, "tokens" or "cost".
+    by_task
+        Tell tasks apart.
+    plot
+        Write a drawing there, too: .svg, or .png with the extra ``plots``.
+
+    Returns
+    -------
+    tuple
+        The part; the table; its rows as JSON values.
 
     Raises
     ------

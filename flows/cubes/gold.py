@@ -1,4 +1,4 @@
-"""A file of ratings by people in; the rating of each rated unit out."""
+"""Read files of ratings by people, with which judges are compared."""
 
 from __future__ import annotations
 
@@ -29,6 +29,11 @@ def read_gold(path: str | Path, ids: Mapping[str, list[str]]) -> dict[str, float
         the ``id`` that the data set gives it.
     ids
         Units that each id of a data set stands for.
+
+    Returns
+    -------
+    dict
+        Unit -> rating, from 1 to 5; ids that no unit has stay as ``id:...``.
 
     Raises
     ------

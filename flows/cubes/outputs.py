@@ -18,6 +18,16 @@ ZOOM = 4
 def check_output(path: Path) -> Path:
     """The file that `path` stands for, symbolic links followed; it need not exist.
 
+    Parameters
+    ----------
+    path
+        As a user gave it.
+
+    Returns
+    -------
+    Path
+        The file itself.
+
     Raises
     ------
     SweepError
@@ -43,6 +53,15 @@ def check_output(path: Path) -> Path:
 def write_output(path: Path, data: bytes, doing: str) -> None:
     """Write a file whole, with the folders above it; `doing` says what is tried, as in "write the report".
 
+    Parameters
+    ----------
+    path
+        The file.
+    data
+        All of its bytes.
+    doing
+        What is tried, for the message, as in "write the report".
+
     Raises
     ------
     SweepError
@@ -58,6 +77,11 @@ def write_output(path: Path, data: bytes, doing: str) -> None:
 
 def check_picture(path: Path | None) -> None:
     """Refuse a picture that could not be made, before the work is done.
+
+    Parameters
+    ----------
+    path
+        The picture to be made; None: none.
 
     Raises
     ------
@@ -77,6 +101,13 @@ def check_picture(path: Path | None) -> None:
 
 def write_picture(path: Path, svg: str) -> None:
     """Write a drawing in the form that the file's name asks for.
+
+    Parameters
+    ----------
+    path
+        The file, .svg or .png.
+    svg
+        The drawing.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""An address of a cube in; what it holds, trial by trial or as a whole, out. Reads only; asks no endpoint."""
+"""Look up single trials of a cube: prompt, reply, answer and grade. Nothing here asks an endpoint."""
 
 from __future__ import annotations
 
@@ -91,6 +91,11 @@ class Reader:
         parameter
             The caller's parameter that has it, for the message.
 
+        Returns
+        -------
+        int
+            Its index along ``model``.
+
         Raises
         ------
         SweepError
@@ -110,9 +115,16 @@ class Reader:
 
         Parameters
         ----------
+        task
+            The task's label.
         params
             JSON, ``name=value,...`` (the values that tell points apart are enough; one with a comma needs JSON), a
             slot number, or None if the task has one point only.
+
+        Returns
+        -------
+        tuple of int
+            Indices along ``task`` and ``params``.
 
         Raises
         ------
@@ -133,6 +145,18 @@ class Reader:
 
     def view(self, model: int, task: int, slot: int, trial: int, repeat: int = 0) -> TrialView:
         """One trial; prompt and reference are made again, the reply comes from the cache.
+
+        Parameters
+        ----------
+        model, task, slot
+            Indices along ``model``, ``task`` and ``params``.
+        trial, repeat
+            Numbers of the trial and its repeat, from 0.
+
+        Returns
+        -------
+        TrialView
+            The trial; without response, parsed answer and opinions where the cache does not hold the reply.
 
         Raises
         ------

@@ -60,6 +60,18 @@ def request_keys(reader: Reader, cache: Cache | None = None) -> Iterator[str]:
 
     What judges were asked depends on the answers, which are looked up in `cache`, by default the sweep's own; about
     an answer that is not there, there are no keys.
+
+    Parameters
+    ----------
+    reader
+        The cube, open.
+    cache
+        Where replies are looked up, which the requests to judges depend on.
+
+    Returns
+    -------
+    Iterator
+        The keys.
     """
     plan = reader.plan
     book = CriteriaBook(plan.tasks)

@@ -1,4 +1,4 @@
-"""A cube in; its leaderboard and its report out."""
+"""Open a cube as a labelled dataset, and write its report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A cube's address and which part of it is meant in; the dataset of that part, counted anew if need be, out."""
+"""Choose a part of a cube, and count it anew where that is needed."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def open_part(
 
 @contextmanager
 def refused() -> Iterator[None]:
-    """Tell what a formula refuses as a user's mistake."""
+    """A context in which what a formula refuses is raised as a user's mistake, a `SweepError`."""
     try:
         yield
     except ValueError as error:
@@ -152,7 +152,18 @@ def _opened(cube: str | Path | xr.Dataset) -> tuple[xr.Dataset, Mapping[str, obj
 
 
 def labelled_dataset(cube: Cube) -> xr.Dataset:
-    """The dataset of a cube with its labels in memory, since everything asks for them; the rest is lazy."""
+    """The dataset of a cube with its labels in memory, since everything asks for them; the rest is lazy.
+
+    Parameters
+    ----------
+    cube
+        The cube, open.
+
+    Returns
+    -------
+    Dataset
+        As of `flows.cubes.report.open_cube`.
+    """
     dataset = cube.dataset()
     return dataset.assign_coords(dataset.coords.to_dataset().load().coords)
 

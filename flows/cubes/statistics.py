@@ -1,4 +1,4 @@
-"""A cube and which part of it is meant in; its leaderboard, estimates, comparisons and metrics out."""
+"""Leaderboards, estimates, comparisons and metrics of a cube, or of a part of it."""
 
 from __future__ import annotations
 
@@ -76,7 +76,20 @@ def leaderboard_of(
     draws: int = 2000,
     confidence: float = 0.95,
 ) -> Leaderboard:
-    """`leaderboard` of a part that is open already."""
+    """`leaderboard` of a part that is open already.
+
+    Parameters
+    ----------
+    opened
+        The part.
+    version, mode, seed, draws, confidence
+        As for `leaderboard`.
+
+    Returns
+    -------
+    Leaderboard
+        Evaluations by rank.
+    """
     checked_option("version", version, VERSIONS)
     checked_option("mode", mode, MODES)
     with refused():
@@ -103,8 +116,19 @@ def boards(
 
     Parameters
     ----------
+    cube
+        A cube's address, or a dataset of `flows.cubes.report.open_cube`.
     by
         A facet, tier, task, ...; None is one leaderboard, under the empty text.
+    part
+        Which part of it; default: all of it.
+    version, mode
+        As for `leaderboard`.
+
+    Returns
+    -------
+    tuple
+        Warnings; value of the coordinate -> its leaderboard.
 
     Raises
     ------
@@ -138,6 +162,23 @@ def aggregate(
     confidence: float = 0.95,
 ) -> tuple[OpenPart, xr.Dataset]:
     """Estimates with intervals of any groups; see `stages.analyze.labelled.aggregate.aggregate`.
+
+    Parameters
+    ----------
+    cube
+        A cube's address, or a dataset of `flows.cubes.report.open_cube`.
+    part
+        Which part of it; default: all of it.
+    by
+        Coordinates to group by; facets and parameters also by their plain names.
+    mode
+        Estimator: E_I, E_P, E_O, C_I, C_P or C_O.
+    pooling
+        "pooled": trials weigh the same; "stratified": points do.
+    joint
+        "bonferroni": intervals of products that are sure to cover; or "none".
+    confidence
+        Level of the intervals, within 0 and 1.
 
     Returns
     -------
@@ -261,6 +302,10 @@ def metrics(
 
     Parameters
     ----------
+    cube
+        A cube's address, or a dataset of `flows.cubes.report.open_cube`.
+    part
+        Which part of it; default: all of it.
     names
         Of `stages.analyze.formulas.outcomes.table.METRICS`.
     k
@@ -268,9 +313,14 @@ def metrics(
     by
         "model", or "task" or "tier" as well.
     tau
-        Of g_pass_at_k_tau.
+        Share of right draws, from 0 to 1, that g_pass_at_k_tau asks for.
     options
         Further arguments by metric.
+
+    Returns
+    -------
+    tuple
+        The part, and its metrics, in memory.
 
     Raises
     ------
@@ -308,6 +358,15 @@ def metrics(
 
 def need_several(opened: OpenPart, least: int, count: int | None = None) -> None:
     """Refuse a comparison of fewer evaluations than it needs.
+
+    Parameters
+    ----------
+    opened
+        The part.
+    least
+        How many it needs.
+    count
+        How many are chosen; default: all that the part has.
 
     Raises
     ------

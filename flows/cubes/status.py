@@ -20,6 +20,16 @@ def cube_status(url: Address) -> dict[str, Any]:
 
     What is recorded counts; ``live`` is what a run that goes on has graded, and said a moment ago.
 
+    Parameters
+    ----------
+    url
+        The cube's address.
+
+    Returns
+    -------
+    dict
+        JSON values: totals, ``models`` with their counts and causes, ``running``, ``live``, ``spent``, ``notes``.
+
     Raises
     ------
     StorageError

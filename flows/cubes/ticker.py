@@ -9,4 +9,12 @@ Ticker = Callable[[str, int], None]
 
 
 def silent(what: str, count: int) -> None:
-    """Hear nothing."""
+    """Hear nothing.
+
+    Parameters
+    ----------
+    what
+        What is counted.
+    count
+        How much of it there is so far.
+    """

@@ -1,4 +1,4 @@
-"""A cube and some of its variants in; whether a treatment may replace the control, out. Reads only; asks nobody."""
+"""Decide whether one variant of a cube may replace another. Nothing here asks an endpoint."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from deploy.clusters import Cluster
 from flows.config.models import SweepConfig
 from flows.plan.sampling import Sampling
 from flows.plan.store import SweepStore
-from flows.run.batches import requests_in_batches
+from flows.run.batch_notes import requests_in_batches
 from flows.run.driver import Driver
 from flows.run.events import (
     Event,

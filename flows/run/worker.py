@@ -23,7 +23,7 @@ from flows.plan.grading import LayerGrader, Prices
 from flows.plan.plan import Plan
 from flows.plan.requests import Prepared, prepare_trials
 from flows.plan.targets import SampleTargets
-from flows.run.batches import BatchBook
+from flows.run.batch_notes import BatchBook
 from flows.run.events import Slowed, Traffic, as_message, topic
 from flows.run.simulated import truth_of_trial
 from flows.run.subscribers.prometheus import Meter, publish

@@ -8,7 +8,7 @@ from flows.cubes.status import cube_status
 from flows.plan.build import build_plan
 from flows.plan.store import SweepStore, existing_store, open_store
 from flows.plan.targets import SampleTargets
-from flows.run.batches import requests_in_batches
+from flows.run.batch_notes import requests_in_batches
 from flows.run.events import Finished, Started, Traffic
 from flows.run.failures import WorkerDiedError
 from flows.run.poison_isolation import PoisonIsolation, run_marked

@@ -17,6 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from flows.run.events import Event, Noted, Started
+from flows.run.subscribers.duration import duration
 from flows.run.summary import Tracker
 
 _LINE_SECONDS = 10.0
@@ -152,17 +153,3 @@ class _Rates:
             self.replies, self.tokens, self.trials = (
                 (b - a) / span for a, b in zip(first[1:], last[1:], strict=True)
             )
-
-
-def duration(seconds: float) -> str:
-    """A time span for people.
-
-    Examples
-    --------
-    >>> duration(61.7), duration(7322)
-    ('1:02', '2:02:02')
-    """
-    whole = round(seconds)
-    minutes, rest = divmod(whole, 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

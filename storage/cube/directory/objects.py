@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from storage.cube.directory.creation import create_directory
+from storage.cube.directory.inside import inside
 from storage.cube.directory.lease import DirectoryLease
 from storage.cube.directory.log import DirectoryLog
 from storage.cube.space import Found, Version, When
@@ -26,6 +27,8 @@ class Directory:
     """A `storage.cube.space.Space` in a directory; it need not exist yet."""
 
     path: Path
+    root: Path | None = None
+    """The directory of which this is a part, and out of which no link may lead; None means itself."""
 
     @property
     def address(self) -> str:
@@ -34,7 +37,11 @@ class Directory:
 
     def at(self, name: str) -> Directory:
         """A directory inside this one."""
-        return Directory(self.path / name)
+        return Directory(self.path / name, self.root or self.path)
+
+    def _file(self, key: str) -> Path:
+        """The path of a key, which no link leads out of the cube."""
+        return inside(self.root or self.path, self.path / key)
 
     def is_there(self) -> bool:
         """Whether the path exists, as whatever."""
@@ -47,7 +54,7 @@ class Directory:
     def get(self, key: str, most: int | None = None) -> Found | None:
         """A file's content, or its first `most` bytes; None if there is none."""
         try:
-            with (self.path / key).open("rb") as file:
+            with self._file(key).open("rb") as file:
                 # Of the open file, so that content and version belong together although it may be replaced meanwhile.
                 return Found(file.read(-1 if most is None else most), _version(os.fstat(file.fileno())))
         except (FileNotFoundError, NotADirectoryError):
@@ -56,7 +63,7 @@ class Directory:
     def version(self, key: str) -> Version | None:
         """Which file it is, and when it was written; None if there is none."""
         try:
-            return _version((self.path / key).stat())
+            return _version(self._file(key).stat())
         except (FileNotFoundError, NotADirectoryError):
             return None
 
@@ -64,7 +71,7 @@ class Directory:
         self, key: str, data: bytes, *, when: When | Version = When.ALWAYS, durable: bool = True
     ) -> Version | None:
         """Give a file its content in one step; see `storage.cube.space.Space.put`."""
-        path = self.path / key
+        path = self._file(key)
         if path.parent != self.path and not path.parent.is_dir():
             # Not the space itself: whoever has deleted a cube does not want its folder back with one record in it.
             self.path.stat()
@@ -111,7 +118,7 @@ class Directory:
 
     def delete(self, key: str, *, durable: bool = True) -> None:
         """Delete a file, if it is there."""
-        path = self.path / key
+        path = self._file(key)
         try:
             path.unlink()
         except FileNotFoundError:
@@ -125,7 +132,7 @@ class Directory:
         while folders:
             folder = folders.pop()
             try:
-                entries = list(os.scandir(self.path / folder))
+                entries = list(os.scandir(self._file(folder)))
             except (FileNotFoundError, NotADirectoryError):  # also one that somebody cleared meanwhile
                 continue
             for entry in entries:
@@ -136,13 +143,13 @@ class Directory:
 
     def clear(self, prefix: str) -> None:
         """Delete a folder with all that is in it, as far as that is possible."""
-        shutil.rmtree(self.path / prefix, ignore_errors=True)
+        shutil.rmtree(self._file(prefix), ignore_errors=True)
 
     def sync(self, keys: Iterable[str]) -> None:
         """Wait until files are on disk, and the entries of the folders that lead to them."""
         paths: set[Path] = set()
         for key in keys:
-            path = self.path / key
+            path = self._file(key)
             if not key.endswith("/"):
                 paths.add(path)
                 # An object at the top is renamed into the directory itself; for those below, it does not change.
@@ -155,9 +162,11 @@ class Directory:
 
     def zarr(self, *, read_only: bool = False) -> Store:
         """Zarr's store of a directory, which writes a file under another name and renames it."""
-        from zarr.storage import LocalStore  # takes a while, and ledgers and leases need none
+        from storage.cube.directory.zarr_store import (
+            InsideStore,  # takes a while, and ledgers and leases need none
+        )
 
-        return LocalStore(self.path, read_only=read_only)
+        return InsideStore(self.path, read_only=read_only)
 
     def create(self, build: Callable[[Store], None]) -> None:
         """Make the directory beside its place, put it on disk, rename it: a kill leaves no half cube.
@@ -179,15 +188,16 @@ class Directory:
     def _partial_files(self, prefixes: Iterable[str]) -> Iterator[Path]:
         yield from self.path.glob("*.partial")
         for prefix in prefixes:
-            yield from (self.path / prefix).rglob("*.partial")
+            yield from self._file(prefix).rglob("*.partial")
 
     def log(self, key: str) -> DirectoryLog:
         """A file that grows by lines."""
-        return DirectoryLog(self.path / key)
+        return DirectoryLog(self._file(key))
 
     def lease(self, key: str) -> DirectoryLease:
         """A lease's file."""
-        return DirectoryLease(self.path / key)
+        self._file(f"{key}.lock")
+        return DirectoryLease(self._file(key))
 
 
 def _version(status: os.stat_result) -> Version:

@@ -20,6 +20,7 @@ from typer.testing import CliRunner
 
 from flows.cli import completion
 from flows.cli.app import app
+from tests.tiers import need
 
 ROOT = Path(__file__).resolve().parents[3]
 HOSTILE = ["al\x1b[2Jpha", "$(touch broken)", "`id`", "a'b", 'a"b', "a b", "-rf", "a;b", "a\\b", "a\nb", ""]
@@ -240,8 +241,7 @@ def place(tmp_path):
 
 def needs(shell):
     found = shutil.which(shell)
-    if found is None:
-        pytest.skip(f"{shell} is not installed")
+    need(shell, found, f"apt-get install {shell}")
     return found
 
 

@@ -133,6 +133,26 @@ def test_parse_config__every_mistake_is_reported_although_its_section_has_anothe
     )
 
 
+@pytest.mark.parametrize(
+    ("right", "wrong", "told"),
+    [
+        ("judges:", "juges:", "juges"),  # not: nobody judges by the rubric
+        ("prices:", "pricse:", "models[0].pricse"),  # not: no model has prices
+        (
+            "task: sort\n    params: {length: 4}",
+            "task: dataset\n    zzz: 4",
+            "tasks.words.zzz",
+        ),  # not: no file
+        ("points:", "zzz:", "tasks.arithmetic.manifold[1].zzz"),  # not: neither grid nor points
+        ("simulate:", "measured: 1, simulate:", "models[0].measured"),  # not: no model is measured
+    ],
+)
+def test_parse_config__nothing_follows_from_what_is_not_known(right: str, wrong: str, told: str) -> None:
+    (line,) = problems(FULL.replace(right, wrong))
+
+    assert line.split(": ")[1] == told
+
+
 def places(value: object, path: Path = ()) -> Iterator[Path]:
     rows = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for step, item in rows:

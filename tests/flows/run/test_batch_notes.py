@@ -11,7 +11,7 @@ import pytest
 from flows.config import from_mapping
 from flows.plan.build import build_plan
 from flows.plan.estimate import estimate
-from flows.run.batches import requests_in_batches
+from flows.run.batch_notes import requests_in_batches
 from flows.run.events import Traffic
 from flows.run.in_flight import make_limits
 from flows.run.summary import limit_use

@@ -1,0 +1,66 @@
+"""Zarr's store of a directory, which follows no link out of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from zarr.storage import LocalStore
+
+from storage.cube.directory.inside import inside
+
+if TYPE_CHECKING:
+    from zarr.abc.store import ByteRequest
+    from zarr.core.buffer import Buffer, BufferPrototype
+
+
+class InsideStore(LocalStore):
+    """Checks the path of each key before zarr opens, writes or deletes it."""
+
+    def _checked(self, key: str) -> str:
+        inside(self.root, self.root / key)
+        return key
+
+    def get_sync(
+        self, key: str, *, prototype: BufferPrototype | None = None, byte_range: ByteRequest | None = None
+    ) -> Buffer | None:
+        """A value, as `LocalStore.get_sync` gives it."""
+        return super().get_sync(self._checked(key), prototype=prototype, byte_range=byte_range)
+
+    def set_sync(self, key: str, value: Buffer) -> None:
+        """Store a value, as `LocalStore.set_sync` does."""
+        super().set_sync(self._checked(key), value)
+
+    def delete_sync(self, key: str) -> None:
+        """Delete a value, as `LocalStore.delete_sync` does."""
+        super().delete_sync(self._checked(key))
+
+    async def get(
+        self, key: str, prototype: BufferPrototype | None = None, byte_range: ByteRequest | None = None
+    ) -> Buffer | None:
+        """A value, as `LocalStore.get` gives it."""
+        return await super().get(self._checked(key), prototype, byte_range)
+
+    async def get_partial_values(
+        self, prototype: BufferPrototype, key_ranges: Iterable[tuple[str, ByteRequest | None]]
+    ) -> list[Buffer | None]:
+        """Parts of values, as `LocalStore.get_partial_values` gives them."""
+        return await super().get_partial_values(
+            prototype, [(self._checked(key), part) for key, part in key_ranges]
+        )
+
+    async def set(self, key: str, value: Buffer) -> None:
+        """Store a value, as `LocalStore.set` does."""
+        await super().set(self._checked(key), value)
+
+    async def set_if_not_exists(self, key: str, value: Buffer) -> None:
+        """Store a value where there is none, as `LocalStore.set_if_not_exists` does."""
+        await super().set_if_not_exists(self._checked(key), value)
+
+    async def delete(self, key: str) -> None:
+        """Delete a value, as `LocalStore.delete` does."""
+        await super().delete(self._checked(key))
+
+    async def delete_dir(self, prefix: str) -> None:
+        """Delete all below a prefix, as `LocalStore.delete_dir` does."""
+        await super().delete_dir(self._checked(prefix))

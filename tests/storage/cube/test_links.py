@@ -1,0 +1,180 @@
+"""A cube that somebody else made: no link in it has files outside of it read, written, made or removed."""
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from storage.cube.batch_notes import BatchNotes
+from storage.cube.cube import Cube
+from storage.cube.directory import Directory
+from storage.cube.lease import Lease, read_holder
+from storage.cube.ledger import Ledger
+from storage.cube.regions import Region
+from storage.errors import CubeDamagedError, StorageError
+
+REGION = Region(0, 0, 0)
+
+
+@pytest.fixture
+def cube(tmp_path, workers):
+    """A cube of one region, with records."""
+    made = workers.make_cube(str(tmp_path / "cube.zarr"))
+    made.write_region(REGION, workers.region_arrays(made, REGION, 0))
+    ledger = Ledger(made.records)
+    ledger.append(workers.make_receipt(0, REGION))
+    ledger.close()
+    made.records.put("sweep.json", b"{}")
+    return made
+
+
+@pytest.fixture
+def victim(tmp_path):
+    """A folder with a file, which stays as it is."""
+    folder = tmp_path / "victim"
+    folder.mkdir()
+    (folder / "file").write_bytes(b"private\n")
+    (folder / "x.partial").write_bytes(b"private, too")
+    os.utime(folder / "x.partial", (0, 0))
+    yield folder
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == {
+        "file": b"private\n",
+        "x.partial": b"private, too",
+    }
+
+
+def link(path, target):
+    """Put a link in the place of whatever there is."""
+    path = Path(path)
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+    path.symlink_to(target)
+
+
+def refused():
+    return pytest.raises(CubeDamagedError, match="link that leads out of it")
+
+
+@pytest.mark.parametrize("target", ["file", "new file"])
+def test_ledger__that_is_a_link_is_neither_read_nor_appended_to(cube, victim, target, workers):
+    link(f"{cube.url}/_evalcube/ledger.jsonl", victim / target)
+
+    with refused():
+        list(Ledger(cube.records).receipts())
+    with refused():
+        Ledger(cube.records).append(workers.make_receipt(1, REGION))
+
+
+@pytest.mark.parametrize("name", ["lease.json", "lease.json.lock"])
+@pytest.mark.parametrize("target", ["file", "new file"])
+def test_lease__that_is_a_link_is_not_taken(cube, victim, name, target):
+    link(f"{cube.url}/_evalcube/{name}", victim / target)
+
+    with refused(), Lease.acquire(cube.records):
+        pass
+    with refused():
+        read_holder(cube.records)
+
+
+@pytest.mark.parametrize("target", ["file", "new file"])
+def test_records__that_are_links_are_neither_read_nor_written(cube, victim, target):
+    link(f"{cube.url}/_evalcube/sweep.json", victim / target)
+
+    with refused():
+        cube.records.get("sweep.json")
+    with refused():
+        cube.records.put("sweep.json", b"{}")
+    with refused():
+        cube.records.delete("sweep.json")
+
+
+def test_records__whose_folder_is_a_link_are_refused(cube, victim, workers):
+    link(f"{cube.url}/_evalcube", victim)
+
+    with refused():
+        cube.records.get("file")
+    with refused():
+        Ledger(cube.records).append(workers.make_receipt(1, REGION))
+    with refused():
+        list(cube.records.list())
+
+
+def test_batch_notes__whose_folder_is_a_link_are_refused(cube, victim):
+    link(f"{cube.url}/_evalcube/batches", victim)
+    notes = BatchNotes(cube.records)
+
+    with pytest.raises(StorageError, match="link"):
+        notes.tokens()
+    with pytest.raises(StorageError, match="link"):
+        notes.write("0123abcd", b"{}")
+    with refused():
+        cube.records.clear("batches/")
+
+
+@pytest.mark.parametrize("part", ["status", "status/c", "status/c/0", "zarr.json"])
+def test_cube__with_a_link_in_an_array_is_neither_read_nor_written(cube, victim, part, workers):
+    link(f"{cube.url}/{part}", victim if "json" not in part else victim / "file")
+
+    with refused():
+        opened = Cube.open(cube.url, writable=True)
+        opened.read_region(REGION, ("status",))
+        opened.dataset()["status"].load()
+    with refused():
+        opened = Cube.open(cube.url, writable=True)
+        opened.write_region(REGION, workers.region_arrays(opened, REGION, 1))
+
+
+def test_cube__does_not_grow_through_a_link(cube, victim):
+    link(f"{cube.url}/status/zarr.json", victim / "file")
+
+    with refused():
+        Cube.open(cube.url, writable=True).grow(trial=1000)
+
+
+def test_cube__with_a_link_for_a_chunk_is_not_read(cube, victim):
+    chunk = next(path for path in Path(cube.url, "status", "c").rglob("*") if path.is_file())
+    link(chunk, victim / "file")
+
+    with refused():
+        Cube.open(cube.url).read_region(REGION)
+    with refused():
+        Cube.open(cube.url).dataset()["status"].load()
+
+
+def test_sweep__removes_nothing_behind_a_link(cube, victim):
+    link(f"{cube.url}/status", victim)
+
+    with refused():
+        cube.sweep(older_than=0.0)
+
+
+def test_get__does_not_wait_for_a_pipe(cube):
+    pipe = Path(cube.url, "_evalcube", "live.json")
+    os.mkfifo(pipe)
+
+    with pytest.raises(CubeDamagedError, match="neither a file nor a folder"):
+        cube.records.get("live.json")
+
+
+def test_cube__itself_may_be_a_link_and_have_links_inside(cube, tmp_path, workers):
+    scratch = tmp_path / "scratch.zarr"
+    scratch.symlink_to(cube.url)
+    Path(cube.url, "_evalcube", "ledger.jsonl").rename(Path(cube.url, "_evalcube", "kept.jsonl"))
+    Path(cube.url, "_evalcube", "ledger.jsonl").symlink_to("kept.jsonl")
+
+    opened = Cube.open(scratch, writable=True)
+    opened.write_region(REGION, workers.region_arrays(opened, REGION, 1))
+    Ledger(opened.records).append(workers.make_receipt(1, REGION))
+
+    assert len(list(Ledger(opened.records).receipts())) == 2
+    with Lease.acquire(opened.records):
+        assert read_holder(opened.records) is not None
+
+
+def test_directory__a_part_of_a_part_knows_the_root(tmp_path):
+    space = Directory(tmp_path / "cube").at("a").at("b")
+
+    assert space.root == tmp_path / "cube"
