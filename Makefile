@@ -17,7 +17,7 @@ MODEL_FILES := $(wildcard deploy/servers/local-model.txt)
 .NOTPARALLEL:
 
 help: ## this list
-	@sed -nE 's/^([a-z]+):.*## (.*)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | awk -F'|' '{ printf "%-14s%s\n", $$1, $$2 }'
+	@sed -nE 's/^([a-z]+):.*## (.*)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | awk -F'|' '{ printf "%-19s%s\n", $$1, $$2 }'
 	@echo "Variables: PYTHON=$(PYTHON) VENV=$(VENV) JOBS=$(JOBS) PYTEST_ARGS LOCK_ARGS"
 
 demo: $(VENV)/.model ## run a small sweep on a real local model, print its leaderboard, write an HTML report

@@ -19,6 +19,7 @@ settings.load_profile("ci" if os.environ.get("CI") else "here")
 _STATE = tempfile.mkdtemp(prefix="evalcube-state-")
 atexit.register(shutil.rmtree, _STATE, ignore_errors=True)
 os.environ["XDG_STATE_HOME"] = _STATE
+
 # A shell script that runs tests in the background (`make test &`) has them ignore Ctrl-C, and all their children too.
 for _number, _handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGTERM, signal.SIG_DFL)):
     if signal.getsignal(_number) is signal.SIG_IGN:
