@@ -24,8 +24,8 @@ demo: $(VENV)/.model ## run a small sweep on a real local model, print its leade
 	$(BIN)/evalcube run examples/quickstart.yaml
 	$(BIN)/evalcube report results/quickstart.zarr -o results/quickstart.html
 
-quick: $(VENV)/.installed ## run the unit tests and doctests, which start no process
-	$(TEST) -m unit $(PYTEST_ARGS)
+quick: $(VENV)/.installed ## run the unit tests and doctests, which start no process, with fewer random examples
+	$(TEST) -m unit --hypothesis-profile=quick $(PYTEST_ARGS)
 
 test: $(VENV)/.installed ## run all tests but those of `make integration` (PYTEST_ARGS="-k name" for some)
 	$(TEST) -m "not integration and not model" $(PYTEST_ARGS)

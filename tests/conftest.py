@@ -12,6 +12,7 @@ pytest_plugins = ["tests.tiers"]
 
 # No deadline: a busy machine is no bug. In CI the same examples each time, so that a red run can be repeated.
 settings.register_profile("here", deadline=None)
+settings.register_profile("quick", deadline=None, max_examples=20)
 settings.register_profile("ci", deadline=None, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "here")
 
