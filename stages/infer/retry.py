@@ -36,14 +36,12 @@ def is_overload(reply: Reply) -> bool:
 def longest_pause(reply: Reply) -> float:
     """Seconds in which the endpoint wants no request at all: 0 as a rule, 600 at most.
 
-    60 at most where only the headers of rate limits say that nothing is left, as some count what does not concern us.
+    Where the endpoint says itself when to come back (``Retry-After``), that alone counts. Else it is 60 at most, as the
+    headers of rate limits may count what does not concern us, and name the time at which all is there again.
     """
-    seconds = 0.0
-    if reply.exhausted is not None:
-        seconds = min(reply.exhausted, _LONGEST_REFILL)
-    if reply.retry_after is not None and is_overload(reply):
-        seconds = max(seconds, min(reply.retry_after, _LONGEST_WAIT))
-    return seconds
+    if reply.retry_after is not None:
+        return min(reply.retry_after, _LONGEST_WAIT) if is_overload(reply) else 0.0
+    return 0.0 if reply.exhausted is None else min(reply.exhausted, _LONGEST_REFILL)
 
 
 def backoff(
