@@ -44,6 +44,22 @@ def longest_pause(reply: Reply) -> float:
     return 0.0 if reply.exhausted is None else min(reply.exhausted, _LONGEST_REFILL)
 
 
+def pause_reason(reply: Reply) -> str:
+    """Why `longest_pause` is what it is, for people; made of fixed words only, none of them the endpoint's.
+
+    Examples
+    --------
+    >>> from stages.infer.reply import Reply, RetryClass
+    >>> pause_reason(Reply(RetryClass.RETRY, "http 429", retry_after=45.0, exhausted=360.0, limit="requests"))
+    '429: requests, Retry-After'
+    >>> pause_reason(Reply(RetryClass.FINAL, exhausted=5.0, limit="tokens"))
+    'tokens, rate-limit headers'
+    """
+    source = "rate-limit headers" if reply.retry_after is None else "Retry-After"
+    what = f"{reply.limit}, {source}" if reply.limit else source
+    return what if reply.is_final else f"{reply.cause.removeprefix('http ')}: {what}"
+
+
 def backoff(
     retries: int, *, base: float = 0.5, cap: float = 60.0, longest: float = _LONGEST_WAIT, jitter: float = 0.5
 ) -> Policy:

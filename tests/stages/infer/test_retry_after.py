@@ -91,9 +91,19 @@ EXHAUSTED = {
 def test_exhausted(case):
     headers, seconds = EXHAUSTED[case]
 
-    assert exhausted(headers, NOW) == seconds
+    refill = exhausted(headers, NOW)
+
+    assert (None if refill is None else refill.seconds) == seconds
     assert classify(500, headers, b"", NOW).exhausted == seconds
     assert classify(200, headers, b'{"choices": [{"message": {}}]}', NOW).exhausted == seconds
+
+
+@pytest.mark.parametrize(
+    ("case", "limit"),
+    [("openai tokens", "tokens"), ("the longer", "tokens"), ("gateway", ""), ("anthropic", "input-tokens")],
+)
+def test_exhausted__names_the_limit(case, limit):
+    assert classify(429, EXHAUSTED[case][0], b"", NOW).limit == limit
 
 
 @pytest.mark.parametrize(
