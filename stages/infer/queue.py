@@ -19,6 +19,7 @@ from stages.infer.admission import Admission
 from stages.infer.coalescing import SharedJob
 from stages.infer.endpoint import Endpoint
 from stages.infer.jobs import Job, Result, Slowdown, Stats
+from stages.infer.key_source import KeyHolder
 from stages.infer.rates import Quota
 from stages.infer.reply import Reply
 from stages.infer.retry import (
@@ -54,6 +55,7 @@ class EndpointQueue(ABC):
     def __init__(self, endpoint: Endpoint, stats: Stats, writer: Writer) -> None:
         self._stats = stats
         self._writer = writer
+        self._keys = KeyHolder(endpoint)
         self._connector = connector(endpoint)
         self._tasks: set[asyncio.Task[None]] = set()
         self._down: Reply | None = None
@@ -205,7 +207,7 @@ class HttpQueue(EndpointQueue):
     def add(self, name: str, endpoint: Endpoint) -> None:
         """Serve a model too; see `EndpointQueue.add`."""
         if name not in self._models:
-            model = _Model(endpoint, Sender(endpoint, self._connector), self._patience)
+            model = _Model(endpoint, Sender(endpoint, self._connector, self._keys), self._patience)
             model.down = self._down
             if self._halted or model.down is not None:
                 model.over.set()
