@@ -16,6 +16,7 @@ NOTES, SPENT, LIVE = "sweep.json", "spent.json", "live.json"
 _READ_BYTES = 1_000_000
 _NOTES_BYTES = 20_000_000
 """Twice what a config file may have."""
+_LONGEST_PAUSE = 1e6
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,19 @@ def read_live(records: Space) -> dict[str, Any] | None:
         return None
     if not all(type(document.get(name)) in (int, float) for name in numbers):
         return None
+    # Earlier versions wrote none; and it is shown, so that a document which has it in another form is damaged.
+    waiting = document.setdefault("waiting", {})
+    if not isinstance(waiting, dict) or not all(map(_is_pause, waiting.values())):
+        return None
     return document
+
+
+def _is_pause(pause: object) -> bool:
+    """Whether it has the form of an entry of `flows.run.events.Traffic.waiting`."""
+    if not isinstance(pause, dict) or not isinstance(pause.get("reason"), str):
+        return False
+    seconds = pause.get("seconds")
+    return isinstance(seconds, (int, float)) and 0 <= seconds < _LONGEST_PAUSE
 
 
 def _read(records: Space, key: str, most: int | None = None) -> Any:  # noqa: ANN401 - any JSON, in any form

@@ -108,6 +108,28 @@ def test_upsample__asks_nobody_whom_only_the_cube_names(config, attacker, simula
     assert simulator_stats(simulator)["requests"] == before
 
 
+@pytest.mark.parametrize("key_envs", [{}, {"alpha": VARIABLE}])
+@pytest.mark.parametrize("kind", ["key_file", "key_command"])
+def test_upsample__reads_no_file_and_runs_no_command_because_a_cube_says_so(
+    config, attacker, tmp_path, at_another_user, kind, key_envs
+):
+    (tmp_path / "private").write_text(KEY)
+    change = {
+        "key_file": str(tmp_path / "private"),
+        "key_command": ["touch", str(tmp_path / "ran")],
+    }
+    lure = luring(config, attacker, **{kind: change[kind]})
+    del lure["models"][0]["key_env"]
+    change_notes(config["cube"], config=lure)
+    at_another_user()
+    endpoints = {"alpha": f"http://{attacker}/v1"}
+
+    with pytest.raises(EvalcubeError, match=r"it would (send alpha what is in|run 'touch)"):
+        upsample(config["cube"], trials=4, cluster=ONE, endpoints=endpoints, key_envs=key_envs)
+
+    assert not (tmp_path / "ran").exists()
+
+
 @pytest.mark.parametrize("change", [{"headers": {"x-to": "me"}}, {"ca_file": "/tmp/ca.pem"}])
 def test_upsample__needs_a_config_where_a_cube_brings_headers_or_authorities(
     config, attacker, at_another_user, change
