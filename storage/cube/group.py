@@ -152,9 +152,13 @@ class CubeGroup:
         """Shape of an array."""
         return tuple(self._array(name).shape)
 
+    def without_metadata(self) -> list[str]:
+        """Arrays that have no metadata of their own any more."""
+        return [name for name in self.names() if self.space.version(f"{name}/{_METADATA}") is None]
+
     def restore_metadata(self) -> list[str]:
         """Write the metadata of arrays anew that have none of their own any more; names of these arrays."""
-        gone = [name for name in self.names() if self.space.version(f"{name}/{_METADATA}") is None]
+        gone = self.without_metadata()
         for name in gone:
             buffers = self._array(name).metadata.to_buffer_dict(default_buffer_prototype())
             self.space.put(f"{name}/{_METADATA}", buffers[_METADATA].to_bytes())

@@ -85,9 +85,24 @@ class SharedArrays:
                 problems[name] = problem
         return problems
 
+    def has_label(self, name: str) -> bool:
+        """Whether the cube has a coordinate."""
+        return name in self._group.names()
+
     def label_problem(self, name: str) -> str | None:
         """What is wrong with a coordinate's chunks; None if nothing is, or the cube is without it."""
-        return self._group.shared_problem(name) if name in self._group.names() else None
+        return self._group.shared_problem(name) if self.has_label(name) else None
+
+    def without_metadata(self) -> list[str]:
+        """Arrays that have no metadata of their own any more: `restore_metadata` has them from the cube's."""
+        with guarded(self._where, "read metadata"):
+            return self._group.without_metadata()
+
+    def drop_chunks(self, name: str) -> None:
+        """Delete the chunks of a shared array, which holds the fill then, to be written anew. For the driver only."""
+        self._need_writable("mend")
+        with guarded(self._where, f"clear {name}"):
+            self._space.clear(f"{name}/c/")
 
     def restore_metadata(self) -> list[str]:
         """Write the metadata of arrays anew that have none of their own any more; names of these arrays."""
@@ -95,8 +110,8 @@ class SharedArrays:
         with guarded(self._where, "write metadata"):
             return self._group.restore_metadata()
 
-    def restore_index(self, name: Literal["trial", "repeat"]) -> None:
-        """Write the index of a dim that grows anew. For the driver only."""
+    def restore_index(self, name: str) -> None:
+        """Write the index of trial or repeat anew, which counts its cells. For the driver only."""
         self._need_writable("mend")
         with guarded(self._where, f"write {name}"):
             self._group.restore_index(name)
