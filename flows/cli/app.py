@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from evalcube import EvalcubeError
-from flows.cli import analyze, cache, cubes, setup, statistics, sweeps, tasks, upsample, verdict
+from flows.cli import analyze, cache, cubes, mending, setup, statistics, sweeps, tasks, upsample, verdict
 from flows.cli.flags import Command
 from flows.cli.output import EXIT_CODES, Code, Output, complain
 
@@ -39,6 +39,7 @@ for commands in (
     for function in commands:
         app.command(cls=Command, epilog=EPILOG)(function)
 app.add_typer(analyze.analyze)
+app.add_typer(mending.commands, name="cube")
 app.add_typer(cache.commands, name="cache")
 app.add_typer(setup.local, name="local")
 

@@ -120,6 +120,8 @@ def _line(document: dict[str, Any], pace: _Pace | None = None) -> str:
             parts.append(safe(waits(live["waiting"])))
     if pace is not None and pace.rate > 0 and done < trials:
         parts.append(f"{pace.rate:.1f}/s, {duration((trials - done) / pace.rate)} left")
+    if document["damaged"]:
+        parts.append(f"{document['damaged']} regions damaged, which a run does again from the cache")
     spent = document["spent"]
     if spent is not None and spent["usd"]:
         parts.append(f"{spent['usd']:.2f} USD spent")

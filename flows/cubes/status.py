@@ -28,7 +28,8 @@ def cube_status(url: Address) -> dict[str, Any]:
     Returns
     -------
     dict
-        JSON values: totals, ``models`` with their counts and causes, ``running``, ``live``, ``spent``, ``notes``.
+        JSON values: totals, ``damaged`` regions, ``models`` with their counts and causes, ``running``, ``live``,
+        ``spent``, ``notes``.
 
     Raises
     ------
@@ -41,11 +42,15 @@ def cube_status(url: Address) -> dict[str, Any]:
     notes = read_notes(cube.records)
     plan = cube_plan(cube, notes)
     receipts = Ledger(cube.records).newest()
+    # Nothing that is recorded is taken for done if it is not there; what is in it is the business of others.
+    damaged = {region for region in receipts if cube.chunk_problems(region)}
     counts = SampleTargets(cube.read_planned("trial"), cube.read_planned("repeat")).counts
     regions = sum(1 for region in cube.regions() if region.model == 0)
     models = []
     for i, label in enumerate(plan.labels):
-        mine = [receipt for region, receipt in receipts.items() if region.model == i]
+        mine = [
+            receipt for region, receipt in receipts.items() if region.model == i and region not in damaged
+        ]
         recorded = sum(receipt.planned - receipt.transport - receipt.missing for receipt in mine)
         causes: dict[str, int] = {}
         for receipt in mine:
@@ -73,6 +78,7 @@ def cube_status(url: Address) -> dict[str, Any]:
         "trials": total,
         "done": done,
         "complete": done == total,
+        "damaged": len(damaged),
         "models": models,
         "running": running,
         "live": read_live(cube.records) if running else None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -22,20 +23,32 @@ from flows.plan.spec import parse_spec
 from flows.plan.targets import SampleTargets
 from stages.reply.status import COUNTERS, Status
 from stages.score.counters import set_cost
-from storage.cube.cube import Cube, region_digest
+from storage.cube.cube import Cube
+from storage.cube.integrity import stored_problems
 from storage.cube.ledger import Ledger, Receipt
 from storage.cube.regions import Region
+from storage.cube.schema import TRIAL_DIMS
 
 _SHOWN_DIFFERENCES = 6
 _UNKNOWN = 255
-_CHANGING = ("facets", "price_prompt", "price_completion")
+_COMPARED_CELLS = 1_000_000
+"""Up to so many trials of a cube, padding included, a run compares all that is recorded with its receipts."""
+CHANGING = ("facets", "price_prompt", "price_completion")
 
 
 class SweepStore:
     """The cube of one sweep with its records."""
 
-    def __init__(self, cube: Cube, plan: Plan, targets: SampleTargets | None = None) -> None:
+    def __init__(
+        self,
+        cube: Cube,
+        plan: Plan,
+        targets: SampleTargets | None = None,
+        found: dict[tuple[Region, int, str], bool] | None = None,
+    ) -> None:
         self.cube = cube
+        self.found = {} if found is None else found
+        """Of which receipts it is known whether the regions are as they say; a store made from this one may have it."""
         self.planned = SampleTargets(cube.read_planned("trial"), cube.read_planned("repeat"))
         """What the cube is to hold, by this run or others."""
         self.targets = self.planned if targets is None else targets
@@ -51,8 +64,10 @@ class SweepStore:
 
     def grow(self) -> None:
         """Bring the cube to the targets' size and plan; only the holder of the lease may."""
+        self.cube.restore_metadata()
         sizes = self.cube.sizes
-        if (sizes["trial"], sizes["repeat"]) != (self.plan.trials, self.plan.repeats):
+        same = (sizes["trial"], sizes["repeat"]) == (self.plan.trials, self.plan.repeats)
+        if not same or not self.cube.consolidated:
             self.cube.grow(trial=self.plan.trials, repeat=self.plan.repeats)
         if not self._wanted.same(self.planned):
             self.cube.write_planned("trial", self._wanted.trials)
@@ -60,12 +75,16 @@ class SweepStore:
             self.planned = self._wanted
 
     def relabel(self) -> None:
-        """Take over what a config may change at any time: facets and prices."""
+        """Take over what a config may change at any time, facets and prices; write labels anew that are damaged."""
         for coordinate in coordinates(self.plan):
-            if coordinate.name not in _CHANGING:
-                continue
-            if (self.cube.read_label(coordinate.name) != coordinate.values).any():
-                self.cube.write_label(coordinate.name, coordinate.values)
+            name = coordinate.name
+            if self.cube.label_problem(name) or (
+                name in CHANGING and (self.cube.read_label(name) != coordinate.values).any()
+            ):
+                self.cube.write_label(name, coordinate.values)
+        for dim in ("trial", "repeat"):
+            if self.cube.label_problem(dim):
+                self.cube.restore_index(dim)
 
     def counters(self) -> npt.NDArray[np.float64]:
         """The cube's counters (model, task, params, counter), with costs at the config's prices."""
@@ -102,7 +121,8 @@ class SweepStore:
         window = window_of(self.plan.sizes, region, self.cube.chunks)
         receipt = self._newest.get(region)
         # Plans only grow, so that equal numbers are equal trials.
-        if receipt is not None and receipt.complete and receipt.planned == self._wanted.mask(window).sum():
+        done = receipt is not None and receipt.complete and receipt.planned == self._wanted.mask(window).sum()
+        if receipt is not None and done and self._is_there(receipt):
             return None
         status, generation = None, 0
         if receipt is not None:
@@ -114,14 +134,25 @@ class SweepStore:
         kept = (receipt.trials, receipt.repeats) if receipt is not None and status is not None else (0, 0)
         return RegionWork(window, positions, generation, kept)
 
+    def _is_there(self, receipt: Receipt) -> bool:
+        """Whether a recorded region is still there: its chunks are whole; of a small cube, all content is compared."""
+        known = (receipt.region, receipt.generation, receipt.digest)
+        if known not in self.found:
+            # Not more than costs a moment: `evalcube cube verify` is there for all of a large cube.
+            small = math.prod(self.cube.sizes[dim] for dim in TRIAL_DIMS) <= _COMPARED_CELLS
+            self.found[known] = not (
+                stored_problems(self.cube, receipt)[0] if small else self.cube.chunk_problems(receipt.region)
+            )
+        return self.found[known]
+
     def _trusted_status(self, receipt: Receipt, shape: tuple[int, ...]) -> npt.NDArray[np.uint8] | None:
         """Status as stored, missing beyond what the receipt vouches for.
 
-        None if the region is not what its receipt says: somebody was killed between writing and recording.
+        None if the region is not what its receipt says: somebody was killed between writing and recording, or it
+        was damaged since.
         """
-        arrays = self.cube.read_region(receipt.region)
-        part = {name: values[:, :, : receipt.trials, : receipt.repeats] for name, values in arrays.items()}
-        if region_digest(part) != receipt.digest:
+        problems, arrays = stored_problems(self.cube, receipt)
+        if problems:
             return None
         status = np.full(shape, Status.MISSING, dtype=np.uint8)
         status[:, :, : receipt.trials, : receipt.repeats] = arrays["status"][

@@ -1,1 +1,1 @@
-"""Make another cube out of a cube, or mend one. Nothing is here yet."""
+"""Make another cube out of a cube, or mend one."""

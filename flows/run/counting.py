@@ -16,7 +16,8 @@ from storage.cube.regions import Region
 
 Future = DaskFuture[Any]
 
-_SUM_WIDTH = 16
+SUM_WIDTH = 16
+"""Counters that are added at once, and so the order of additions."""
 _MOST_MODELS = 25
 """Models whose counters one task writes, so that its inputs stay small."""
 _MOST_DEATHS = 3
@@ -162,7 +163,7 @@ class Counting:
             level.append(self._scores[region])
         while len(level) > 1:
             level = [
-                self._submit("score", region_tasks.score_sum, level[i : i + _SUM_WIDTH], priority=20)
-                for i in range(0, len(level), _SUM_WIDTH)
+                self._submit("score", region_tasks.score_sum, level[i : i + SUM_WIDTH], priority=20)
+                for i in range(0, len(level), SUM_WIDTH)
             ]
         return level[0]

@@ -13,11 +13,12 @@ from flows.plan.grading import Arrays, trial_variables
 from flows.run.tasks import BlockResult
 from flows.run.worker import Workspace, workspace
 from stages.generate.novelty import repeated
-from stages.reply.status import Status
+from stages.reply.status import COUNTERS, Status
 from stages.score.counters import add_counters, count_trials
 from storage.cube.ledger import Receipt
 from storage.cube.regions import Region
 from storage.cube.schema import VARIABLES
+from storage.errors import CubeDamagedError
 
 
 def find_duplicates(run: str, task: int) -> None:
@@ -104,8 +105,13 @@ def score(run: str, region: Region, compared: Sequence[None]) -> npt.NDArray[np.
     work = workspace(run)
     work.cube.refresh()
     price_prompt, price_completion = work.context.prices[region.model]
-    arrays = work.cube.read_region(region, VARIABLES)
     window = window_of(work.cube.sizes, region, work.cube.chunks)
+    try:
+        arrays = work.cube.read_region(region, VARIABLES)
+    except CubeDamagedError:
+        # It is being done again, and counted again then; if that is cut short, the counters are behind the ledger,
+        # which the next run sees.
+        return np.zeros((*window.shape[:2], len(COUNTERS)))
     trials = slice(window.first_trial, window.first_trial + window.shape[2])
     return count_trials(
         {

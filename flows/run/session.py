@@ -99,7 +99,7 @@ class Session:
         targets = self._sampling.targets(store.plan, store.planned, store.counters())
         targets.refuse_too_many()
         # A new one, since it reads the ledger: what the round before recorded is done.
-        self._store = store = SweepStore(store.cube, store.plan, targets)
+        self._store = store = SweepStore(store.cube, store.plan, targets, store.found)
         store.grow()
         left = [
             sum(len(work.positions) for work in store.unfinished(i))
@@ -223,7 +223,8 @@ class Session:
         )
 
     def _summary(self, reason: str) -> RunSummary:
-        store, tracker = SweepStore(self._store.cube, self._store.plan, self._store.targets), self._tracker
+        before, tracker = self._store, self._tracker
+        store = SweepStore(before.cube, before.plan, before.targets, before.found)
         models, transport, counts = [], store.transport_errors(), store.targets.counts
         for i, label in enumerate(store.plan.labels):
             left = sum(len(work.positions) for work in store.unfinished(i))

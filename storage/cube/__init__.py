@@ -6,8 +6,10 @@ schema         names, dims, dtypes, fills and units of its arrays
 layout         what a new cube consists of
 group          its zarr arrays, read and written chunk by chunk
 shared_arrays  the arrays beside the trials: counters, labels, plans, repeated prompts
+lazy           its dataset for xarray, which says what is damaged
 regions        the unit of writing, and its digest
 ledger         receipts of the regions that were written
+integrity      whether regions are what their receipts say
 lease          the right to be the only driver of a cube
 batch_notes    batches that providers work on
 space          what all of these ask of the place that stores them

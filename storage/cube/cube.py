@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from storage.cube.address import Address, space_of
-from storage.cube.layout import SIDE, Coordinate, create_cube
+from storage.cube.group import UNREADABLE, undecodable
+from storage.cube.layout import SIDE, Coordinate, create_cube, expected_warnings
 from storage.cube.regions import Region, region_digest
-from storage.cube.schema import REGION_DIMS, Variable
+from storage.cube.schema import REGION_DIMS, SHARED, Variable
 from storage.cube.shared_arrays import SharedArrays
 from storage.cube.space import Space
 from storage.errors import NotWritableError, guarded
@@ -246,6 +247,22 @@ class Cube(SharedArrays):
             raise self._mismatch(f"unknown arrays {unknown}", f"Known are {known}.")
         return {name: self._group.read(name, selection)[0] for name in wanted}
 
+    def chunk_problems(self, region: Region) -> dict[str, str]:
+        """What is wrong with the chunks of a region, by array, without decoding them: gone, or cut off.
+
+        Parameters
+        ----------
+        region
+            One that was written.
+        """
+        self._slices(region)
+        index = (region.model, 0, 0, region.trial, region.repeat)
+        found = {
+            name: self._group.chunk_problem(name, index + (0,) * (len(variable.dims) - len(index)))
+            for name, variable in self.trial_arrays.items()
+        }
+        return {name: problem for name, problem in found.items() if problem is not None}
+
     def grow(self, *, trial: int | None = None, repeat: int | None = None) -> None:
         """Enlarge the cube; cells that exist keep their bits, new ones are missing. For the driver only.
 
@@ -283,13 +300,29 @@ class Cube(SharedArrays):
         """The cube as a lazy dataset, one Dask chunk per stored chunk.
 
         Read through the consolidated metadata, which a growth renews in one step: a reader beside a running
-        sweep sees the cube before or after it.
+        sweep sees the cube before or after it. Whatever computes with a chunk that cannot be decoded gets a
+        `CubeDamagedError`, which names the array.
         """
         import xarray as xr  # takes a while, and workers need none
 
-        with guarded(self._where, "open the cube"):
-            dataset: xr.Dataset = xr.open_zarr(self._space.zarr(read_only=True), consolidated=True, chunks={})
-        return dataset
+        from storage.cube.lazy import checked
+
+        self.refresh()
+        with guarded(self._where, "open the cube"), expected_warnings():
+            try:
+                dataset: xr.Dataset = xr.open_zarr(
+                    self._space.zarr(read_only=True), consolidated=self._group.consolidated, chunks={}
+                )
+            except UNREADABLE as error:  # it reads the indexes at once
+                found = self.shared_problems()
+                raise undecodable(", ".join(found) or "an index", self._where, error) from error
+        names = {variable.name for variable in (*self.trial_arrays.values(), *SHARED)}
+        return checked(dataset, self._space, names)
+
+    @property
+    def consolidated(self) -> bool:
+        """Whether the cube's metadata are in one place, as `create` and `grow` leave them."""
+        return self._group.consolidated
 
     def sweep(self, older_than: float = 3600.0, *, delete: bool = True) -> int:
         """Remove, or count, temporary files that killed writers left.

@@ -6,21 +6,29 @@ All that knows zarr after creation is here. `storage.cube.cube` is the public fa
 from __future__ import annotations
 
 import json
+import math
+import struct
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import zarr
 from numpy.typing import NDArray
+from zarr.codecs import BloscCodec
+from zarr.core.buffer import default_buffer_prototype
 
-from storage.cube.layout import ARRAY_CONFIG, RESERVED_ATTRS, consolidate
+from storage.cube.layout import ARRAY_CONFIG, RESERVED_ATTRS, SIDE, consolidate, expected_warnings
 from storage.cube.schema import FORMAT, LAYERS, SHARED, VARIABLES, Variable
 from storage.cube.space import Space, Version
 from storage.errors import CubeDamagedError, CubeNotFoundError, CubeVersionError, guarded, storage_error
 
 _METADATA = "zarr.json"
+_BLOSC_HEADER = struct.Struct("<BBBBIII")
+"""Two versions, flags, size of an item; bytes before compression, of a block, and as stored."""
 _REPAIR = "Restore it from a copy, or move it away and run the sweep again; its cache has the replies."
-_REWRITE = "Write it again: resume the sweep without this region's receipt; the cache has the replies."
+HEAL = "Heal it with `evalcube cube verify --heal CUBE`; the cache has the replies."
+UNREADABLE = (RuntimeError, ValueError, TypeError, KeyError)
+"""What zarr and its codecs raise at chunks that are cut off or changed."""
 
 
 class CubeGroup:
@@ -45,8 +53,12 @@ class CubeGroup:
         # The version of the very bytes that are read: a change after that is noticed as a change.
         raw, self._version = _read_metadata(space)
         _check_version(where, raw)
+        self.consolidated = bool(raw.get("consolidated_metadata"))
+        """Whether the group's metadata hold those of its arrays; each array is asked for its own where not."""
         try:
-            self._group = zarr.open_group(space.zarr(), mode="r+" if writable else "r")
+            self._group = zarr.open_group(
+                space.zarr(), mode="r+" if writable else "r", use_consolidated=self.consolidated
+            )
             present = set(self.names())  # layers are optional, and the arrays themselves say which there are
             self.layers = tuple(variable for name, variable in LAYERS.items() if name in present)
             self.sizes = self._checked_sizes()
@@ -73,13 +85,17 @@ class CubeGroup:
 
     def names(self) -> list[str]:
         """Names of all arrays, coordinates included."""
-        return [name for name, _ in self._group.arrays()]
+        return [name for name, _ in self._arrays()]
+
+    def _arrays(self) -> list[tuple[str, zarr.Array[Any]]]:
+        with expected_warnings():
+            return list(self._group.arrays())
 
     def chunks(self, name: str) -> tuple[int, ...]:
         """Chunk shape of an array."""
         return tuple(self._array(name).chunks)
 
-    def read(self, name: str, selection: tuple[slice, ...]) -> NDArray[Any]:
+    def read(self, name: str, selection: tuple[Any, ...]) -> NDArray[Any]:
         """Values of a selection; cells never written hold the fill.
 
         Raises
@@ -90,9 +106,72 @@ class CubeGroup:
         with guarded(self.space.address, f"read {name}"):
             try:
                 return np.asarray(self._array(name)[selection])
-            except (RuntimeError, ValueError, TypeError) as error:
-                what = f"a chunk of `{name}` cannot be decoded: {error}"
-                raise CubeDamagedError(what, self.space.address, _REWRITE) from error
+            except UNREADABLE as error:
+                raise undecodable(name, self.space.address, error) from error
+
+    def chunk_problem(self, name: str, index: tuple[int, ...]) -> str | None:
+        """What is wrong with a chunk as far as its first bytes and its length tell; None if nothing is.
+
+        Parameters
+        ----------
+        name
+            The array.
+        index
+            Chunk index along each dim.
+        """
+        array = self._array(name)
+        with guarded(self.space.address, f"read {name}"):
+            found = self.space.get(f"{name}/{array.metadata.encode_chunk_key(index)}", _BLOSC_HEADER.size)
+        if found is None:
+            return "is gone"
+        if not array.compressors or not isinstance(array.compressors[-1], BloscCodec):
+            return None if found.size else "is empty"
+        if len(found.data) < _BLOSC_HEADER.size:
+            return "is cut off"
+        _, _, _, _, raw, _, stored = _BLOSC_HEADER.unpack(found.data)
+        if stored != found.size:
+            return "is cut off" if found.size < stored else "is longer than it was written"
+        return None if raw == math.prod(array.chunks) * array.dtype.itemsize else "is not of its array's size"
+
+    def shared_problem(self, name: str) -> str | None:
+        """What is wrong with the chunks of an array that all models share; None if nothing is."""
+        array = self._array(name)
+        counts = (-(-size // step) for size, step in zip(array.shape, array.chunks, strict=True))
+        for index in np.ndindex(*counts):
+            problem = self.chunk_problem(name, index)
+            if problem is not None:
+                return problem
+            cells = zip(index, array.chunks, strict=True)
+            try:
+                self.read(name, tuple(slice(i * step, (i + 1) * step) for i, step in cells))
+            except CubeDamagedError:
+                return "cannot be decoded"
+        return None
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        """Shape of an array."""
+        return tuple(self._array(name).shape)
+
+    def without_metadata(self) -> list[str]:
+        """Arrays that have no metadata of their own any more."""
+        return [name for name in self.names() if self.space.version(f"{name}/{_METADATA}") is None]
+
+    def restore_metadata(self) -> list[str]:
+        """Write the metadata of arrays anew that have none of their own any more; names of these arrays."""
+        gone = self.without_metadata()
+        for name in gone:
+            buffers = self._array(name).metadata.to_buffer_dict(default_buffer_prototype())
+            self.space.put(f"{name}/{_METADATA}", buffers[_METADATA].to_bytes())
+        return gone
+
+    def restore_index(self, name: str) -> None:
+        """Write an index anew that counts its cells."""
+        array = self._array(name)
+        # First, since zarr would read a damaged chunk to keep what is beyond the array's end.
+        for key in list(self.space.list(f"{name}/c/")):
+            self.space.delete(key)
+        array[...] = np.arange(array.shape[0])
+        self.space.sync([f"{name}/c/", *self.space.list(f"{name}/c/")])
 
     def write_chunk(
         self, name: str, index: tuple[int, ...], selection: tuple[slice, ...], values: NDArray[Any]
@@ -157,7 +236,7 @@ class CubeGroup:
         # The commit comes after all that it speaks of: a power cut between leaves a cube of the old size.
         self.space.sync(grown)
         # Nothing is rewritten for a growth that was finished before: readers' versions would go stale for nothing.
-        if any(goal[dim] != self.sizes[dim] for dim in goal):
+        if not self.consolidated or any(goal[dim] != self.sizes[dim] for dim in goal):
             consolidate(self.space.zarr())
             self.space.sync([_METADATA])
 
@@ -182,11 +261,16 @@ class CubeGroup:
             array = self._array(variable.name)
             if _dims(array) != variable.dims or array.dtype != np.dtype(variable.dtype):
                 raise ValueError(f"array {variable.name!r} is {array.dtype} {_dims(array)}")
-        for name, array in self._group.arrays():
+        for name, array in self._arrays():
             for dim, size in zip(_dims(array), array.shape, strict=True):
                 if sizes.setdefault(dim, size) != size:
                     raise ValueError(f"array {name!r} has {size} along {dim}, others {sizes[dim]}")
         return sizes
+
+
+def undecodable(name: str, where: str, error: Exception) -> CubeDamagedError:
+    """What is to be said of a chunk of an array that cannot be decoded; not raised."""
+    return CubeDamagedError(f"a chunk of `{name}` cannot be decoded: {error}", where, HEAL)
 
 
 def _dims(array: zarr.Array[Any]) -> tuple[str, ...]:
@@ -208,13 +292,17 @@ def _check_version(where: str, raw: Mapping[str, Any]) -> None:
 
 def _read_metadata(space: Space) -> tuple[dict[str, Any], Version]:
     """Content of the group's metadata, with their version."""
-    where, remedy = space.address, "Check the path's spelling, or run the sweep that creates it."
+    where = space.address
     with guarded(where, "open the cube"):
         found = space.get(_METADATA)
         # A cube appears whole, with this object: without it there is none, whatever else there is.
         if found is None and not space.is_there():
+            remedy = "Check the path's spelling, or run the sweep that creates it."
             raise CubeNotFoundError("there is no cube", where, remedy)
+        if found is None and any(True for _ in space.list(f"{SIDE}/")):
+            raise CubeDamagedError("its zarr.json is gone", where, _REPAIR)
     if found is None:
+        remedy = "Check the path's spelling; a sweep makes its cube only where nothing is."
         raise CubeNotFoundError("this is not a cube: it has no zarr.json", where, remedy)
     try:
         raw = json.loads(found.data)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -99,10 +100,17 @@ def create_cube(
 
 def consolidate(store: Store) -> None:
     """Write the consolidated metadata of the group in a store."""
+    with expected_warnings():
+        zarr.consolidate_metadata(store)
+
+
+@contextmanager
+def expected_warnings() -> Iterator[None]:
+    """A context in which zarr does not warn of what is so by design."""
     with warnings.catch_warnings():
         for message in _KNOWN:
             warnings.filterwarnings("ignore", message=message, category=ZarrUserWarning)
-        zarr.consolidate_metadata(store)
+        yield
 
 
 def _with_indexes(

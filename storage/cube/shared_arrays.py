@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from storage.cube.group import CubeGroup
-from storage.cube.schema import COUNTERS, DUPLICATE, PLANNED
+from storage.cube.schema import COUNTERS, DUPLICATE, LAYERS, PLANNED, VARIABLES
 from storage.cube.space import Space
 from storage.errors import CubeMismatchError, NotWritableError, guarded
 
@@ -73,8 +73,51 @@ class SharedArrays:
         """
         return self._group.read(COUNTERS.name, (slice(None),))
 
+    def shared_problems(self) -> dict[str, str]:
+        """What is wrong with the arrays that are no region's, labels included, by array; reads their chunks."""
+        problems = {}
+        for name in self._group.names():
+            if name in VARIABLES or name in LAYERS:
+                continue
+            # Small ones, but for the flags of repeated prompts, which are read chunk by chunk where they are used.
+            problem = self._group.shared_problem(name)
+            if problem is not None:
+                problems[name] = problem
+        return problems
+
+    def has_label(self, name: str) -> bool:
+        """Whether the cube has a coordinate."""
+        return name in self._group.names()
+
+    def label_problem(self, name: str) -> str | None:
+        """What is wrong with a coordinate's chunks; None if nothing is, or the cube is without it."""
+        return self._group.shared_problem(name) if self.has_label(name) else None
+
+    def without_metadata(self) -> list[str]:
+        """Arrays that have no metadata of their own any more: `restore_metadata` has them from the cube's."""
+        with guarded(self._where, "read metadata"):
+            return self._group.without_metadata()
+
+    def drop_chunks(self, name: str) -> None:
+        """Delete the chunks of a shared array, which holds the fill then, to be written anew. For the driver only."""
+        self._need_writable("mend")
+        with guarded(self._where, f"clear {name}"):
+            self._space.clear(f"{name}/c/")
+
+    def restore_metadata(self) -> list[str]:
+        """Write the metadata of arrays anew that have none of their own any more; names of these arrays."""
+        self._need_writable("mend")
+        with guarded(self._where, "write metadata"):
+            return self._group.restore_metadata()
+
+    def restore_index(self, name: str) -> None:
+        """Write the index of trial or repeat anew, which counts its cells. For the driver only."""
+        self._need_writable("mend")
+        with guarded(self._where, f"write {name}"):
+            self._group.restore_index(name)
+
     def read_label(self, name: str) -> NDArray[Any]:
-        """Values of a coordinate along ``model``.
+        """Values of a coordinate.
 
         Raises
         ------
@@ -83,10 +126,10 @@ class SharedArrays:
         """
         if name not in self._group.names():
             raise self._mismatch(f"there is no coordinate `{name}`", "Give the name of one.")
-        return self._group.read(name, (slice(None),))
+        return self._group.read(name, (...,))
 
     def write_label(self, name: str, values: NDArray[Any]) -> None:
-        """Replace a coordinate along ``model``, such as a price that has changed. For the driver only.
+        """Replace a coordinate, such as a price that has changed. For the driver only; not for trial and repeat.
 
         Raises
         ------
@@ -96,13 +139,14 @@ class SharedArrays:
             It could not be written.
         """
         self._need_writable("label")
-        present = self.read_label(name)
-        if present.shape != values.shape:
-            raise self._mismatch(
-                f"`{name}` has shape {present.shape}, got {values.shape}", "Give one value a model."
-            )
+        if name not in self._group.names():
+            raise self._mismatch(f"there is no coordinate `{name}`", "Give the name of one.")
+        shape = self._group.shape(name)
+        if shape != values.shape:
+            raise self._mismatch(f"`{name}` has shape {shape}, got {values.shape}", "Give one value a label.")
         with guarded(self._where, f"write {name}"):
-            self._space.sync([self._group.write_chunk(name, (0,), (slice(None),), values)])
+            every = (slice(None),) * values.ndim
+            self._space.sync([self._group.write_chunk(name, (0,) * values.ndim, every, values)])
 
     def read_planned(self, dim: Literal["trial", "repeat"]) -> NDArray[np.int32]:
         """How many trials or repeats each cell is to be measured with, int32 (model, task, params).

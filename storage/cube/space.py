@@ -52,6 +52,8 @@ class Found(NamedTuple):
 
     data: bytes
     version: Version
+    size: int
+    """Bytes of the whole object, also where only its first ones were asked for."""
 
 
 class LogConflictError(Exception):

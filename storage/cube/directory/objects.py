@@ -56,7 +56,8 @@ class Directory:
         try:
             with self._file(key).open("rb") as file:
                 # Of the open file, so that content and version belong together although it may be replaced meanwhile.
-                return Found(file.read(-1 if most is None else most), _version(os.fstat(file.fileno())))
+                status = os.fstat(file.fileno())
+                return Found(file.read(-1 if most is None else most), _version(status), status.st_size)
         except (FileNotFoundError, NotADirectoryError):
             return None
 

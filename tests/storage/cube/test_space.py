@@ -77,7 +77,7 @@ class Promises(RuleBasedStateMachine):
         # No content ever has the version of another one that was there before, though the bytes be equal.
         assert (key, version) not in self.seen
         self.seen.append((key, version))
-        self.objects[key] = (data, version)
+        self.objects[key] = (data, version, len(data))
 
     @invariant()
     def holds_the_same(self):
@@ -102,7 +102,7 @@ def test_get__what_was_put_last_with_its_version(space):
     second = space.put("a/b.json", b"other", durable=False)
 
     assert first != second
-    assert space.get("a/b.json") == (b"other", second)
+    assert space.get("a/b.json") == (b"other", second, 5)
     assert space.version("a/b.json") == second
     assert space.get("a/b.json", 3).data == b"oth"
     assert space.at("a").get("b.json") == space.get("a/b.json")
@@ -123,7 +123,7 @@ def test_put__only_where_there_is_nothing(space):
     version = space.put("key", b"one", when=When.ABSENT)
 
     assert space.put("key", b"two", when=When.ABSENT) is None
-    assert space.get("key") == (b"one", version)
+    assert space.get("key") == (b"one", version, 3)
 
 
 def test_put__only_over_the_version_that_was_seen(space):
@@ -131,7 +131,7 @@ def test_put__only_over_the_version_that_was_seen(space):
     new = space.put("key", b"two", when=old)
 
     assert space.put("key", b"three", when=old) is None
-    assert space.get("key") == (b"two", new)
+    assert space.get("key") == (b"two", new, 3)
     space.delete("key")
     assert space.put("key", b"three", when=new) is None
     assert space.get("key") is None
@@ -146,7 +146,7 @@ def test_put__of_many_on_one_condition_one_wins(space, first):
                 pool.map(lambda i, n=number, w=when: space.put(f"key{n}", b"%d" % i, when=w), range(4))
             )
         (winner,) = [i for i, version in enumerate(versions) if version is not None]
-        assert space.get(f"key{number}") == (b"%d" % winner, versions[winner])
+        assert space.get(f"key{number}") == (b"%d" % winner, versions[winner], len(b"%d" % winner))
 
 
 def test_put__on_a_file_system_without_hard_links(tmp_path, monkeypatch):

@@ -38,7 +38,7 @@ class Bucket:
                 if (present.version if present else None) != wanted:
                     return None
             version = Version(str(next(self._versions)))
-            self._objects[key] = Found(bytes(data), version)
+            self._objects[key] = Found(bytes(data), version, len(data))
             return version
 
     def delete(self, key, version=None):
@@ -97,7 +97,7 @@ class MemorySpace:
 
     def get(self, key, most=None):
         found = self._bucket.get(self._prefix + key)
-        return found and Found(found.data[:most], found.version)
+        return found and Found(found.data[:most], found.version, found.size)
 
     def version(self, key):
         found = self.get(key)

@@ -1,0 +1,106 @@
+"""Makes a recorded region again from what the cache holds; nothing is ever asked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from flows.plan.blocks import Block, Window
+from flows.plan.grading import LayerGrader, Prices, columns, grade_reading, read_stored, trial_variables
+from flows.plan.plan import Plan
+from flows.plan.requests import Prepared, prepare_trials
+from stages.process.grading import Outcome
+from stages.reply.status import Status
+from storage.cache.cache import Cache
+from storage.cube.ledger import Receipt
+
+_AT_ONCE = 64
+"""Trials whose replies are in memory at once."""
+
+
+@dataclass(frozen=True, eq=False)
+class Regraded:
+    """A region made again."""
+
+    arrays: dict[str, npt.NDArray[Any]]
+    """In the window's shape."""
+    unanswered: int
+    """Planned trials that the cache does not answer, or whose judges' replies it lacks."""
+
+
+def regrade(
+    plan: Plan,
+    window: Window,
+    planned: npt.NDArray[np.bool_],
+    receipt: Receipt,
+    cache: Cache,
+    prices: Prices,
+    stored: npt.NDArray[np.uint8] | None,
+) -> Regraded:
+    """Make a region again.
+
+    Parameters
+    ----------
+    plan
+        Of the cube.
+    window
+        The region's.
+    planned
+        Which of its trials are to be there, in the window's shape.
+    receipt
+        What was recorded of it.
+    cache
+        Where its replies are.
+    prices
+        Of the region's model.
+    stored
+        Its status as stored; None where that cannot be read.
+
+    Returns
+    -------
+    Regraded
+        Trials without an answer are transport errors or missing, as the receipt says, or else as `stored` does.
+    """
+    arrays: dict[str, npt.NDArray[Any]] = {
+        name: np.full((*window.shape, *more), variable.fill, dtype=variable.dtype)
+        for name, (variable, more) in trial_variables(plan).items()
+    }
+    layers, unanswered = LayerGrader(plan), 0
+    positions = np.flatnonzero(planned)
+    for begin in range(0, len(positions), _AT_ONCE):
+        part = positions[begin : begin + _AT_ONCE]
+        prepared = prepare_trials(plan, Block(window, receipt.generation, 0, part))
+        replies = cache.get_many([item.request.digest for item in prepared])
+        outcomes = []
+        for place, item, reply in zip(part.tolist(), prepared, replies, strict=True):
+            outcome = _outcome(item, reply, layers, cache, prices)
+            unanswered += outcome is None
+            outcomes.append(outcome or Outcome(_unanswered(receipt, stored, place)))
+        for name, column in columns(plan, outcomes).items():
+            arrays[name].reshape(-1, *column.shape[1:])[part] = column
+    return Regraded(arrays, unanswered)
+
+
+def _outcome(
+    item: Prepared, reply: bytes | None, layers: LayerGrader, cache: Cache, prices: Prices
+) -> Outcome | None:
+    reading = read_stored(reply)
+    if reading is None:
+        return None
+    outcome = grade_reading(reading, item.cell, item.trial)
+    judged = [
+        [cache.get(request.digest) for request in each]
+        for each in layers.judge_requests(item, reading.answer)
+    ]
+    return layers.with_layers(item, reading, outcome, prices, judged)
+
+
+def _unanswered(receipt: Receipt, stored: npt.NDArray[np.uint8] | None, place: int) -> Status:
+    if not receipt.missing:
+        return Status.TRANSPORT
+    if receipt.transport and stored is not None and stored.reshape(-1)[place] == Status.TRANSPORT:
+        return Status.TRANSPORT
+    return Status.MISSING

@@ -1,0 +1,395 @@
+"""Compares all of a cube with what was recorded of it, and heals what the cache can: nothing is ever asked."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from flows.errors import SweepError
+from flows.plan.blocks import Window, window_of
+from flows.plan.coordinates import coordinates
+from flows.plan.grading import Prices
+from flows.plan.plan import Plan
+from flows.plan.records import read_notes
+from flows.plan.store import CHANGING, cube_plan
+from flows.plan.targets import SampleTargets
+from flows.plan.trust import cache_to_read
+from flows.rework.regrade import regrade
+from flows.run.counting import SUM_WIDTH
+from stages.generate.novelty import repeated
+from stages.reply.status import COUNTERS as STATUS_COUNTERS
+from stages.reply.status import Status
+from stages.score.counters import add_counters, count_trials
+from storage.cache.cache import Cache, find_cache
+from storage.cube.cube import Cube
+from storage.cube.integrity import CONTENT, recorded_part, stored_problems
+from storage.cube.lease import Lease, read_holder
+from storage.cube.ledger import Ledger, Receipt
+from storage.cube.regions import Region, region_digest
+from storage.cube.schema import COUNTERS, DUPLICATE, PLANNED, VARIABLES
+from storage.errors import CubeDamagedError
+
+Array = npt.NDArray[Any]
+
+_INDEXES = ("trial", "repeat")
+_COUNTED = (COUNTERS.name, DUPLICATE.name, *PLANNED)
+
+
+@dataclass(frozen=True)
+class Damage:
+    """One thing in a cube that is not as it was recorded."""
+
+    array: str
+    """Its name; empty if it is not known which array of the region differs."""
+    problem: str
+    """A few words that follow the name."""
+    model: str = ""
+    """Label of the evaluation; empty for an array that all share."""
+    region: Region | None = None
+    healed: bool = False
+    requests: int = 0
+    """What a run would have to ask, since the cache has the replies no more."""
+
+    def __str__(self) -> str:
+        what = f"`{self.array}`" if self.array else "one of its arrays"
+        if self.region is None:
+            return f"{what} {self.problem}"
+        place = f"trials' chunk {self.region.trial}, repeats' chunk {self.region.repeat}"
+        return f"{self.model}, {place}: {what} {self.problem}"
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What was compared, and what was found."""
+
+    cube: str
+    regions: int
+    """Recorded ones, all of which were compared."""
+    lines: int
+    """Damaged lines of the ledger: a run does their regions again."""
+    damages: list[Damage] = field(default_factory=list)
+
+    @property
+    def whole(self) -> bool:
+        """Whether nothing is damaged, or nothing any more."""
+        return all(damage.healed for damage in self.damages)
+
+    @property
+    def requests(self) -> int:
+        """What a run would have to ask to make the cube whole."""
+        asked = {damage.region: damage.requests for damage in self.damages if not damage.healed}
+        return sum(asked.values())
+
+    def to_dict(self) -> dict[str, Any]:
+        """The result as JSON values."""
+        return {**asdict(self), "whole": self.whole, "requests": self.requests}
+
+
+def verify_cube(url: str | Path, *, heal: bool = False, cache: str | Path | None = None) -> Verification:
+    """Compare every recorded region of a cube with its receipt, and what all share with the regions.
+
+    Holds one region in memory at a time.
+
+    Parameters
+    ----------
+    url
+        Address of the cube.
+    heal
+        Whether damaged regions are made again from the cache, and counters, flags, plans and labels from the regions
+        and the cube's description. No request is sent.
+    cache
+        Address of the response cache; default: the one of this user's own run, or one beside the cube.
+
+    Returns
+    -------
+    Verification
+        What is damaged, what of it was healed, and what requests the rest would cost.
+
+    Raises
+    ------
+    StorageError
+        If there is no cube, its metadata are damaged, or another process works on it while it is to be healed.
+    SweepError
+        If it is not a sweep's, or it is to be healed and no cache is known.
+    """
+    cube = Cube.open(url, writable=heal)
+    notes = read_notes(cube.records)
+    plan = cube_plan(cube, notes)
+    found = None
+    if heal:
+        address = cache_to_read(cube, notes.get("cache")) if cache is None else str(cache)
+        found = None if address is None else find_cache(address)
+        if found is None:
+            raise SweepError(
+                f"the replies of cube '{url}' are not found", "Give the address of its cache with `cache`"
+            )
+    holder = read_holder(cube.records)
+    if not heal and holder is not None and holder[1] > time.time():
+        raise SweepError(
+            f"process {holder[0].process.pid} on {holder[0].process.host} works on cube '{url}'",
+            "Verify it once that has ended",
+        )
+    with ExitStack() as stack:
+        if heal:
+            stack.enter_context(Lease.acquire(cube.records))
+        return _Check(cube, plan, found).run()
+
+
+class _Check:
+    """One verification; heals if it has a cache."""
+
+    def __init__(self, cube: Cube, plan: Plan, cache: Cache | None) -> None:
+        self._cube, self._plan, self._cache = cube, plan, cache
+        self._heals = cache is not None
+        self._ledger = Ledger(cube.records)
+        self._newest = self._ledger.newest()
+        self._damages: list[Damage] = []
+
+    def run(self) -> Verification:
+        """Compare, in an order in which each step rests on what was compared before."""
+        lines = self._ledger.damaged
+        self._check_metadata()
+        shared = self._cube.shared_problems()
+        self._check_labels({name: text for name, text in shared.items() if name not in _COUNTED})
+        if self._newest:
+            self._check_planned({name: text for name, text in shared.items() if name in PLANNED})
+            self._check_flags(shared.get(DUPLICATE.name))
+            for region in sorted(self._newest):
+                self._check_region(region)
+            # Counters follow from flags and plans, too: without these there is nothing to compare them with.
+            if self._heals or not any(name in shared for name in (DUPLICATE.name, *PLANNED)):
+                self._check_counters(shared.get(COUNTERS.name))
+        self._ledger.close()
+        return Verification(self._cube.url, len(self._newest), lines, self._damages)
+
+    def _check_metadata(self) -> None:
+        for name in self._cube.without_metadata():
+            self._damages.append(Damage(f"{name}/zarr.json", "is gone", healed=self._heals))
+        if self._heals:
+            self._cube.restore_metadata()
+
+    def _check_labels(self, problems: dict[str, str]) -> None:
+        made = {coordinate.name: coordinate.values for coordinate in coordinates(self._plan)}
+        made |= {name: np.arange(self._cube.sizes[name]) for name in _INDEXES}
+        for name, values in made.items():
+            here = name not in problems and name not in CHANGING and self._cube.has_label(name)
+            if here and not _equal_labels(self._cube.read_label(name), values):
+                problems[name] = "differs from the cube's description"
+        for name, problem in problems.items():
+            # Facets and prices are the config's, which may have changed since the cube was made: a run has them.
+            known = name in made and name not in CHANGING
+            if self._heals and name in ("trial", "repeat"):
+                self._cube.restore_index(name)
+            elif self._heals and known:
+                self._cube.write_label(name, made[name])
+            more = "" if known else "; a run of the sweep's config writes it anew"
+            self._damages.append(Damage(name, problem + more, healed=self._heals and known))
+
+    def _check_planned(self, problems: dict[str, str]) -> None:
+        if not problems:
+            return
+        derived = self._derived_plan()
+        exact = all(
+            int(derived.mask(self._recorded_window(receipt)).sum()) == receipt.planned
+            for receipt in self._newest.values()
+        )
+        if self._heals:
+            for name in PLANNED:
+                # A plan never shrinks, and what is there cannot be compared.
+                self._cube.drop_chunks(name)
+            self._cube.write_planned("trial", derived.trials)
+            self._cube.write_planned("repeat", derived.repeats)
+        more = "" if exact else "; a run of the sweep's config plans the rest anew"
+        for name, problem in problems.items():
+            self._damages.append(Damage(name, problem + more, healed=self._heals and exact))
+
+    def _derived_plan(self) -> SampleTargets:
+        """How far each cell is measured, from the status of its trials."""
+        shape = (self._cube.sizes["model"], self._cube.sizes["task"], self._cube.sizes["params"])
+        trials, repeats = np.zeros(shape, np.int32), np.zeros(shape, np.int32)
+        for region in self._newest:
+            window = self._window(region)
+            try:
+                there = self._cube.read_region(region, ["status"])["status"] != Status.MISSING
+            except CubeDamagedError:
+                continue
+            for sums, axis, first in ((trials, 3, window.first_trial), (repeats, 2, window.first_repeat)):
+                along = there.any(axis=axis)
+                count = np.where(
+                    along.any(axis=2), first + along.shape[2] - along[..., ::-1].argmax(axis=2), 0
+                )
+                np.maximum(sums[region.model], count, out=sums[region.model], casting="unsafe")
+        return SampleTargets(trials, repeats)
+
+    def _check_flags(self, problem: str | None) -> None:
+        if problem is not None:
+            self._damages.append(Damage(DUPLICATE.name, problem, healed=self._heals))
+            if self._heals:
+                self._compare_prompts()
+
+    def _compare_prompts(self) -> None:
+        """Find out anew which planned prompts occurred before in their cell."""
+        sizes = self._cube.sizes
+        planned = self._cube.read_planned("trial").max(axis=0)
+        for row, task in enumerate(self._plan.tasks):
+            flags = np.full((sizes["params"], sizes["trial"]), DUPLICATE.fill, dtype=DUPLICATE.dtype)
+            for slot, entry in enumerate(task.cells):
+                count = int(planned[row, slot])
+                flags[slot, :count] = repeated(entry.cell.trial(i).prompt for i in range(count))
+            self._cube.write_duplicates(row, flags)
+
+    def _check_region(self, region: Region) -> None:
+        receipt = self._newest[region]
+        problems, arrays = stored_problems(self._cube, receipt)
+        if problems:
+            self._found(receipt, problems, arrays)
+
+    def _found(self, receipt: Receipt, problems: dict[str, str], arrays: Mapping[str, Array]) -> None:
+        """Keep what is wrong with a region, and make it again if that is wanted."""
+        healed, lost = False, 0
+        if self._heals:
+            made, lost = self._made_again(receipt, arrays.get("status"))
+            healed = not lost
+            if healed:
+                changed = [name for name in arrays if not _equal(arrays[name], made[name])]
+                if CONTENT in problems and changed:
+                    problems = dict.fromkeys(changed, problems[CONTENT])
+        label = self._plan.labels[receipt.region.model]
+        for name, problem in problems.items():
+            self._damages.append(Damage(name, problem, label, receipt.region, healed, lost))
+
+    def _made_again(self, receipt: Receipt, stored: Array | None) -> tuple[Mapping[str, Array], int]:
+        """A region from the cache, and how many replies that were recorded are lost; it is written if none is."""
+        window, recorded = self._window(receipt.region), self._recorded_window(receipt)
+        planned = np.zeros(window.shape, dtype=bool)
+        planned[:, :, : receipt.trials, : receipt.repeats] = self._planned().mask(recorded)
+        assert self._cache is not None  # noqa: S101 - for the type checker
+        prices = self._prices()[receipt.region.model]
+        made = regrade(self._plan, window, planned, receipt, self._cache, prices, stored)
+        later = int(planned.sum()) - receipt.planned  # planned since it was recorded, and not run yet
+        lost = max(0, made.unanswered - later - receipt.transport - receipt.missing)
+        if not lost:
+            digest = self._cube.write_region(receipt.region, made.arrays)
+            if region_digest(recorded_part(made.arrays, receipt)) != receipt.digest:
+                # The cache has got other replies since, or more of them: what is there now is what counts.
+                self._record(receipt, window, made.arrays["status"], digest)
+        return made.arrays, lost
+
+    def _record(self, receipt: Receipt, window: Window, status: Array, digest: str) -> None:
+        planned = self._planned().mask(window)
+        transport = int((planned & (status == Status.TRANSPORT)).sum())
+        missing = int((planned & (status == Status.MISSING)).sum())
+        self._newest[receipt.region] = new = replace(
+            receipt,
+            generation=receipt.generation + 1,
+            trials=window.shape[2],
+            repeats=window.shape[3],
+            planned=int(planned.sum()),
+            complete=not transport and not missing,
+            transport=transport,
+            missing=missing,
+            digest=digest,
+        )
+        self._ledger.append(new)
+
+    def _check_counters(self, problem: str | None) -> None:
+        damaged = {damage.region.model for damage in self._damages if damage.region and not damage.healed}
+        models = [model for model in range(len(self._plan.labels)) if model not in damaged]
+        if problem is not None:
+            self._damages.append(Damage(COUNTERS.name, problem, healed=self._heals))
+            if self._heals:
+                self._cube.drop_chunks(COUNTERS.name)
+                self._cube.write_counters({model: self._sum(model) for model in models})
+            return
+        stored = self._cube.read_counters()
+        wrong = {model: _columns(stored[model], self._sum(model)) for model in models}
+        wrong = {model: columns for model, columns in wrong.items() if columns}
+        # Flags and latencies are in no digest: where only what follows from them differs, it may be they.
+        if any("duplicates" in columns for columns in wrong.values()) and self._heals:
+            self._compare_prompts()
+        for model, columns in wrong.items():
+            if columns == {"latency_sum"}:
+                self._check_latency(model)
+        for model, columns in wrong.items():
+            if columns != {"latency_sum"}:
+                text = f"differs from the sum of the regions in {', '.join(sorted(columns))}"
+                self._damages.append(
+                    Damage(COUNTERS.name, text, self._plan.labels[model], healed=self._heals)
+                )
+        if wrong and self._heals:
+            self._cube.write_counters({model: self._sum(model) for model in wrong})
+
+    def _check_latency(self, model: int) -> None:
+        for region in sorted(region for region in self._newest if region.model == model):
+            _, arrays = stored_problems(self._cube, self._newest[region])
+            text = "of this or another region of the model differs from its sum in `counters`"
+            self._found(self._newest[region], {"latency": text}, arrays)
+
+    def _sum(self, model: int) -> Array:
+        """Counters of an evaluation, added in the order in which a run adds them."""
+        regions = sorted(region for region in self._newest if region.model == model)
+        level = [self._count(region) for region in regions]
+        if not level:
+            return np.zeros((*self._plan.sources.shape, len(STATUS_COUNTERS)))
+        while len(level) > 1:
+            level = [add_counters(level[i : i + SUM_WIDTH]) for i in range(0, len(level), SUM_WIDTH)]
+        return level[0]
+
+    def _count(self, region: Region) -> Array:
+        window = self._window(region)
+        price_prompt, price_completion = self._prices()[region.model]
+        trials = slice(window.first_trial, window.first_trial + window.shape[2])
+        return count_trials(
+            {
+                **self._cube.read_region(region, VARIABLES),
+                "duplicate": self._cube.read_duplicates(trials)[..., None],
+                "planned": self._planned().mask(window),
+            },
+            price_prompt=price_prompt,
+            price_completion=price_completion,
+        )
+
+    def _planned(self) -> SampleTargets:
+        try:
+            return SampleTargets(self._cube.read_planned("trial"), self._cube.read_planned("repeat"))
+        except CubeDamagedError:
+            return self._derived_plan()
+
+    def _prices(self) -> list[Prices]:
+        """By model, as the cube has them; where it cannot say, a run counts the cost anew."""
+        try:
+            both = [self._cube.read_label(f"price_{kind}") for kind in ("prompt", "completion")]
+        except CubeDamagedError:
+            return [(0.0, 0.0)] * len(self._plan.labels)
+        return [(float(prompt), float(completion)) for prompt, completion in zip(*both, strict=True)]
+
+    def _window(self, region: Region) -> Window:
+        return window_of(self._cube.sizes, region, self._cube.chunks)
+
+    def _recorded_window(self, receipt: Receipt) -> Window:
+        """The part of a region that was there when it was recorded."""
+        window = self._window(receipt.region)
+        return replace(window, shape=(*window.shape[:2], receipt.trials, receipt.repeats))
+
+
+def _columns(stored: Array, counted: Array) -> set[str]:
+    """Counters that differ; cost follows from the others and from prices, which may have changed."""
+    same = (stored == counted).all(axis=(0, 1))
+    return {name for name, equal in zip(STATUS_COUNTERS, same, strict=True) if not equal} - {"cost_sum"}
+
+
+def _equal_labels(left: Array, right: Array) -> bool:
+    if right.dtype.kind in "OUT":
+        return bool(left.tolist() == right.tolist())
+    return np.array_equal(left, right, equal_nan=right.dtype.kind == "f")
+
+
+def _equal(left: Array, right: Array) -> bool:
+    return left.shape == right.shape and left.tobytes() == right.tobytes()

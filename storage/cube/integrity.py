@@ -1,0 +1,56 @@
+"""Compares a region with its receipt: at a glance, or all of its content."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from storage.cube.cube import Cube
+from storage.cube.ledger import Receipt
+from storage.cube.regions import region_digest
+from storage.errors import CubeDamagedError
+
+CONTENT = ""
+"""In the place of an array's name where it is not known which array differs."""
+
+
+def stored_problems(cube: Cube, receipt: Receipt) -> tuple[dict[str, str], dict[str, NDArray[Any]]]:
+    """What is wrong with a recorded region, by array, and its arrays as far as they can be decoded.
+
+    Parameters
+    ----------
+    cube
+        The cube.
+    receipt
+        The region's newest receipt.
+
+    Returns
+    -------
+    dict
+        A few words by array; under `CONTENT` if all can be decoded and something differs from what was recorded.
+        What only ``latency`` has in it is not compared: it differs between equal runs, and digests leave it out.
+    dict
+        The arrays, shaped as the cube is now.
+    """
+    problems, arrays = cube.chunk_problems(receipt.region), {}
+    for name, variable in cube.trial_arrays.items():
+        if name in problems:
+            continue
+        try:
+            arrays.update(cube.read_region(receipt.region, [name]))
+        except CubeDamagedError:
+            problems[name] = "cannot be decoded"
+            continue
+        if variable.allowed and not np.isin(arrays[name], variable.allowed).all():
+            problems[name] = "holds values that nobody writes"
+    if not problems and region_digest(recorded_part(arrays, receipt)) != receipt.digest:
+        problems[CONTENT] = "is not what was recorded"
+    return problems, arrays
+
+
+def recorded_part(arrays: Mapping[str, NDArray[Any]], receipt: Receipt) -> dict[str, NDArray[Any]]:
+    """The cells of a region's arrays that its receipt speaks of; the cube may have grown since."""
+    return {name: values[:, :, : receipt.trials, : receipt.repeats] for name, values in arrays.items()}

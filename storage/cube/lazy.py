@@ -1,0 +1,81 @@
+"""A cube's dataset whose lazy variables say which array is damaged, where a chunk cannot be decoded."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Any
+
+import dask.array as da
+import numpy as np
+import zarr
+from dask.base import tokenize
+from numpy.typing import NDArray
+
+from storage.cube.group import UNREADABLE, undecodable
+from storage.cube.space import Space
+from storage.errors import guarded
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+
+def checked(dataset: xr.Dataset, space: Space, names: Collection[str]) -> xr.Dataset:
+    """The dataset with its labels in memory, and some variables read through `StoredArray`.
+
+    Parameters
+    ----------
+    dataset
+        As xarray opens the cube.
+    space
+        Where the cube is.
+    names
+        Variables to replace: they are stored as they are meant, with nothing for xarray to decode.
+
+    Raises
+    ------
+    CubeDamagedError
+        Labels cannot be decoded.
+    """
+    labels = {}
+    for name, label in dataset.coords.items():
+        try:
+            with guarded(space.address, f"read {name}"):
+                labels[name] = label.variable.load()
+        except UNREADABLE as error:
+            raise undecodable(str(name), space.address, error) from error
+    dataset = dataset.assign_coords(labels)
+    for name in names:
+        lazy = dataset.variables[name]
+        array = da.from_array(
+            StoredArray(space, name, dataset.variables[name].shape, lazy.dtype),
+            chunks=lazy.chunks,
+            name=f"{name}-{tokenize(lazy.data.name)}",
+            meta=np.empty((0,) * lazy.ndim, lazy.dtype),
+            inline_array=True,
+        )
+        dataset[name] = lazy.copy(data=array)
+    return dataset
+
+
+class StoredArray:
+    """An array of a cube, read on demand; it can be pickled, and reads the same on other machines."""
+
+    def __init__(self, space: Space, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+        self._space, self._name = space, name
+        self.shape, self.dtype, self.ndim = shape, dtype, len(shape)
+        self._array: zarr.Array[Any] | None = None
+
+    def __getitem__(self, selection: tuple[slice, ...]) -> NDArray[Any]:
+        with guarded(self._space.address, f"read {self._name}"):
+            try:
+                if self._array is None:
+                    self._array = self._open()
+                return np.asarray(self._array[selection])
+            except UNREADABLE as error:
+                raise undecodable(self._name, self._space.address, error) from error
+
+    def _open(self) -> zarr.Array[Any]:
+        array = zarr.open_group(self._space.zarr(read_only=True), mode="r")[self._name]
+        if not isinstance(array, zarr.Array):
+            raise KeyError(self._name)
+        return array
