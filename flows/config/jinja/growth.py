@@ -26,6 +26,13 @@ def size(*values: object, **named: object) -> int:
     return sum(budget.size(value) for value in (*values, *named.values()))
 
 
+def text_of(value: object) -> str:
+    """The text of a value, if it is not too large to be looked at."""
+    if not isinstance(value, str):
+        BUDGET.get().require(ESCAPED * size(value))
+    return str(value)
+
+
 def rate(times: float) -> Cost:
     """The cost of what takes the same time for each byte."""
     return lambda *values, **named: times * size(*values, **named)
@@ -44,12 +51,12 @@ def center(value: object, width: object = 80, *fill: object, **named: object) ->
 def indent(value: str, width: object = 4, first: object = False, blank: object = False) -> float:
     """Of a margin before each line."""
     margin = size(width) if isinstance(width, str) else number(width)
-    return size(value, first, blank) + (1 + len(str(value).splitlines())) * 4 * margin
+    return size(value, first, blank) + (1 + len(text_of(value).splitlines())) * 4 * margin
 
 
 def replace(value: object, old: object, new: object, count: object = None) -> float:
     """Of a text with all occurrences of another replaced."""
-    text, part = str(value), str(old)
+    text, part = text_of(value), text_of(old)
     hits = text.count(part)
     if isinstance(count, int) and count >= 0:
         hits = min(hits, count)
@@ -79,19 +86,19 @@ def search_backwards(value: str, part: object = None, *rest: object, **named: ob
 
 def striptags(value: object) -> float:
     """Of a text that is copied for each of its tags."""
-    text = str(value)
+    text = text_of(value)
     return size(value) * (16 + text.count("<") / 16)
 
 
 def words(value: object, *rest: object, **named: object) -> float:
     """Of what goes through a text word by word; long words are copied for each line that they fill."""
-    longest = max(map(len, str(value).split()), default=0)
+    longest = max(map(len, text_of(value).split()), default=0)
     return 64 * size(value) + 8 * longest * longest + size(*rest, **named)
 
 
 def urlize(value: object, *rest: object, **named: object) -> float:
     """Of links: each word may get all of the arguments."""
-    return words(value) + ESCAPED * len(str(value).split()) * size(*rest, **named)
+    return words(value) + ESCAPED * len(text_of(value).split()) * size(*rest, **named)
 
 
 def wordwrap(
@@ -102,8 +109,8 @@ def wordwrap(
     break_on_hyphens: object = True,
 ) -> float:
     """Of lines: at most one for each character of the text."""
-    lines = len(str(value)) / (max(1.0, number(width)) if break_long_words else 1.0) + 1
-    lines += len(str(value).split()) + len(str(value).splitlines())
+    lines = len(text_of(value)) / (max(1.0, number(width)) if break_long_words else 1.0) + 1
+    lines += len(text_of(value).split()) + len(text_of(value).splitlines())
     return words(value, width, break_on_hyphens) + lines * size(wrapstring)
 
 
@@ -112,7 +119,7 @@ def format_percent(value: object, *arguments: object, **named: object) -> float:
     given: object = named or arguments
     if len(arguments) == 1 and isinstance(arguments[0], (tuple, Mapping)):
         given = arguments[0]
-    filled = str(value)
+    filled = text_of(value)
     items = given if isinstance(given, tuple) else ()
     largest = max(map(number, items), default=0.0)
     widths = 0.0

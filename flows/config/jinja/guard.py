@@ -22,6 +22,7 @@ _PLAIN = (
     nodes.Getattr,
     nodes.If,
     nodes.CondExpr,
+    nodes.Concat,
     nodes.Compare,
     nodes.Operand,
     nodes.And,
@@ -34,7 +35,7 @@ _PLAIN = (
 _PLAIN_FILTERS = frozenset({"capitalize", "int", "length", "lower", "string", "tojson", "trim", "upper"})
 _PLAIN_TESTS = frozenset({"defined", "none", "undefined", "string", "number", "mapping", "true", "false"})
 _MOST_PLAIN = 8
-"""Filters and comparisons in a plain text: each one reads a variable once."""
+"""Filters, comparisons and joined parts in a plain text: each one reads a variable once."""
 
 
 def is_plain(tree: nodes.Template) -> bool:
@@ -48,6 +49,7 @@ def is_plain(tree: nodes.Template) -> bool:
         if isinstance(node, nodes.Filter) and not _is_plain_filter(node):
             return False
         work += isinstance(node, (nodes.Filter, nodes.Compare))
+        work += len(node.nodes) if isinstance(node, nodes.Concat) else 0
     return work <= _MOST_PLAIN
 
 
