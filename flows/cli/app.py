@@ -13,7 +13,7 @@ import typer
 from evalcube import EvalcubeError
 from flows.cli import analyze, cache, cubes, mending, setup, statistics, sweeps, tasks, upsample, verdict
 from flows.cli.flags import Command
-from flows.cli.output import EXIT_CODES, Code, Output, complain
+from flows.cli.output import EXIT_CODES, Code, Output, complain, safe
 
 EPILOG = "Exit codes: " + "; ".join(f"{int(code)} {text}" for code, text in EXIT_CODES.items()) + "."
 
@@ -96,7 +96,7 @@ def _failed(error: Exception) -> int:
     if isinstance(error, EvalcubeError):
         complain(str(error))
         return Code.REFUSED
-    traceback.print_exception(error)
+    sys.stderr.write(safe("".join(traceback.format_exception(error))))  # it may quote a cube or an endpoint
     complain(f"this is a defect of evalcube; please report it with the lines above: {ISSUES}")
     return Code.BUG
 

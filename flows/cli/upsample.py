@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -20,7 +19,6 @@ from flows.cli.options import (
     TasksOption,
     WorkersOption,
 )
-from flows.cli.output import complain
 from flows.cli.running import subscribers, tell
 
 _NAMED = re.compile(r"([^=:/#]+)=(.+)")
@@ -84,23 +82,11 @@ def upsample(
     as_json: JsonOption = False,
 ) -> None:
     """Add trials or repeats to a sweep, everywhere or where you say; only what is new is asked."""
-    from flows.plan.acting import acting_config, what_is_asked
     from flows.run.upsample import upsample as add_trials
 
-    settings = acting_config(
-        source,
-        cube=cube,
-        cache=cache,
-        config=config,
-        endpoints=_by_model("--endpoint", endpoints or ()),
-        key_envs=_by_model("--key-env", key_envs or ()),
-    )
-    if not quiet and not Path(source).expanduser().is_file():
-        for line in what_is_asked(settings):
-            complain(f"asks {line}")
     with subscribers(log, quiet=quiet) as followers:
         summary = add_trials(
-            settings,
+            source,
             trials=trials,
             repeats=repeats,
             precision=precision,
@@ -109,9 +95,14 @@ def upsample(
             models=models or (),
             tasks=tasks or (),
             tiers=tiers or (),
+            cube=cube,
+            cache=cache,
             scheduler=scheduler,
             workers=workers,
             subscribers=followers,
+            config=config,
+            endpoints=_by_model("--endpoint", endpoints or ()),
+            key_envs=_by_model("--key-env", key_envs or ()),
         )
     tell(summary, as_json=as_json)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import asdict
 from typing import Any
@@ -45,7 +46,7 @@ def cube_status(url: Address) -> dict[str, Any]:
     # Nothing that is recorded is taken for done if it is not there; what is in it is the business of others.
     damaged = {region for region in receipts if cube.chunk_problems(region)}
     counts = SampleTargets(cube.read_planned("trial"), cube.read_planned("repeat")).counts
-    regions = sum(1 for region in cube.regions() if region.model == 0)
+    regions = math.prod(-(-cube.sizes[dim] // cube.chunks[dim]) for dim in ("trial", "repeat"))
     models = []
     for i, label in enumerate(plan.labels):
         mine = [

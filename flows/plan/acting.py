@@ -11,7 +11,7 @@ from flows.config import as_config
 from flows.config.models import ModelConfig, SweepConfig
 from flows.errors import SweepError
 from flows.plan.records import read_notes
-from flows.plan.trust import cache_to_read, remembered_config
+from flows.plan.trust import remembered_config
 from storage.cube.cube import Cube
 
 _NONE: Mapping[str, str] = MappingProxyType({})
@@ -75,8 +75,7 @@ def acting_config(
     own = None if endpoints or key_envs else remembered_config(opened)
     if own is not None:
         return as_config(own, cube=place, cache=cache)
-    notes = read_notes(opened.records)
-    noted = notes.get("config")
+    noted = read_notes(opened.records).get("config")
     if not isinstance(noted, dict):
         raise SweepError(
             f"cube '{source}' does not tell how it was made: {source}/_evalcube/sweep.json is gone or damaged",
@@ -85,13 +84,11 @@ def acting_config(
     found = as_config(noted, cube=place, cache=cache)
     confirmed = _confirmed(found, endpoints, key_envs)
     if cache is None:
-        beside = cache_to_read(opened, notes.get("cache"))
-        if beside is None:
-            raise SweepError(
-                f"you have not run cube '{source}' on this machine, and no cache lies beside it",
-                "Give the address of a cache with `cache`",
-            )
-        confirmed = as_config(confirmed, cache=beside)
+        # Not one beside the cube either, although it may be read: a run writes into its cache, and tidies it up.
+        raise SweepError(
+            f"you have not run cube '{source}' on this machine, so that it is not known which cache is yours",
+            "Give the address of a cache with `cache`",
+        )
     return confirmed
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import stat
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -17,7 +16,7 @@ from typing import Any
 
 from storage.cube.cube import Cube
 from storage.files import replace_synced
-from storage.urls import OBJECT_SCHEMES, REDIS_SCHEMES, directory_of, scheme_of
+from storage.urls import directory_of
 
 STATE_VARIABLE = "XDG_STATE_HOME"
 _READ_BYTES = 20_000_000
@@ -50,30 +49,6 @@ def remembered_config(cube: Cube) -> dict[str, Any] | None:
         if document is not None:
             return document
     return None
-
-
-def cache_to_read(cube: Cube, noted: object) -> str | None:
-    """Address of the cache that a reader may open without being told to; None if there is none.
-
-    It is the one of this user's own run, or else a directory beside the cube with the name that the cube's notes give.
-
-    Parameters
-    ----------
-    noted
-        The address in the cube's notes, believed in nothing but that name.
-    """
-    own = remembered_config(cube)
-    if own is not None and isinstance(own.get("cache"), str):
-        return str(own["cache"])
-    if not isinstance(noted, str) or scheme_of(noted) in (*OBJECT_SCHEMES, *REDIS_SCHEMES):
-        return None
-    beside = Path(_place(cube)).parent / Path(noted).name
-    try:
-        # A link could lead anywhere; the cube's own place is resolved already.
-        found = stat.S_ISDIR(beside.lstat().st_mode)
-    except (OSError, ValueError):
-        return None
-    return str(beside) if found else None
 
 
 def _place(cube: Cube) -> str:

@@ -11,14 +11,14 @@ from deploy.clusters import Cluster
 from flows.config.models import SweepConfig
 from flows.config.precision import LEVELS, Precision
 from flows.errors import SweepError
-from flows.plan.acting import acting_config
+from flows.plan.acting import acting_config, what_is_asked
 from flows.plan.build import build_plan
 from flows.plan.records import read_notes
 from flows.plan.sampling import Adaptive, Fixed, Sampling, Selection
 from flows.plan.spending_budget import Amount, Budget, resumed, spent
 from flows.plan.store import existing_store
 from flows.plan.targets import MOST_REPEATS, MOST_TRIALS
-from flows.run.events import Subscriber
+from flows.run.events import Noted, Subscriber
 from flows.run.summary import RunSummary
 from flows.run.sweep import run
 from stages.analyze.formulas.allocation import Purpose
@@ -100,6 +100,10 @@ def upsample(
         sampling = Adaptive.of(_named(precision), repeats or 1, selection)
     if budget is not None:
         sampling = _budget(settings, budget, purpose, selection)
+    if not isinstance(source, SweepConfig | Mapping) and not Path(source).expanduser().is_file():
+        for line in what_is_asked(settings):
+            for subscriber in subscribers:
+                subscriber(Noted(f"asks {line}"))
     return run(
         settings,
         scheduler=scheduler,

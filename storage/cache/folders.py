@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -60,14 +61,27 @@ class Folders:
             yield
 
 
+_FOLDERS = ("packs", "tmp", "damaged")
+
+
 def is_cache(path: Path) -> bool:
     """Whether a directory is a cache's."""
-    return all((path / folder).is_dir() for folder in ("packs", "tmp", "damaged"))
+    return all((path / folder).is_dir() for folder in _FOLDERS)
+
+
+def is_cache_without_links(path: Path) -> bool:
+    """Whether a directory is a cache's, and neither it nor a folder of it is a link, which could lead anywhere."""
+    try:
+        return all(stat.S_ISDIR(os.lstat(path / folder).st_mode) for folder in ("", *_FOLDERS))
+    except OSError:
+        return False
 
 
 def sweep_files(folder: Path, *, delete: bool) -> int:
     """Count, or delete, what killed writers left an hour ago or earlier."""
     before, found = time.time() - _STALE_SECONDS, 0
+    if folder.is_symlink():
+        return 0  # whatever is there, no writer of this cache left it
     for file in folder.iterdir():
         with suppress(FileNotFoundError):  # its writer lives and has removed it
             if file.name != "lock" and file.stat().st_mtime < before:

@@ -8,9 +8,11 @@ headers begins with the pack's name, which no reply can know, so that no reply c
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import secrets
+import stat
 import struct
 import time
 import zlib
@@ -80,13 +82,15 @@ class Columns:
 
 
 class OpenFile:
-    """An open file that closes when nobody uses it any more."""
+    """An open file that closes when nobody uses it any more; one that is no file is refused, not waited for."""
 
     __slots__ = ("descriptor",)
 
     def __init__(self, path: str | Path, flags: int = os.O_RDONLY) -> None:
         self.descriptor = -1
-        self.descriptor = os.open(path, flags | os.O_CLOEXEC, 0o666)
+        self.descriptor = os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK, 0o666)
+        if not stat.S_ISREG(os.fstat(self.descriptor).st_mode):
+            raise OSError(errno.EINVAL, "no regular file", str(path))
 
     def __del__(self) -> None:
         if self.descriptor >= 0:

@@ -23,6 +23,11 @@ from storage.cube.space import Space, Version
 from storage.errors import CubeDamagedError, CubeNotFoundError, CubeVersionError, guarded, storage_error
 
 _METADATA = "zarr.json"
+_METADATA_BYTES = 100_000_000
+_LONGEST = 10**7
+"""Cells along any dim: as many as a config may ask for."""
+_CODECS = frozenset(("bytes", "vlen-utf8", "blosc", "zstd", "gzip", "crc32c", "transpose"))
+"""How arrays may be stored: by the standard's own codecs, which give values and nothing else."""
 _BLOSC_HEADER = struct.Struct("<BBBBIII")
 """Two versions, flags, size of an item; bytes before compression, of a block, and as stored."""
 _REPAIR = "Restore it from a copy, or move it away and run the sweep again; its cache has the replies."
@@ -57,12 +62,16 @@ class CubeGroup:
         """Whether the group's metadata hold those of its arrays; each array is asked for its own where not."""
         try:
             self._group = zarr.open_group(
-                space.zarr(), mode="r+" if writable else "r", use_consolidated=self.consolidated
+                space.zarr(),
+                mode="r+" if writable else "r",
+                use_consolidated=self.consolidated,
+                zarr_format=3,
             )
             present = set(self.names())  # layers are optional, and the arrays themselves say which there are
             self.layers = tuple(variable for name, variable in LAYERS.items() if name in present)
+            self._refuse_foreign_codecs()
             self.sizes = self._checked_sizes()
-        except (KeyError, TypeError, ValueError, AttributeError, FileNotFoundError) as error:
+        except (KeyError, RecursionError, TypeError, ValueError, AttributeError, FileNotFoundError) as error:
             raise CubeDamagedError(f"its metadata are damaged: {error}", where, _REPAIR) from error
         except OSError as error:
             raise storage_error(error, where, "open the cube") from error
@@ -254,6 +263,17 @@ class CubeGroup:
         array = zarr.open_array(self.space.zarr(), path=name, mode="r+")
         return array.with_config(ARRAY_CONFIG)
 
+    def _refuse_foreign_codecs(self) -> None:
+        """Raise for an array that some other filter decodes: one of them unpickles, which runs what it reads."""
+        for name, array in self._arrays():
+            codecs = getattr(
+                array.metadata, "codecs", None
+            )  # none in another format than 3, whose filters are any
+            found = [] if codecs is None else [str(codec.to_dict().get("name")) for codec in codecs]
+            if codecs is None or not _CODECS.issuperset(found):
+                how = "in another format" if codecs is None else f"with {', '.join(found)}"
+                raise ValueError(f"array {name!r} is stored {how}, which no cube is")
+
     def _checked_sizes(self) -> dict[str, int]:
         sizes: dict[str, int] = {}
         # Of all arrays, at each opening: whoever wrote into one of another shape would write past its region.
@@ -265,6 +285,8 @@ class CubeGroup:
             for dim, size in zip(_dims(array), array.shape, strict=True):
                 if sizes.setdefault(dim, size) != size:
                     raise ValueError(f"array {name!r} has {size} along {dim}, others {sizes[dim]}")
+                if size > _LONGEST:
+                    raise ValueError(f"array {name!r} has {size} along {dim}, more than a cube can have")
         return sizes
 
 
@@ -294,7 +316,7 @@ def _read_metadata(space: Space) -> tuple[dict[str, Any], Version]:
     """Content of the group's metadata, with their version."""
     where = space.address
     with guarded(where, "open the cube"):
-        found = space.get(_METADATA)
+        found = space.get(_METADATA, _METADATA_BYTES)
         # A cube appears whole, with this object: without it there is none, whatever else there is.
         if found is None and not space.is_there():
             remedy = "Check the path's spelling, or run the sweep that creates it."
@@ -306,7 +328,7 @@ def _read_metadata(space: Space) -> tuple[dict[str, Any], Version]:
         raise CubeNotFoundError("this is not a cube: it has no zarr.json", where, remedy)
     try:
         raw = json.loads(found.data)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise CubeDamagedError(f"its zarr.json is damaged: {error}", where, _REPAIR) from error
     if not isinstance(raw, dict):
         raise CubeDamagedError("its zarr.json is damaged: not an object", where, _REPAIR)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +11,7 @@ from storage.cube.space import LogConflictError
 from storage.files import make_directory, sync_path, write_all
 
 _WINDOW = 1024
+_LONGEST_LINE = 1 << 20
 
 
 class DirectoryLog:
@@ -27,7 +29,10 @@ class DirectoryLog:
         except (FileNotFoundError, NotADirectoryError):
             return
         with file:
-            yield from file
+            while line := file.readline(_LONGEST_LINE):
+                if len(line) == _LONGEST_LINE:
+                    raise OSError(errno.EFBIG, "a line is longer than any that is written", str(self._path))
+                yield line
 
     def append(self, line: bytes) -> None:
         """Add a line; it is on disk on return, and a failure leaves the file as it was.

@@ -1,6 +1,7 @@
 """A cube from a stranger decides nothing: not who is asked, whose key goes there, nor which cache is opened."""
 
 import json
+import os
 import shutil
 import socket
 import threading
@@ -173,7 +174,9 @@ def test_upsample__of_a_strangers_cube_asks_whom_the_user_names(
     change_notes(config["cube"], config=lure)
     at_another_user()
     own = (
-        {"config": config} if given == "config" else {"endpoints": {"alpha": config["models"][0]["endpoint"]}}
+        {"config": config}
+        if given == "config"
+        else {"endpoints": {"alpha": config["models"][0]["endpoint"]}, "cache": config["cache"]}
     )
 
     summary = upsample(config["cube"], trials=4, cluster=ONE, **own)
@@ -207,7 +210,7 @@ def test_upsample__creates_no_cache_because_a_cube_says_so(config, tmp_path, at_
     at_another_user()
     endpoints = {"alpha": config["models"][0]["endpoint"]}
 
-    with pytest.raises(EvalcubeError, match="no cache lies beside it"):
+    with pytest.raises(EvalcubeError, match="which cache is yours"):
         upsample(config["cube"], trials=4, cluster=ONE, endpoints=endpoints)
 
     assert not far.parent.exists()
@@ -256,12 +259,66 @@ def test_reader__follows_no_link_to_a_cache(config, tmp_path, at_another_user):
     assert Reader(config["cube"], link).cache() is not None
 
 
-@pytest.mark.parametrize("noted", ["..", ".", "/", "", 7, None, "s3://bucket/cache", "x" * 300, "a\0b"])
-def test_reader__takes_nothing_else_for_a_cache(config, noted, at_another_user):
+@pytest.mark.parametrize(
+    "noted",
+    [
+        "..",
+        ".",
+        "/",
+        "",
+        "x/..",
+        "x/.",
+        "cube.zarr",
+        "other",
+        7,
+        None,
+        "s3://bucket/cache",
+        "x" * 300,
+        "a\0b",
+    ],
+)
+def test_reader__takes_nothing_else_for_a_cache(config, noted, at_another_user, tmp_path):
+    (tmp_path / "other").mkdir()
     change_notes(config["cube"], cache=noted)
     at_another_user()
 
     assert Reader(config["cube"]).cache() is None
+
+
+def test_reader__follows_no_link_in_a_cache_beside_the_cube(config, tmp_path, at_another_user):
+    packs = tmp_path / "cache" / "packs"
+    packs.rename(tmp_path / "elsewhere")
+    packs.symlink_to(tmp_path / "elsewhere")
+    at_another_user()
+
+    assert Reader(config["cube"]).cache() is None
+
+
+def test_upsample__removes_nothing_through_a_link_in_a_cache(config, tmp_path):
+    private = tmp_path / "private"
+    private.mkdir()
+    (private / "precious").write_text("mine")
+    os.utime(private / "precious", (0, 0))
+    folder = tmp_path / "cache" / "tmp"
+    shutil.rmtree(folder)
+    folder.symlink_to(private)
+
+    upsample(config["cube"], trials=4, cluster=ONE, config=config)
+
+    assert (private / "precious").read_text() == "mine"
+
+
+def test_show__does_not_wait_for_a_pipe_in_a_cache(config, tmp_path, at_another_user):
+    for path in (tmp_path / "cache" / "packs").iterdir():
+        path.unlink()
+        os.mkfifo(path)
+    at_another_user()
+
+    code, _, errors = evalcube(
+        *("show", config["cube"], "--model", "alpha", "--task", "boolean"), cwd=tmp_path
+    )
+
+    assert (code, "regular file" in errors) in {(2, True), (0, False)}
 
 
 @pytest.mark.parametrize("data", [b"[" * 100_000, b'{"config": 7}', b"7", b"\xff", b""])
