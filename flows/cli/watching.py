@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from flows.cli.output import Code, plain, safe, show
-from flows.run.subscribers.duration import duration
+from flows.run.subscribers.duration import duration, waits
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -116,6 +116,8 @@ def _line(document: dict[str, Any], pace: _Pace | None = None) -> str:
         retried = sum(count for count in live["retries"].values() if isinstance(count, int))
         if retried or live["transport"]:
             parts.append(f"{live['transport']} failed, {retried} retried")
+        if live["waiting"]:
+            parts.append(safe(waits(live["waiting"])))
     if pace is not None and pace.rate > 0 and done < trials:
         parts.append(f"{pace.rate:.1f}/s, {duration((trials - done) / pace.rate)} left")
     if document["damaged"]:

@@ -60,6 +60,7 @@ _OTHER_NAMES = {
     "judge": "judges",
     "asserts": "assertions",
 }
+_NEVER_SHOWN = ("key_env", "key_file", "key_command", "headers")
 _MISSING = "is missing"
 _RULES: dict[str, tuple[str, str]] = {
     "missing": (_MISSING, ""),
@@ -161,7 +162,7 @@ def inside(value: object, where: Path) -> object:
 
 def _sensitive(path: Path) -> bool:
     """Tell whether a value at this path is never shown, whatever it looks like."""
-    return path[:1] == ("models",) and len(path) >= 3 and path[2] in ("key_env", "headers")
+    return path[:1] == ("models",) and len(path) >= 3 and path[2] in _NEVER_SHOWN
 
 
 def _number(value: object) -> str:

@@ -35,6 +35,8 @@ models:
   #   stream: false                 # true also records the time to the first token
   #   batch: false                  # true sends requests in batches, for half the price at many providers
   #   key_env: EXAMPLE_API_KEY      # NAME of an environment variable; never put the key itself here
+  #   # in place of key_env: key_file: /run/secrets/example, or key_command: [pass, show, example];
+  #   # either is read again when the key has expired
   #   ca_file: own-authority.pem    # where the endpoint's certificate is not of a public authority
   #   limits: {connections: 16, timeout: 120, retries: 5}   # requests at once; seconds; further tries
   #   # limits also: requests_per_minute, tokens_per_minute

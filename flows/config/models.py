@@ -118,6 +118,16 @@ class ModelConfig(Section):
     key_env: Annotated[str, BeforeValidator(values.key_env)] | None = Field(
         None, description="NAME of the environment variable that holds the API key; never the key itself."
     )
+    key_file: Annotated[str, BeforeValidator(values.key_file)] | None = Field(
+        None,
+        description="File that holds the API key, in place of key_env; read on the worker, "
+        "and again when the key has expired.",
+    )
+    key_command: Annotated[tuple[str, ...], BeforeValidator(values.key_command)] | None = Field(
+        None,
+        description="Program and arguments that print the API key, in place of key_env; run on the worker without "
+        "a shell, and again when the key has expired.",
+    )
     ca_file: Annotated[str, Field(min_length=1, max_length=values.LONGEST_PATH)] | None = Field(
         None,
         description="PEM file of authorities that may have certified the endpoint, beside the system's; "

@@ -20,6 +20,10 @@ KEY_REMEDY = (
     "Put the key in an environment variable and give the variable's name as key_env, such as OPENAI_API_KEY"
 )
 
+_FILE_REMEDY = "Put the key in a file that the workers can read and give the file's path"
+_COMMAND_REMEDY = "Give a command that finds the key, such as [pass, show, openai]"
+_MOST_ARGUMENTS = 64
+
 _RESERVED_PARAMS = {
     "model": "it comes from the model's own entry",
     "messages": "they come from the template",
@@ -186,6 +190,35 @@ def key_env(value: object) -> str:
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,127}", value):
         raise refusal("must be the name of an environment variable", KEY_REMEDY, secret=True)
     return value
+
+
+def key_file(value: object) -> str:
+    """Check the path of a file with a key; a key given in its place is never shown."""
+    if not isinstance(value, str) or not value.strip() or not value.isprintable():
+        raise refusal("must be the path of a file that holds the key", _FILE_REMEDY, secret=True)
+    # Of a path, the parts are looked at: a mounted secret's folder may well be a long name with digits.
+    if looks_secret(value) and "/" not in value and "\\" not in value:
+        raise refusal("looks like a key, not like the path of a file", _FILE_REMEDY, secret=True)
+    if len(value) > LONGEST_PATH:
+        raise refusal(f"must have at most {LONGEST_PATH} characters", _FILE_REMEDY, secret=True)
+    return value
+
+
+def key_command(value: object) -> tuple[str, ...]:
+    """Check a program with its arguments that prints a key; none of them is ever shown."""
+    if not isinstance(value, (list, tuple)) or not value or len(value) > _MOST_ARGUMENTS:
+        raise refusal("must be a list of a program and its arguments", _COMMAND_REMEDY, secret=True)
+    for index, text in enumerate(value):
+        where = (index,)
+        if not isinstance(text, str) or not text.isprintable() or len(text) > LONGEST_PATH:
+            raise refusal("must be a text on one line", "Put quotes round it", secret=True, where=where)
+        if looks_secret(text):
+            raise refusal(
+                "looks like a key, and is no place for one", _COMMAND_REMEDY, secret=True, where=where
+            )
+    if not value[0].strip():
+        raise refusal("must begin with a program", _COMMAND_REMEDY, secret=True)
+    return tuple(value)
 
 
 def headers(value: object) -> dict[str, str]:

@@ -18,6 +18,8 @@ _NONE: Mapping[str, str] = MappingProxyType({})
 _HARMLESS = ("sim:", "local:smollm2")
 """Endpoints that reach nothing but this machine and read no file that a cube names."""
 _SHOWN = 4
+_SHOWN_COMMAND = 80
+"""Characters."""
 
 
 def acting_config(
@@ -99,7 +101,10 @@ def what_is_asked(config: SweepConfig) -> list[str]:
 
 
 def _line(model: ModelConfig) -> str:
-    key = f" with the key in {model.key_env}" if model.key_env else ""
+    place = model.key_env or model.key_file
+    key = f" with the key in {place}" if place else ""
+    if model.key_command is not None:
+        key = f" with the key that {model.key_command[0]} prints"
     return f"{model.name} at {model.endpoint}{key}"
 
 
@@ -137,6 +142,10 @@ def _for_models(parameter: str, given: Mapping[str, str] | str, config: SweepCon
 def _unsaid(model: ModelConfig, endpoints: Mapping[str, str]) -> Iterator[str]:
     if model.endpoint not in _HARMLESS and model.name not in endpoints:
         yield f"it would ask {_line(model)}"
+    if model.key_file is not None:
+        yield f"it would send {model.name} what is in {model.key_file}"
+    if model.key_command is not None:
+        yield f"it would run {' '.join(model.key_command)[:_SHOWN_COMMAND]!r} for {model.name}"
     if model.headers:
         yield f"it would send headers of its own to {model.name}"
     if model.ca_file is not None:

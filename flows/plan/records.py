@@ -14,6 +14,9 @@ NOTES, SPENT, LIVE = "sweep.json", "spent.json", "live.json"
 """Their keys among the cube's records, beside those of ledger and lease."""
 
 _READ_BYTES = 1_000_000
+_NOTES_BYTES = 20_000_000
+"""Twice what a config file may have."""
+_LONGEST_PAUSE = 1e6
 
 
 @dataclass(frozen=True)
@@ -27,13 +30,13 @@ class Spent:
 
 def read_notes(records: Space) -> dict[str, Any]:
     """What the last run noted beside the cube; empty if nothing can be read."""
-    notes = _read(records, NOTES)
+    notes = _read(records, NOTES, _NOTES_BYTES)
     return notes if isinstance(notes, dict) else {}
 
 
 def read_spent(records: Space) -> Spent | None:
     """The sum that earlier runs kept; None if there is none that can be read."""
-    document = _read(records, SPENT)
+    document = _read(records, SPENT, _READ_BYTES)
     try:
         kept = Spent(float(document["tokens"]), float(document["usd"]))
     except (ValueError, KeyError, TypeError):
@@ -49,7 +52,19 @@ def read_live(records: Space) -> dict[str, Any] | None:
         return None
     if not all(type(document.get(name)) in (int, float) for name in numbers):
         return None
+    # Earlier versions wrote none; and it is shown, so that a document which has it in another form is damaged.
+    waiting = document.setdefault("waiting", {})
+    if not isinstance(waiting, dict) or not all(map(_is_pause, waiting.values())):
+        return None
     return document
+
+
+def _is_pause(pause: object) -> bool:
+    """Whether it has the form of an entry of `flows.run.events.Traffic.waiting`."""
+    if not isinstance(pause, dict) or not isinstance(pause.get("reason"), str):
+        return False
+    seconds = pause.get("seconds")
+    return isinstance(seconds, (int, float)) and 0 <= seconds < _LONGEST_PAUSE
 
 
 def _read(records: Space, key: str, most: int | None = None) -> Any:  # noqa: ANN401 - any JSON, in any form

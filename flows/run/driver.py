@@ -184,7 +184,11 @@ class Driver:
         try:
             handler, future = self._arrived.get(timeout=_POLL_SECONDS)
             while True:
-                handler(future)
+                if future.status == "lost":
+                    # Its worker died after it had finished, and Dask computes it again: it will arrive once more.
+                    self._when_done(future, handler)
+                else:
+                    handler(future)
                 handler, future = self._arrived.get_nowait()
         except queue.Empty:
             return

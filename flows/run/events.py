@@ -52,6 +52,9 @@ class Traffic:
     """Seconds since the worker's first request."""
     starved: Sequence[str] = ()
     """Labels of models of which the worker could ask more at this moment, if it had more blocks."""
+    waiting: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """By label of any model at an endpoint that asked for a pause for which requests wait: its ``seconds``, and the
+    ``reason``."""
     worker: str = ""
 
 
@@ -66,6 +69,8 @@ class Slowed:
     """Whether it is overloaded."""
     pause: float
     """Seconds in which it wants no request at all."""
+    reason: str = ""
+    """Why, for people."""
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,8 @@ def is_killed(future: DaskFuture[Any]) -> bool:
 def raise_if_failed(future: DaskFuture[Any]) -> None:
     """Raise what a task raised; nothing if it finished.
 
+    One that finished and was lost with its worker is no failure: Dask computes it again for whoever needs it.
+
     Raises
     ------
     ClusterError
@@ -32,7 +34,7 @@ def raise_if_failed(future: DaskFuture[Any]) -> None:
     Exception
         The task's own error.
     """
-    if future.status == "finished":
+    if future.status in ("finished", "lost"):
         return
     if future.status != "error":
         raise ClusterError(

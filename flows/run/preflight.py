@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import socket
 from collections.abc import Sequence
 from urllib.parse import urlsplit
@@ -11,8 +10,9 @@ from distributed import Client
 
 from flows.config.models import ModelConfig
 from flows.errors import SweepError
-from flows.run.servers import is_managed
-from stages.infer.endpoint import missing_key_message
+from flows.run.servers import is_managed, keyed
+from stages.infer.endpoint import Endpoint, InferenceError
+from stages.infer.key_source import check_source
 
 
 def check_workers(
@@ -36,12 +36,11 @@ def check_workers(
     SweepError
         If a key is not set on a worker, or a server of this machine is out of its reach.
     """
-    variables = sorted({model.key_env for model in models if model.key_env is not None})
-    if variables and unset_keys:
-        for address, unset in client.run(_unset, variables).items():
-            for model in models:
-                if model.key_env is not None and model.key_env in unset:
-                    raise SweepError(f"worker {address}: {missing_key_message(model.name, model.key_env)}")
+    if unset_keys:
+        sources = [keyed(model) for model in models]
+        for address, problem in client.run(_problem, sources).items():
+            if problem:
+                raise SweepError(f"worker {address}: {problem}")
     far = [address for address in addresses if not _is_here(address)]
     for model in models:
         if far and is_managed(model):
@@ -52,9 +51,14 @@ def check_workers(
             )
 
 
-def _unset(variables: Sequence[str]) -> list[str]:
-    """Runs on workers: names of the variables that are not set there."""
-    return [name for name in variables if not os.environ.get(name, "").strip()]
+def _problem(sources: Sequence[Endpoint]) -> str:
+    """Runs on workers: why a key is missing there; empty if none is known to be."""
+    try:
+        for source in sources:
+            check_source(source)
+    except InferenceError as error:
+        return str(error)
+    return ""
 
 
 def _is_here(address: str) -> bool:

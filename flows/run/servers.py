@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from deploy.servers.llama import LlamaServer
@@ -61,12 +62,34 @@ def _local_server(model: ModelConfig) -> LlamaServer:
     return LlamaServer(path, slots=model.limits.connections)
 
 
-def _route(model: ModelConfig, base_url: str) -> Route:
-    limits = model.limits
-    endpoint = Endpoint(
+def keyed(model: ModelConfig, base_url: str = "") -> Endpoint:
+    """An endpoint with the name and the key of a model, and nothing else.
+
+    Parameters
+    ----------
+    model
+        A model of the config.
+    base_url
+        Its address; not needed to look for its key.
+    """
+    return Endpoint(
         name=model.name,
         base_url=base_url,
         key_env=model.key_env,
+        key_file=None if model.key_file is None else _place(model.key_file),
+        key_command=model.key_command,
+    )
+
+
+def _place(path: str) -> str:
+    """A path as workers, which may have another current folder, find it."""
+    return str(Path(path).expanduser().absolute())
+
+
+def _route(model: ModelConfig, base_url: str) -> Route:
+    limits = model.limits
+    endpoint = replace(
+        keyed(model, base_url),
         connections=limits.connections,
         requests_per_minute=limits.requests_per_minute,
         tokens_per_minute=limits.tokens_per_minute,
@@ -74,7 +97,7 @@ def _route(model: ModelConfig, base_url: str) -> Route:
         retries=limits.retries,
         response_bytes=limits.response_bytes,
         headers=dict(model.headers),
-        ca_file=None if model.ca_file is None else str(Path(model.ca_file).expanduser().absolute()),
+        ca_file=None if model.ca_file is None else _place(model.ca_file),
         api=model.api,
         stream=model.stream,
         batch=None if model.batch is None else Batching(**model.batch.model_dump()),

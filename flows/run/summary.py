@@ -121,6 +121,7 @@ class Tracker:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._workers: dict[str, Traffic] = {}
+        self._reported_at: dict[str, float] = {}
         self._tallies: dict[int, FloatArray] = {}
         self._done: Counter[int] = Counter()
         self.started: Started | None = None
@@ -142,6 +143,7 @@ class Tracker:
             elif isinstance(event, Traffic):
                 self._note_asking(event)
                 self._workers[event.worker] = event
+                self._reported_at[event.worker] = time.monotonic()
             elif isinstance(event, BlockDone):
                 self._add_block(event)
 
@@ -186,7 +188,7 @@ class Tracker:
     def traffic(self) -> Traffic:
         """Totals over all workers, those that died included."""
         with self._lock:
-            reports = list(self._workers.values())
+            reports, waiting = list(self._workers.values()), self._waiting()
         retries: Counter[str] = Counter()
         failures: Counter[str] = Counter()
         usage: dict[str, FloatArray] = {}
@@ -210,7 +212,20 @@ class Tracker:
             retries=dict(retries),
             failures=dict(failures),
             models=models,
+            waiting=waiting,
         )
+
+    def _waiting(self) -> dict[str, dict[str, Any]]:
+        """Pauses that are not over yet by now; of several workers' the longest."""
+        found: dict[str, dict[str, Any]] = {}
+        now = time.monotonic()
+        for worker, report in self._workers.items():
+            for model, pause in report.waiting.items():
+                # By the clock, as a worker that died reports no end of it.
+                left = pause["seconds"] - (now - self._reported_at[worker])
+                if left > found.get(model, {"seconds": 0.0})["seconds"]:
+                    found[model] = {"seconds": left, "reason": pause["reason"]}
+        return found
 
     def done(self) -> dict[int, int]:
         """Trials finished by this run, by evaluation."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import multiprocessing
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,9 +20,11 @@ from flows.run.driver import FLUSH_SECONDS
 from flows.run.events import (
     Subscriber,
 )
+from flows.run.servers import keyed
 from flows.run.session import Session
 from flows.run.summary import RunSummary
-from stages.infer.endpoint import missing_key_message
+from stages.infer.endpoint import InferenceError
+from stages.infer.key_source import check_source
 from storage.cache.cache import open_cache
 from storage.cube.lease import Lease
 from storage.urls import absolute
@@ -108,8 +109,10 @@ def run(
 
 def _check_keys(models: Sequence[ModelConfig]) -> None:
     for model in models:
-        if model.key_env is not None and not os.environ.get(model.key_env, "").strip():
-            raise SweepError(missing_key_message(model.name, model.key_env))
+        try:
+            check_source(keyed(model))
+        except InferenceError as error:
+            raise SweepError(str(error)) from None
 
 
 def _notes(settings: SweepConfig, plan: Plan) -> dict[str, Any]:

@@ -210,8 +210,14 @@ class Workspace:
             return Traffic(models=models, worker=worker) if models else None
         active = time.monotonic() - self._began
         starved = engine.starved() if self._size() < _ROOM_BYTES else ()
+        waiting = {each.model: {"seconds": each.seconds, "reason": each.reason} for each in engine.waiting()}
         return Traffic(
-            **engine.stats.snapshot(), models=models, active=active, starved=tuple(starved), worker=worker
+            **engine.stats.snapshot(),
+            models=models,
+            active=active,
+            starved=tuple(starved),
+            waiting=waiting,
+            worker=worker,
         )
 
     def slowdowns(self) -> list[Slowdown]:
@@ -326,7 +332,9 @@ class SweepPlugin(WorkerPlugin):
                 due = time.monotonic() + work.workers / _MOST_REPORTS
                 report_traffic()
             for learned in work.slowdowns():
-                slowed = Slowed(worker.address, learned.model, learned.overload, learned.pause)
+                slowed = Slowed(
+                    worker.address, learned.model, learned.overload, learned.pause, learned.reason
+                )
                 worker.log_event(topic(self.context.run), as_message(slowed))
 
         self._report_traffic = report_traffic

@@ -1,4 +1,4 @@
-"""What the client must know of an endpoint: address, name of the key's variable, limits. Never the key itself."""
+"""What the client must know of an endpoint: address, where the key is, limits. Never the key itself."""
 
 from __future__ import annotations
 
@@ -48,6 +48,10 @@ class Endpoint:
     """Base URL that ends before ``/chat/completions``, or what another API has in its place."""
     key_env: str | None = None
     """Environment variable that holds the key; read on the worker, when the first request is made."""
+    key_file: str | None = None
+    """File that holds the key, in place of a variable; read on the worker, and again when the key is refused."""
+    key_command: tuple[str, ...] | None = None
+    """Program and arguments that print the key, in place of a variable; run on the worker, like `key_file`."""
     connections: int = 64
     """Requests in flight at once, for the whole cluster."""
     requests_per_minute: float | None = None
@@ -79,7 +83,7 @@ class Endpoint:
         return self.base_url.rstrip("/") + APIS[self.api].path
 
     def key(self) -> str | None:
-        """Read the key from this process's environment.
+        """Read the key from this process's environment; None if it is not there, see `stages.infer.key_source`.
 
         Raises
         ------
@@ -107,9 +111,14 @@ class Endpoint:
     def account(self) -> tuple[str, str | None]:
         """Address and key (a secret): endpoints that agree in both share one set of limits.
 
-        Batches have limits of their own, and each of them is of one model.
+        A key that is in a file or comes from a command counts as that file or command, as it changes. Batches have
+        limits of their own, and each of them is of one model.
         """
         key = None if self.key_env is None else os.environ.get(self.key_env, "").strip()
+        if self.key_file is not None:
+            key = f"\0file {self.key_file}"  # no key begins so
+        elif self.key_command is not None:
+            key = "\0command " + "\0".join(self.key_command)
         batches = "" if self.batch is None else f"/batches#{self.name}"
         return self.base_url.rstrip("/") + batches, key
 

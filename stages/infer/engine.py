@@ -17,7 +17,7 @@ from stages.infer.batch.note import Batches
 from stages.infer.batch.queue import BatchQueue
 from stages.infer.coalescing import Block, SharedJob
 from stages.infer.endpoint import Endpoint, InferenceError
-from stages.infer.jobs import Job, Result, Slowdown, Stats
+from stages.infer.jobs import Job, Result, Slowdown, Stats, Waiting
 from stages.infer.queue import EndpointQueue, HttpQueue
 from stages.infer.rates import strictest
 from stages.infer.writer import Store, Writer
@@ -68,7 +68,7 @@ class Engine:
             for account in set(accounts.values())
         }
         self._queues: dict[tuple[str, str | None], EndpointQueue] = {}
-        self._reported: dict[tuple[str, str | None], tuple[int, float]] = {}
+        self._reported: dict[tuple[str, str | None], tuple[int, float, str]] = {}
         """What `slowdowns` returned last, by address and key."""
         self._in_flight: dict[str, SharedJob] = {}
         """Jobs that are queued or in flight, by digest."""
@@ -159,15 +159,31 @@ class Engine:
         news = []
         # A copy, made in one step: the loop's thread may add a queue meanwhile.
         for account, queue in tuple(self._queues.items()):
-            learned, reported = queue.learned, self._reported.get(account, (0, -math.inf))
+            learned, reported = queue.learned, self._reported.get(account, (0, -math.inf, ""))
             self._reported[account] = learned
             if learned != reported:
-                # By a label, not by the account, which holds the key: it would travel over the network.
-                model = next(name for name, other in self._accounts.items() if other == account)
                 # Seconds from now, as the clocks of two machines have nothing in common.
                 pause = learned[1] - self._loop.time() if learned[1] > reported[1] else 0.0
-                news.append(Slowdown(model, learned[0] > reported[0], max(pause, 0.0)))
+                overload = learned[0] > reported[0]
+                news.append(
+                    Slowdown(
+                        self._label(account), overload, max(pause, 0.0), learned[2] if pause > 0.0 else ""
+                    )
+                )
         return news
+
+    def waiting(self) -> list[Waiting]:
+        """Endpoints to which nothing is sent for now, as they asked for that, while requests wait."""
+        found, now = [], self._loop.time()
+        for account, queue in tuple(self._queues.items()):
+            paused = queue.paused
+            if paused is not None and paused[0] > now:
+                found.append(Waiting(self._label(account), paused[0] - now, paused[1]))
+        return found
+
+    def _label(self, account: tuple[str, str | None]) -> str:
+        """Any model's; the account itself holds the key, and would travel over the network."""
+        return next(name for name, other in self._accounts.items() if other == account)
 
     def starved(self) -> list[str]:
         """Labels of the models to whose endpoints more could be sent at this moment, if there were requests."""

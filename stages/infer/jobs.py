@@ -65,6 +65,20 @@ class Slowdown:
     """Whether requests in flight became fewer."""
     pause: float
     """Seconds in which nothing should start."""
+    reason: str = ""
+    """Why, for people; see `stages.infer.retry.pause_reason`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """An endpoint to which nothing is sent for now, as it asked for that, while requests wait."""
+
+    model: str
+    """Label of any model at the endpoint."""
+    seconds: float
+    """Until it is asked again."""
+    reason: str
+    """Why, for people; see `stages.infer.retry.pause_reason`."""
 
 
 @dataclass

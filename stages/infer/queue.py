@@ -1,8 +1,8 @@
 """Queues of requests to one endpoint, and the coroutines that send them over HTTP, one per connection.
 
 `EndpointQueue` is what an engine knows of. It has two kinds: `HttpQueue` sends each request by itself, and
-`stages.infer.batch.queue.BatchQueue` many together. All methods belong to the event loop's thread; only `learned` and
-`idle` are read from others.
+`stages.infer.batch.queue.BatchQueue` many together. All methods belong to the event loop's thread; only `learned`,
+`idle` and `paused` are read from others.
 """
 
 from __future__ import annotations
@@ -19,9 +19,18 @@ from stages.infer.admission import Admission
 from stages.infer.coalescing import SharedJob
 from stages.infer.endpoint import Endpoint
 from stages.infer.jobs import Job, Result, Slowdown, Stats
+from stages.infer.key_source import KeyHolder
 from stages.infer.rates import Quota
 from stages.infer.reply import Reply
-from stages.infer.retry import Breaker, backoff, concerns_model, is_overload, longest_pause, retry
+from stages.infer.retry import (
+    Breaker,
+    backoff,
+    concerns_model,
+    is_overload,
+    longest_pause,
+    pause_reason,
+    retry,
+)
 from stages.infer.token_estimate import TokenEstimate
 from stages.infer.wire import Sender, connector
 from stages.infer.writer import Writer
@@ -46,19 +55,25 @@ class EndpointQueue(ABC):
     def __init__(self, endpoint: Endpoint, stats: Stats, writer: Writer) -> None:
         self._stats = stats
         self._writer = writer
+        self._keys = KeyHolder(endpoint)
         self._connector = connector(endpoint)
         self._tasks: set[asyncio.Task[None]] = set()
         self._down: Reply | None = None
         """Why the endpoint was given up."""
         self._halted = False
-        self.learned = (0, -math.inf)
-        """Number of overloads that this worker saw itself, and the end of the last pause that it was asked for (seconds
-        on the loop's clock). One tuple, replaced as a whole: another thread reads it without a lock."""
+        self.learned = (0, -math.inf, "")
+        """Number of overloads that this worker saw itself, the end of the last pause that it was asked for (seconds on
+        the loop's clock), and why. One tuple, replaced as a whole: another thread reads it without a lock."""
 
     @property
     @abstractmethod
     def idle(self) -> float:
         """Share of the connections for which no request waits, in [0, 1]."""
+
+    @property
+    def paused(self) -> tuple[float, str] | None:
+        """The end of a pause for which requests wait (seconds on the loop's clock), and why; None if none does."""
+        return None
 
     @abstractmethod
     def add(self, name: str, endpoint: Endpoint) -> None:
@@ -170,6 +185,8 @@ class HttpQueue(EndpointQueue):
         self._patience = max(2, min(quota.connections, 8))
         self._breaker = Breaker(self._patience)
         self._overloaded_at = -math.inf
+        self._paused = (-math.inf, "")
+        """End of the pause that lasts longest, and why."""
         self._size = 0
         """Connections that this worker may use."""
         self._admission = Admission()
@@ -180,10 +197,17 @@ class HttpQueue(EndpointQueue):
         """Share of the connections for which no request waits, in [0, 1]."""
         return len(self._idle) / self._size if self._size else 0.0
 
+    @property
+    def paused(self) -> tuple[float, str] | None:
+        """See `EndpointQueue.paused`; requests that wait for another attempt are among those that wait."""
+        # A copy, made in one step: the loop's thread may add a model meanwhile.
+        wanted = any(model.held or model.waiting for model in tuple(self._models.values()))
+        return self._paused if wanted else None
+
     def add(self, name: str, endpoint: Endpoint) -> None:
         """Serve a model too; see `EndpointQueue.add`."""
         if name not in self._models:
-            model = _Model(endpoint, Sender(endpoint, self._connector), self._patience)
+            model = _Model(endpoint, Sender(endpoint, self._connector, self._keys), self._patience)
             model.down = self._down
             if self._halted or model.down is not None:
                 model.over.set()
@@ -215,7 +239,7 @@ class HttpQueue(EndpointQueue):
             self._overloaded_at = self._now()
             self._admission.congested(self._admission.epoch)
         if slowdown.pause > 0.0:
-            self._admission.pause(slowdown.pause)
+            self._pause_all(slowdown.pause, slowdown.reason)
 
     def halt(self) -> None:
         """Send nothing more but what is in flight."""
@@ -362,15 +386,22 @@ class HttpQueue(EndpointQueue):
             self._admission.succeeded()
             if reply.exhausted is None:
                 return
-        overloads, paused_until = self.learned
+        overloads, paused_until, reason = self.learned
         if is_overload(reply) and self._admission.congested(epoch):
             self._overloaded_at = self._now()
             overloads += 1
         pause = longest_pause(reply)
         if pause > 0.0:
-            self._admission.pause(pause)
-            paused_until = max(paused_until, self._now() + pause)
-        self.learned = overloads, paused_until
+            self._pause_all(pause, pause_reason(reply))
+            if self._now() + pause > paused_until:
+                paused_until, reason = self._now() + pause, pause_reason(reply)
+        self.learned = overloads, paused_until, reason
+
+    def _pause_all(self, seconds: float, reason: str) -> None:
+        """Let nothing start for some time; of several pauses the one that ends last counts."""
+        self._admission.pause(seconds)
+        if self._now() + seconds > self._paused[0]:
+            self._paused = self._now() + seconds, reason
 
     @staticmethod
     def _now() -> float:

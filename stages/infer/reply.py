@@ -41,6 +41,8 @@ class Reply(NamedTuple):
     """Seconds that the endpoint asked to wait."""
     exhausted: float | None = None
     """Seconds until the endpoint takes requests again, where its headers say that none are left."""
+    limit: str = ""
+    """Name of the limit of which they say so; see `stages.infer.retry_after.Refill`."""
     prompt_tokens: int = 0
     """As the endpoint counted them; 0 where it does not say."""
     completion_tokens: int = 0
@@ -88,8 +90,8 @@ def classify(status: int, headers: Mapping[str, str], body: bytes, now: float, a
     reply = (
         _classify_ok(body, FORMS[api]) if 200 <= status < 300 else _classify_error(status, headers, body, now)
     )
-    wait = exhausted(headers, now)
-    return reply if wait is None else reply._replace(exhausted=wait)
+    refill = exhausted(headers, now)
+    return reply if refill is None else reply._replace(exhausted=refill.seconds, limit=refill.limit)
 
 
 def _classify_error(status: int, headers: Mapping[str, str], body: bytes, now: float) -> Reply:

@@ -36,14 +36,28 @@ def is_overload(reply: Reply) -> bool:
 def longest_pause(reply: Reply) -> float:
     """Seconds in which the endpoint wants no request at all: 0 as a rule, 600 at most.
 
-    60 at most where only the headers of rate limits say that nothing is left, as some count what does not concern us.
+    Where the endpoint says itself when to come back (``Retry-After``), that alone counts. Else it is 60 at most, as the
+    headers of rate limits may count what does not concern us, and name the time at which all is there again.
     """
-    seconds = 0.0
-    if reply.exhausted is not None:
-        seconds = min(reply.exhausted, _LONGEST_REFILL)
-    if reply.retry_after is not None and is_overload(reply):
-        seconds = max(seconds, min(reply.retry_after, _LONGEST_WAIT))
-    return seconds
+    if reply.retry_after is not None:
+        return min(reply.retry_after, _LONGEST_WAIT) if is_overload(reply) else 0.0
+    return 0.0 if reply.exhausted is None else min(reply.exhausted, _LONGEST_REFILL)
+
+
+def pause_reason(reply: Reply) -> str:
+    """Why `longest_pause` is what it is, for people; made of fixed words only, none of them the endpoint's.
+
+    Examples
+    --------
+    >>> from stages.infer.reply import Reply, RetryClass
+    >>> pause_reason(Reply(RetryClass.RETRY, "http 429", retry_after=45.0, exhausted=360.0, limit="requests"))
+    '429: requests, Retry-After'
+    >>> pause_reason(Reply(RetryClass.FINAL, exhausted=5.0, limit="tokens"))
+    'tokens, rate-limit headers'
+    """
+    source = "rate-limit headers" if reply.retry_after is None else "Retry-After"
+    what = f"{reply.limit}, {source}" if reply.limit else source
+    return what if reply.is_final else f"{reply.cause.removeprefix('http ')}: {what}"
 
 
 def backoff(

@@ -12,21 +12,36 @@ import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from typing import NamedTuple
 
-_PAIRS = (
-    *((f"x-ratelimit-remaining{what}", f"x-ratelimit-reset{what}") for what in ("-requests", "-tokens", "")),
-    ("ratelimit-remaining", "ratelimit-reset"),
+_LIMITS = (
     *(
-        (f"anthropic-ratelimit-{what}-remaining", f"anthropic-ratelimit-{what}-reset")
+        (what, f"x-ratelimit-remaining-{what}", f"x-ratelimit-reset-{what}")
+        for what in ("requests", "tokens")
+    ),
+    ("", "x-ratelimit-remaining", "x-ratelimit-reset"),
+    ("", "ratelimit-remaining", "ratelimit-reset"),
+    *(
+        (what, f"anthropic-ratelimit-{what}-remaining", f"anthropic-ratelimit-{what}-reset")
         for what in ("requests", "tokens", "input-tokens", "output-tokens")
     ),
 )
+"""For each limit its name, if it has one, the header of what remains, and that of when all is there again."""
 _LONGEST_TEXT = 64
 _DURATION = re.compile(r"(?:\d+(?:\.\d+)?(?:ms|h|m|s|d))+")
 _PART = re.compile(r"(\d+(?:\.\d+)?)(ms|h|m|s|d)")
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _EARLIEST_STAMP = 1e9
 """Numbers from here on are Unix times, from a thousand times as much on in milliseconds."""
+
+
+class Refill(NamedTuple):
+    """A limit of which nothing is left."""
+
+    seconds: float
+    """Until more requests are welcome."""
+    limit: str
+    """Which one: ``requests``, ``tokens``, ``input-tokens``, ``output-tokens``; empty if the headers do not say."""
 
 
 def retry_after(headers: Mapping[str, str], now: float) -> float | None:
@@ -48,8 +63,8 @@ def retry_after(headers: Mapping[str, str], now: float) -> float | None:
     return None if value is None else seconds_until(value, now)
 
 
-def exhausted(headers: Mapping[str, str], now: float) -> float | None:
-    """Seconds until more requests are welcome, if the headers say that none (or no token) is left; else None.
+def exhausted(headers: Mapping[str, str], now: float) -> Refill | None:
+    """The limit of which the headers say that nothing is left, of several the one that lasts longest; else None.
 
     Parameters
     ----------
@@ -58,14 +73,14 @@ def exhausted(headers: Mapping[str, str], now: float) -> float | None:
     now
         Unix time in seconds.
     """
-    longest: float | None = None
-    for remaining, reset in _PAIRS:
+    longest: Refill | None = None
+    for limit, remaining, reset in _LIMITS:
         left = headers.get(remaining)
         if left is None or _number(left) != 0:
             continue
         seconds = seconds_until(headers.get(reset, ""), now)
-        if seconds is not None and (longest is None or seconds > longest):
-            longest = seconds
+        if seconds is not None and (longest is None or seconds > longest.seconds):
+            longest = Refill(seconds, limit)
     return longest
 
 

@@ -5,16 +5,18 @@ from __future__ import annotations
 import asyncio
 import math
 import time
+from collections import deque
 from contextlib import suppress
 
 import aiohttp
 from yarl import URL
 
 from stages.infer.apis import APIS
-from stages.infer.endpoint import Endpoint
+from stages.infer.endpoint import Endpoint, InferenceError
 from stages.infer.jobs import Job
 from stages.infer.key_mask import KeyMask
-from stages.infer.reply import Reply, RetryClass, classify
+from stages.infer.key_source import KeyHolder
+from stages.infer.reply import Reply, RetryClass, classify, one_line
 from stages.infer.sse import TooLargeError
 from stages.infer.streams import BadEventError, CutError, Stream
 from stages.reply.record import Record
@@ -22,6 +24,9 @@ from stages.reply.record import Record
 _HEADER_BYTES = 8190
 """Bound on one header and on the status line; there are 128 headers at most."""
 _CONNECT_SECONDS = 30.0
+_MASKED_KEYS = 4
+"""Keys that are masked in replies: the present one, and those before it that requests in flight may have carried."""
+_REFUSED_KEY = "http 401"
 _TRAILING_SECONDS = 1.0
 """How long a stream may go on after its reply is over; then its connection is not used again."""
 
@@ -39,22 +44,25 @@ class Sender:
     Parameters
     ----------
     endpoint
-        Where to; its key is read from the environment once, here.
+        Where to.
     connections
         Made by `connector`; shared with other models at the address.
+    keys
+        The key, shared with those models, too.
 
     Raises
     ------
     InferenceError
-        If the endpoint's key is missing, or its address or proxy is none.
+        If the endpoint's address or proxy is none.
     """
 
-    def __init__(self, endpoint: Endpoint, connections: Connector) -> None:
-        key = endpoint.key()
+    def __init__(self, endpoint: Endpoint, connections: Connector, keys: KeyHolder) -> None:
         self._limit = endpoint.response_bytes
         self._proxy = endpoint.proxy()
-        self._clean = KeyMask(key).clean
-        self._session = _session(endpoint, key, connections)
+        self._keys = keys
+        self._generation = 0
+        self._masks: deque[KeyMask] = deque(maxlen=_MASKED_KEYS)
+        self._session = _session(endpoint, connections)
         self._url = URL(endpoint.url)
         self._api = endpoint.api
         self._ending = APIS[endpoint.api].stream if endpoint.stream else None
@@ -68,7 +76,45 @@ class Sender:
         """Send `job` once; an encoded record comes with a final reply only.
 
         Whatever goes wrong on the way is a reply with a cause, never an exception.
+
+        Raises
+        ------
+        InferenceError
+            If there is no key, before anything was sent.
         """
+        generation = await self._use_key()
+        reply, record = await self._send(job)
+        return await self._after(reply, generation), record
+
+    async def _use_key(self) -> int:
+        """Have further requests carry the present key; returns its generation."""
+        if not self._keys.generation:
+            await self._keys.ready()
+        if self._generation != self._keys.generation:
+            self._generation, key = self._keys.generation, self._keys.key
+            if key is not None:
+                api = APIS[self._api]
+                self._session.headers[api.key_header] = f"{api.key_prefix}{key}"
+                self._masks.append(KeyMask(key))
+        return self._generation
+
+    async def _after(self, reply: Reply, generation: int) -> Reply:
+        """A reply to a request with the key of a generation: worth another attempt if there is another key by now."""
+        if reply.cause != _REFUSED_KEY:
+            return reply
+        try:
+            renewed = await self._keys.renew(generation)
+        except InferenceError as problem:
+            return reply._replace(detail=one_line(f"{reply.detail}; {problem}"))
+        return reply._replace(retry_class=RetryClass.RETRY) if renewed else reply
+
+    def _clean(self, body: bytes) -> bytes:
+        """The bytes without the key, also without those that it was a moment ago."""
+        for mask in self._masks:
+            body = mask.clean(body)
+        return body
+
+    async def _send(self, job: Job) -> tuple[Reply, bytes | None]:
         start = time.perf_counter()
         stream: Stream | None = None
         data = job.body if self._ending is None else job.body[:-1] + self._ending
@@ -99,13 +145,10 @@ class Sender:
         return _transport_reply(error)
 
 
-def _session(endpoint: Endpoint, key: str | None, connections: Connector) -> aiohttp.ClientSession:
+def _session(endpoint: Endpoint, connections: Connector) -> aiohttp.ClientSession:
     headers = {"content-type": "application/json", "user-agent": "evalcube"}
-    api = APIS[endpoint.api]
-    headers |= api.headers
+    headers |= APIS[endpoint.api].headers
     headers |= {name.lower(): value for name, value in endpoint.headers.items()}
-    if key is not None:
-        headers[api.key_header] = f"{api.key_prefix}{key}"
     timeout = aiohttp.ClientTimeout(
         total=endpoint.timeout, sock_connect=min(_CONNECT_SECONDS, endpoint.timeout)
     )

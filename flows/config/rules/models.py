@@ -42,6 +42,18 @@ def simulate_only_with_sim(config: SweepConfig) -> Iterator[Finding]:
             )
 
 
+def one_key(config: SweepConfig) -> Iterator[Finding]:
+    """A model's key is in one place."""
+    for index, given in each(
+        config.models,
+        lambda model: [
+            name for name in ("key_env", "key_file", "key_command") if getattr(model, name) is not None
+        ],
+    ):
+        for name in given[1:]:
+            yield Finding(("models", index, name), f"excludes {given[0]}", remedy="Give one of them")
+
+
 def names_of(config: SweepConfig) -> list[str]:
     """The models' names, each once."""
     return list(dict.fromkeys(name for _, name in each(config.models, lambda model: model.name)))

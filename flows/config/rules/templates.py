@@ -36,7 +36,12 @@ def _tried(name: str, template: Template, samples: Mapping[str, Mapping[str, obj
             template.render(prompt=SAMPLE_PROMPT, task=task, params=params)
         except TemplateError as error:
             at = f" (with task {task})" if "params" in template.uses else ""
-            return Finding(("templates", name, *error.where), mask(error.message) + at, remedy=error.remedy)
+            return Finding(
+                ("templates", name, *error.where),
+                mask(error.message) + at,
+                remedy=error.remedy,
+                text_line=error.line,
+            )
     if "prompt" not in template.uses:
         rule = "never uses the prompt: every question would be the same"
         return Finding(("templates", name), rule, remedy="Write {{ prompt }} into it")

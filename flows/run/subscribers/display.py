@@ -17,7 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from flows.run.events import Event, Noted, Started
-from flows.run.subscribers.duration import duration
+from flows.run.subscribers.duration import duration, waits
 from flows.run.summary import Tracker
 
 _LINE_SECONDS = 10.0
@@ -73,7 +73,13 @@ class Display:
 
     def _line(self) -> str:
         done, total = self._progress()
-        return f"{done}/{total} trials  " + "  ".join(f"{name} {value}" for name, value in self._facts())
+        facts = [f"{name} {value}" for name, value in self._facts()]
+        return f"{done}/{total} trials  " + "  ".join([*facts, *self._waits()])
+
+    def _waits(self) -> list[str]:
+        """One text, where the run waits for an endpoint."""
+        text = waits(self._tracker.traffic().waiting)
+        return [text] if text else []
 
     def _progress(self) -> tuple[int, int]:
         started = self._tracker.started
@@ -115,7 +121,8 @@ class Display:
         bar.add_task("", total=total or None, completed=done)
         facts = Text("  ").join(Text.assemble((f"{name} ", "dim"), value) for name, value in self._facts())
         facts.no_wrap, facts.overflow = True, "ellipsis"
-        return Group(bar.get_renderable(), facts, self._models())
+        paused = [Text(text, style="yellow") for text in self._waits()]
+        return Group(bar.get_renderable(), facts, *paused, self._models())
 
     def _models(self) -> Table:
         table = Table(box=None, padding=(0, 2), header_style="dim")

@@ -62,7 +62,7 @@ class EventLog:
         self._tell: Mapping[type[Event], Callable[[Any], _Fields]] = {
             Started: _started,
             Extended: lambda event: {"trials": event.trials},
-            Slowed: lambda event: {"model": event.model, "overload": event.overload, "pause": event.pause},
+            Slowed: _slowed,
             BlockDone: self._block,
             RegionWritten: lambda event: {"model": self._label(event.model), "complete": event.complete},
             Noted: lambda event: {"message": event.message},
@@ -115,6 +115,7 @@ class EventLog:
                 "retries": total.retries,
                 "failures": total.failures,
                 "models": total.models,
+                "waiting": total.waiting,
             },
         )
 
@@ -164,6 +165,15 @@ _NAMES: Mapping[type[Event], str] = {
 
 def _started(event: Started) -> _Fields:
     return {"cube": event.cube, "trials": event.trials, "done": event.done, "models": event.models}
+
+
+def _slowed(event: Slowed) -> _Fields:
+    return {
+        "model": event.model,
+        "overload": event.overload,
+        "pause": event.pause,
+        "reason": event.reason,
+    }
 
 
 def _finished(event: Finished) -> _Fields:

@@ -51,6 +51,7 @@ class LiveFile:
             "prompt_tokens": traffic.prompt_tokens,
             "completion_tokens": traffic.completion_tokens,
             "retries": dict(traffic.retries),
+            "waiting": dict(traffic.waiting),
             "reason": self._reason,
         }
         with suppress(OSError, StorageError):

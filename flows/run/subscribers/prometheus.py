@@ -129,7 +129,11 @@ class _Collector:
         retries = [((cause,), count) for cause, count in traffic.retries.items()]
         yield self._counter("retries", "Requests tried again.", ("cause",), retries)
         yield from self._latency(totals)
-        yield self._in_flight(traffic)
+        yield self._gauge("in_flight", "Requests in flight.", (), [((), traffic.in_flight)])
+        waiting = [((model,), pause["seconds"]) for model, pause in traffic.waiting.items()]
+        yield self._gauge(
+            "waiting_seconds", "Until an endpoint that asked for it is asked again.", ("model",), waiting
+        )
 
     def _counter(
         self, name: str, said: str, labels: Sequence[str], rows: Iterable[tuple[tuple[str, ...], float]]
@@ -150,9 +154,12 @@ class _Collector:
             family.add_metric([self._run, model], int(counts["answers"]), counts["seconds"])
         yield family
 
-    def _in_flight(self, traffic: Traffic) -> Any:  # noqa: ANN401 - of a package that may be missing
+    def _gauge(
+        self, name: str, said: str, labels: Sequence[str], rows: Iterable[tuple[tuple[str, ...], float]]
+    ) -> Any:  # noqa: ANN401 - of a package that may be missing
         from prometheus_client.core import GaugeMetricFamily
 
-        family = GaugeMetricFamily("evalcube_in_flight", "Requests in flight.", labels=["run"])
-        family.add_metric([self._run], traffic.in_flight)
+        family = GaugeMetricFamily(f"evalcube_{name}", said, labels=["run", *labels])
+        for values, value in rows:
+            family.add_metric([self._run, *values], value)
         return family

@@ -22,6 +22,7 @@ from stages.infer.batch.lines import (
     read_line,
 )
 from stages.infer.endpoint import Endpoint
+from stages.infer.key_source import KeyHolder
 from stages.infer.reply import Reply, RetryClass, classify
 from stages.infer.wire import Connector, Sender, read_body
 from stages.reply.body import parse_body
@@ -39,8 +40,8 @@ _NO_LISTING = frozenset({"http 404", "http 405", "http 501"})
 class BatchSender(Sender):
     """Sends one model's requests in batches, and fetches their answers; see `stages.infer.wire.Sender`."""
 
-    def __init__(self, endpoint: Endpoint, connections: Connector) -> None:
-        super().__init__(endpoint, connections)
+    def __init__(self, endpoint: Endpoint, connections: Connector, keys: KeyHolder) -> None:
+        super().__init__(endpoint, connections, keys)
         self._base = endpoint.base_url.rstrip("/")
         self._timeout = endpoint.timeout
         self._window = "" if endpoint.batch is None else endpoint.batch.window
@@ -134,6 +135,10 @@ class BatchSender(Sender):
         take
             Called with each line as it arrives, before it is known whether the rest comes.
         """
+        generation = await self._use_key()
+        return await self._after(await self._download(file, take), generation)
+
+    async def _download(self, file: str, take: Callable[[Line], None]) -> Reply:
         splitter = LineSplitter(self._limit + WRAPPING_BYTES)
         timeout = aiohttp.ClientTimeout(total=_LONGEST_DOWNLOAD, sock_read=self._timeout)
         try:
@@ -162,6 +167,16 @@ class BatchSender(Sender):
 
     async def _exchange(self, method: str, path: str, **more: Any) -> tuple[Reply, dict[str, object]]:  # noqa: ANN401
         """Send once; what an object in JSON says that comes with a final reply, else nothing."""
+        generation = await self._use_key()
+        reply, document = await self._exchange_once(method, path, **more)
+        return await self._after(reply, generation), document
+
+    async def _exchange_once(
+        self,
+        method: str,
+        path: str,
+        **more: Any,  # noqa: ANN401
+    ) -> tuple[Reply, dict[str, object]]:
         try:
             async with self._session.request(
                 method,

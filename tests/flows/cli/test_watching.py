@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from flows.cli.watching import _line
 from flows.config import as_config
 from flows.plan.build import build_plan
 from flows.plan.records import read_live
@@ -114,6 +115,54 @@ def test_live__is_what_a_run_says_of_itself(tmp_path):
     assert (live["done"], live["trials"], live["sent"], live["retries"]) == (9, 20, 7, {"reset": 2})
     assert (live["cached"], live["transport"], live["reason"]) == (1, 1, "stopped")
     assert [path.name for path in tmp_path.iterdir()] == ["live.json"]
+
+
+WAITING = {"gpt": {"seconds": 44.5, "reason": "429: requests, Retry-After"}}
+
+
+def test_live__says_what_is_waited_for(tmp_path):
+    tracker = Tracker()
+    file = LiveFile(Directory(tmp_path), tracker)
+    for event in (
+        Started("r", "c", 20, 5, ("a",)),
+        Traffic(waiting=WAITING, worker="w"),
+        Finished("stopped"),
+    ):
+        tracker(event)
+        file(event)
+
+    live = read_live(Directory(tmp_path))
+    status = {"live": live, "done": 5, "trials": 20, "spent": None, "running": "", "complete": False}
+
+    assert live["waiting"]["gpt"]["reason"] == "429: requests, Retry-After"
+    assert "; waiting 45 s for gpt (429: requests, Retry-After)" in _line(status)
+
+
+LIVE = dict.fromkeys(("time", "seconds", "trials", "done", "sent", "in_flight", "cached", "transport"), 0)
+
+
+@pytest.mark.parametrize(
+    ("waiting", "read"),
+    [
+        (None, False),
+        ({}, True),
+        (WAITING, True),
+        ({"gpt": 45}, False),
+        ({"gpt": {"seconds": 10**400, "reason": ""}}, False),
+        ({"gpt": {"seconds": float("nan"), "reason": ""}}, False),
+        ({"gpt": {"seconds": 1, "reason": 4}}, False),
+    ],
+)
+def test_read_live__takes_waiting_in_another_form_for_damage(tmp_path, waiting, read):
+    (tmp_path / "live.json").write_text(json.dumps({**LIVE, "retries": {}, "waiting": waiting}))
+
+    assert (read_live(Directory(tmp_path)) is not None) == read
+
+
+def test_read_live__reads_what_earlier_versions_wrote(tmp_path):
+    (tmp_path / "live.json").write_text(json.dumps({**LIVE, "retries": {}}))
+
+    assert read_live(Directory(tmp_path))["waiting"] == {}
 
 
 @pytest.mark.parametrize("text", ["", "[1]", "{}", '{"retries": {}, "done": "9"}', "[" * 100_000])

@@ -6,6 +6,8 @@ import pytest
 
 from tests.flows.config.sources import problems, text
 
+FILE_REMEDY = "Put the key in a file that the workers can read and give the file's path"
+COMMAND_REMEDY = "Give a command that finds the key, such as [pass, show, openai]"
 KEY_REMEDY = (
     "Put the key in an environment variable and give the variable's name as key_env, such as OPENAI_API_KEY"
 )
@@ -136,6 +138,34 @@ BAD = {
     "number for a variable's name": (
         text(models='- {name: a, endpoint: "sim:", key_env: 4711}'),
         f"{MODEL}.key_env: must be the name of an environment variable. {KEY_REMEDY}",
+    ),
+    "key for its file": (
+        text(models='- {name: a, endpoint: "sim:", key_file: sk-hunter2}'),
+        f"{MODEL}.key_file: looks like a key, not like the path of a file. {FILE_REMEDY}",
+    ),
+    "no file of a key": (
+        text(models='- {name: a, endpoint: "sim:", key_file: [hunter2]}'),
+        f"{MODEL}.key_file: must be the path of a file that holds the key. {FILE_REMEDY}",
+    ),
+    "line of a shell for a command": (
+        text(models='- {name: a, endpoint: "sim:", key_command: "pass show hunter2"}'),
+        f"{MODEL}.key_command: must be a list of a program and its arguments. {COMMAND_REMEDY}",
+    ),
+    "key in a command": (
+        text(models='- {name: a, endpoint: "sim:", key_command: [echo, sk-hunter2]}'),
+        f"{MODEL}.key_command[1]: looks like a key, and is no place for one. {COMMAND_REMEDY}",
+    ),
+    "number in a command": (
+        text(models='- {name: a, endpoint: "sim:", key_command: [echo, 4711]}'),
+        f"{MODEL}.key_command[1]: must be a text on one line. Put quotes round it",
+    ),
+    "command of nothing": (
+        text(models='- {name: a, endpoint: "sim:", key_command: []}'),
+        f"{MODEL}.key_command: must be a list of a program and its arguments. {COMMAND_REMEDY}",
+    ),
+    "two places of a key": (
+        text(models='- {name: a, endpoint: "http://h/v1", key_env: A, key_file: /run/key}'),
+        f"{MODEL}.key_file: excludes key_env. Give one of them",
     ),
     "key as a field": (
         text(models='- {name: a, endpoint: "sim:", api_key: hunter2}'),

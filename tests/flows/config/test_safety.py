@@ -71,7 +71,19 @@ VALUES = st.recursive(
     max_leaves=8,
 )
 FIELDS = list(SweepConfig.model_fields)
-NESTED = ["name", "endpoint", "model", "key_env", "limits", "prices", "facets", "simulate", "headers"]
+NESTED = [
+    "name",
+    "endpoint",
+    "model",
+    "key_env",
+    "key_file",
+    "key_command",
+    "limits",
+    "prices",
+    "facets",
+    "simulate",
+    "headers",
+]
 
 
 @settings(max_examples=100, deadline=None)

@@ -16,7 +16,7 @@ from flows.plan.trust import STATE_VARIABLE, remember_run, remembered_config
 from flows.run.sweep import run
 from flows.run.upsample import upsample
 from storage.cube.cube import Cube
-from tests.flows.support import reset, simulator_stats, sweep_config
+from tests.flows.support import evalcube, reset, simulator_stats, sweep_config
 
 ONE = LocalProcesses(workers=1, dashboard=False)
 VARIABLE, KEY = "STRANGERS_CUBE_TEST_KEY", "sk-of-a-victim-0123456789"
@@ -106,6 +106,28 @@ def test_upsample__asks_nobody_whom_only_the_cube_names(config, attacker, simula
     assert "`config`" in str(raised.value)
     assert "`endpoints`" in str(raised.value)
     assert simulator_stats(simulator)["requests"] == before
+
+
+@pytest.mark.parametrize("key_envs", [{}, {"alpha": VARIABLE}])
+@pytest.mark.parametrize("kind", ["key_file", "key_command"])
+def test_upsample__reads_no_file_and_runs_no_command_because_a_cube_says_so(
+    config, attacker, tmp_path, at_another_user, kind, key_envs
+):
+    (tmp_path / "private").write_text(KEY)
+    change = {
+        "key_file": str(tmp_path / "private"),
+        "key_command": ["touch", str(tmp_path / "ran")],
+    }
+    lure = luring(config, attacker, **{kind: change[kind]})
+    del lure["models"][0]["key_env"]
+    change_notes(config["cube"], config=lure)
+    at_another_user()
+    endpoints = {"alpha": f"http://{attacker}/v1"}
+
+    with pytest.raises(EvalcubeError, match=r"it would (send alpha what is in|run 'touch)"):
+        upsample(config["cube"], trials=4, cluster=ONE, endpoints=endpoints, key_envs=key_envs)
+
+    assert not (tmp_path / "ran").exists()
 
 
 @pytest.mark.parametrize("change", [{"headers": {"x-to": "me"}}, {"ca_file": "/tmp/ca.pem"}])
@@ -201,6 +223,18 @@ def test_reader__opens_no_cache_that_only_the_cube_names(config, attacker, tmp_p
 
     assert Reader(config["cube"]).view(0, 0, 0, 0).response is None
     report(config["cube"], tmp_path / "report.html")
+
+
+def test_show__says_why_there_is_no_reply(config, attacker, at_another_user, tmp_path):
+    change_notes(config["cube"], cache=f"redis://{attacker}?password_env={VARIABLE}")
+    shown = ("show", config["cube"], "--model", "alpha", "--task", "boolean")
+    at_another_user()
+
+    code, output, _ = evalcube(*shown, cwd=tmp_path)
+
+    assert code == 0
+    assert "no cache is at hand: give this sweep's with --cache" in " ".join(output.replace("│", " ").split())
+    assert "(the cache does not hold" not in output
 
 
 def test_reader__opens_the_cache_of_an_own_run_and_one_beside_the_cube(config, at_another_user):

@@ -137,6 +137,30 @@ def test_retry_after__holds_back_all_requests(engine_for, remote, jobs, wait_unt
     assert refused.result()[0].attempts == 2
 
 
+def test_waiting__says_for_what_and_how_long_while_requests_wait(engine_for, remote, jobs, wait_until):
+    remote.faults({"kind": "status", "status": 429, "retry_after": "1.5", "times": 1})
+    first, second = engine_for(connections=2), engine_for(connections=2)
+
+    with ThreadPoolExecutor(2) as pool:
+        refused = pool.submit(first.run, "m", jobs(1, label="refused"))
+        wait_until(lambda: first.waiting() != [])
+        (waiting,) = first.waiting()
+        (slowdown,) = first.slowdowns()
+        second.run("m", [])
+        second.slow_down(slowdown)
+        idle = second.waiting()
+        other = pool.submit(second.run, "m", jobs(1, label="other"))
+        wait_until(lambda: second.waiting() != [])
+        (passed_on,) = second.waiting()
+        results = [*refused.result(), *other.result()]
+
+    assert (waiting.model, waiting.reason, slowdown.reason) == ("m", "429: Retry-After", "429: Retry-After")
+    assert 0.5 < waiting.seconds <= 1.5
+    assert (passed_on.model, passed_on.reason) == ("m", "429: Retry-After")
+    assert idle == first.waiting() == second.waiting() == []
+    assert kinds(results) == ["stored"] * 2
+
+
 def test_slow_down__holds_back_what_another_engine_learned(engine_for, remote, jobs, wait_until):
     first, second = engine_for(connections=8), engine_for(connections=8, backoff_base=0.05)
     second.run("m", jobs(1, label="warm"))

@@ -91,9 +91,19 @@ EXHAUSTED = {
 def test_exhausted(case):
     headers, seconds = EXHAUSTED[case]
 
-    assert exhausted(headers, NOW) == seconds
+    refill = exhausted(headers, NOW)
+
+    assert (None if refill is None else refill.seconds) == seconds
     assert classify(500, headers, b"", NOW).exhausted == seconds
     assert classify(200, headers, b'{"choices": [{"message": {}}]}', NOW).exhausted == seconds
+
+
+@pytest.mark.parametrize(
+    ("case", "limit"),
+    [("openai tokens", "tokens"), ("the longer", "tokens"), ("gateway", ""), ("anthropic", "input-tokens")],
+)
+def test_exhausted__names_the_limit(case, limit):
+    assert classify(429, EXHAUSTED[case][0], b"", NOW).limit == limit
 
 
 @pytest.mark.parametrize(
@@ -105,12 +115,30 @@ def test_exhausted(case):
         (Reply(RetryClass.RETRY, "http 429", retry_after=5.0), 5.0),
         (Reply(RetryClass.RETRY, "http 503", retry_after=1e9), 600.0),
         (Reply(RetryClass.RETRY, "http 500", retry_after=5.0), 0.0),
-        (Reply(RetryClass.RETRY, "http 429", retry_after=5.0, exhausted=9.0), 9.0),
+        (Reply(RetryClass.RETRY, "http 429", retry_after=5.0, exhausted=9.0), 5.0),
+        (Reply(RetryClass.RETRY, "http 429", retry_after=0.0, exhausted=9.0), 0.0),
+        (Reply(RetryClass.RETRY, "http 500", retry_after=5.0, exhausted=9.0), 0.0),
+        (Reply(RetryClass.RETRY, "http 429", exhausted=9.0), 9.0),
         (Reply(RetryClass.RETRY, "http 429"), 0.0),
     ],
 )
 def test_longest_pause(reply, seconds):
     assert longest_pause(reply) == seconds
+
+
+@pytest.mark.parametrize(
+    ("given", "seconds"),
+    [
+        ({"retry-after": "1"}, 1.0),
+        ({"retry-after-ms": "1500"}, 1.5),
+        ({"retry-after": "soon"}, 60.0),
+        ({}, 60.0),
+    ],
+)
+def test_longest_pause__of_headers_counts_a_reset_only_without_retry_after(given, seconds):
+    spent = {"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "6m0s"}
+
+    assert longest_pause(classify(429, {**spent, **given}, b"", NOW)) == seconds
 
 
 def test_is_overload__is_what_less_load_would_help_against():

@@ -34,7 +34,7 @@ def test_log__one_object_per_event_with_time_run_and_name(tmp_path):
         tmp_path / "log.jsonl",
         STARTED,
         Traffic(sent=2, in_flight=2, worker="a"),
-        Slowed("a", "alpha", True, 1.5),
+        Slowed("a", "alpha", True, 1.5, "429: Retry-After"),
         block(causes={"timeout": 2}, details={"timeout": "what the endpoint said"}),
         RegionWritten(0, True),
         Noted("two workers"),
@@ -45,10 +45,20 @@ def test_log__one_object_per_event_with_time_run_and_name(tmp_path):
     assert [line["event"] for line in lines] == names
     assert {line["run"] for line in lines} == {"run-1"}
     assert all(datetime.fromisoformat(line["time"]).tzinfo is not None for line in lines)
+    assert (lines[2]["pause"], lines[2]["reason"]) == (1.5, "429: Retry-After")
     assert lines[3]["model"] == "beta"
     assert lines[3]["causes"] == {"timeout": 2}
     assert (lines[7]["reason"], lines[7]["sent"]) == ("incomplete", 3)
     assert "what the endpoint said" not in (tmp_path / "log.jsonl").read_text()
+
+
+def test_log__traffic_names_what_is_waited_for(tmp_path):
+    waiting = {"alpha": {"seconds": 45.0, "reason": "429: requests, Retry-After"}}
+
+    lines = written(tmp_path / "log", STARTED, Traffic(waiting=waiting, worker="a"))
+
+    assert lines[1]["waiting"]["alpha"]["reason"] == "429: requests, Retry-After"
+    assert 44 < lines[1]["waiting"]["alpha"]["seconds"] <= 45
 
 
 def test_log__runs_append(tmp_path):

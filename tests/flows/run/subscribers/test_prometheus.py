@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from flows.run.events import RegionWritten
+from flows.run.events import RegionWritten, Traffic
 from flows.run.subscribers.prometheus import Meter, publish
 from flows.run.sweep import run
 from stages.infer.jobs import Result
@@ -102,6 +102,17 @@ def test_publish__several_runs_of_one_worker_and_an_end_for_each():
     assert 'run="one"' not in later
     assert 'run="two"' in later
     assert "evalcube" not in client.generate_latest().decode()
+
+
+def test_publish__shows_what_is_waited_for():
+    client = pytest.importorskip("prometheus_client")
+    waiting = {"m": {"seconds": 45.0, "reason": "429: Retry-After"}}
+    stop = publish("one", Meter(), lambda: Traffic(waiting=waiting))
+
+    page = client.generate_latest().decode()
+    stop()
+
+    assert values(page, "evalcube_waiting_seconds") == {'model="m"': 45}
 
 
 def test_publish__does_nothing_without_the_package(monkeypatch):

@@ -1,0 +1,1 @@
+"""Jinja texts of strangers, rendered in bounded time and memory."""

@@ -1,0 +1,238 @@
+"""Reads an endpoint's key where the config says: from a variable, from a file, or from what a command prints.
+
+A key that comes from a file or a command may expire while a sweep lasts; it is read again when the endpoint refuses it.
+It is kept in the memory of the process that sends it, and nowhere else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import os
+import shutil
+import signal
+import stat
+import subprocess
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from stages.infer.endpoint import Endpoint, InferenceError
+
+_LONGEST_KEY = 16_384
+"""Bytes; tokens of identity providers have a few thousand."""
+_COMMAND_SECONDS = 30.0
+_SHORTEST_PAUSE = 1.0
+"""Seconds after which a key that was found unchanged is read again, if it is refused again."""
+
+
+def read_key(endpoint: Endpoint) -> str | None:
+    """The key as it is at this moment; None if the endpoint has none. May wait for a file or a command.
+
+    Parameters
+    ----------
+    endpoint
+        Its settings say where the key is.
+
+    Raises
+    ------
+    InferenceError
+        If there is no key, or one that no header may hold. Nothing of the key or of a command's output is shown.
+    """
+    if endpoint.key_file is not None:
+        return _valid(_file(endpoint, endpoint.key_file), f"models[{endpoint.name}].key_file: the file")
+    if endpoint.key_command is not None:
+        what = f"models[{endpoint.name}].key_command: what the command prints"
+        return _valid(_printed(endpoint, endpoint.key_command), what)
+    return endpoint.key()
+
+
+def check_source(endpoint: Endpoint) -> None:
+    """Make sure, as far as it can be seen without running a command, that there is a key.
+
+    Parameters
+    ----------
+    endpoint
+        Its settings say where the key is.
+
+    Raises
+    ------
+    InferenceError
+        If there is none.
+    """
+    if endpoint.key_command is None:
+        read_key(endpoint)
+    elif shutil.which(endpoint.key_command[0]) is None:
+        raise _no_program(endpoint)
+
+
+class KeyHolder:
+    """The key of one account, as this process knows it; models at the account share it.
+
+    Parameters
+    ----------
+    endpoint
+        Any model's of the account.
+
+    Raises
+    ------
+    InferenceError
+        If the key is in a variable, and missing. Others are read when they are first needed, see `ready`.
+    """
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._endpoint = endpoint
+        self._renewable = endpoint.key_file is not None or endpoint.key_command is not None
+        # Of several requests that are refused at once, one reads the key, and the others wait for it.
+        self._lock = asyncio.Lock()
+        self._refused_at = -math.inf
+        self._problem: InferenceError | None = None
+        self.key: str | None = None
+        """Of the present generation."""
+        self.generation = 0
+        """Number of different keys so far; 0 while none has been read."""
+        if not self._renewable:
+            self.key, self.generation = read_key(endpoint), 1
+
+    async def ready(self) -> None:
+        """Read the key, unless it has been read.
+
+        Raises
+        ------
+        InferenceError
+            If there is none.
+        """
+        async with self._lock:
+            if self._problem is not None:
+                raise self._problem  # not once for each request: a command may take long to fail
+            if self.generation:
+                return
+            try:
+                # On a thread, as the loop serves other endpoints meanwhile.
+                self.key = await asyncio.to_thread(read_key, self._endpoint)
+            except InferenceError as problem:
+                self._problem = problem
+                raise
+            self.generation = 1
+
+    async def renew(self, generation: int) -> bool:
+        """Whether there is another key than that of `generation`, which was refused; it is read again for that.
+
+        Raises
+        ------
+        InferenceError
+            If there is none any more.
+        """
+        if not self._renewable:
+            return False
+        async with self._lock:
+            if self.generation != generation:
+                return True
+            if time.monotonic() - self._refused_at < _SHORTEST_PAUSE:
+                return False
+            try:
+                key = await asyncio.to_thread(read_key, self._endpoint)
+            finally:
+                self._refused_at = time.monotonic()
+            if key == self.key:
+                return False
+            self.key, self._refused_at = key, -math.inf
+            self.generation += 1
+            return True
+
+
+def _valid(data: bytes, what: str) -> str:
+    """The key in some bytes, whatever white space is around it."""
+    if len(data) > _LONGEST_KEY:
+        raise InferenceError(f"{what} is longer than {_LONGEST_KEY} bytes. Have it hold the bare key only.")
+    text = data.decode("utf-8", "replace").strip()
+    if not text:
+        raise InferenceError(f"{what} is empty. Have it hold the bare key.")
+    if not text.isascii() or not text.isprintable():
+        raise InferenceError(
+            f"{what} holds characters that no HTTP header may hold. Have it hold the bare key only."
+        )
+    return text
+
+
+def _file(endpoint: Endpoint, name: str) -> bytes:
+    try:
+        # A pipe or a terminal would be waited for, without an end.
+        if not stat.S_ISREG(Path(name).stat().st_mode):
+            raise InferenceError(f"models[{endpoint.name}].key_file: {name} is no file. Give a file.")
+        with open(name, "rb") as file:  # noqa: PTH123 - bounded below
+            return file.read(_LONGEST_KEY + 1)
+    except (OSError, ValueError) as error:
+        raise InferenceError(
+            f"models[{endpoint.name}].key_file: {name} cannot be read on the worker "
+            f"({getattr(error, 'strerror', None) or 'no path'}). Give a file that the workers can read."
+        ) from None
+
+
+def _printed(endpoint: Endpoint, command: tuple[str, ...]) -> bytes:
+    """What a command prints; its standard error, which may hold the key, goes nowhere."""
+    what = f"models[{endpoint.name}].key_command: {command[0]!r}"
+    try:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+    except (OSError, ValueError):
+        raise _no_program(endpoint) from None
+    printed: list[bytes] = []
+
+    def read() -> None:
+        with suppress(OSError, ValueError):
+            if process.stdout is not None:
+                printed.append(process.stdout.read(_LONGEST_KEY + 1))
+
+    # A thread, not a time limit on the pipe: whoever inherited it from the command may hold it open for ever.
+    reader = threading.Thread(target=read, name="evalcube-key", daemon=True)
+    deadline = time.monotonic() + _COMMAND_SECONDS
+    reader.start()
+    reader.join(_COMMAND_SECONDS)
+    try:
+        if not printed:
+            raise InferenceError(
+                f"{what} took more than {_COMMAND_SECONDS:g} s. Have it print the key sooner."
+            )
+        if len(printed[0]) > _LONGEST_KEY:
+            return printed[0]
+        status = process.wait(max(deadline - time.monotonic(), _SHORTEST_PAUSE))
+    except subprocess.TimeoutExpired:
+        raise InferenceError(
+            f"{what} took more than {_COMMAND_SECONDS:g} s. Have it end after printing the key."
+        ) from None
+    finally:
+        _end(process, reader)
+    if status:
+        raise InferenceError(
+            f"{what} failed with status {status}. Run it where the workers run to see why; it must print the key."
+        )
+    return printed[0]
+
+
+def _end(process: subprocess.Popen[bytes], reader: threading.Thread) -> None:
+    """Kill what still runs of a command, and close its output once nobody reads it any more."""
+    if process.poll() is None:
+        with suppress(OSError):
+            if hasattr(os, "killpg"):
+                os.killpg(process.pid, signal.SIGKILL)
+            else:
+                process.kill()
+        process.wait()
+    reader.join(_SHORTEST_PAUSE)
+    if process.stdout is not None and not reader.is_alive():
+        process.stdout.close()
+
+
+def _no_program(endpoint: Endpoint) -> InferenceError:
+    program = "" if endpoint.key_command is None else endpoint.key_command[0]
+    return InferenceError(
+        f"models[{endpoint.name}].key_command: there is no program {program!r} on the worker. Install it there, or "
+        f"give its whole path."
+    )

@@ -1,0 +1,50 @@
+"""A task whose result goes with its worker is waited for again, and ends no sweep."""
+
+import queue
+from types import SimpleNamespace
+
+import pytest
+
+from deploy.clusters import ClusterError
+from flows.run.driver import Driver
+from flows.run.failures import raise_if_failed
+
+
+class Lost:
+    """A future that finished, was lost with its worker, and is computed again."""
+
+    def __init__(self):
+        self.status = "lost"
+        self.waiting = []
+
+    def add_done_callback(self, callback):
+        self.waiting.append(callback)
+
+    def computed_again(self):
+        self.status = "finished"
+        for callback in self.waiting:
+            callback(self)
+
+
+def test_take_arrived__waits_again_for_what_was_lost_with_its_worker():
+    driver = Driver.__new__(Driver)
+    driver._arrived = queue.Queue()
+    future, handled = Lost(), []
+    driver._arrived.put((handled.append, future))
+
+    driver._take_arrived()
+    assert handled == []
+
+    future.computed_again()
+    driver._take_arrived()
+    assert handled == [future]
+
+
+@pytest.mark.parametrize("status", ["finished", "lost"])
+def test_raise_if_failed__nothing_where_there_is_or_will_be_a_result(status):
+    raise_if_failed(SimpleNamespace(status=status))
+
+
+def test_raise_if_failed__tells_what_the_cluster_gave_up():
+    with pytest.raises(ClusterError, match="gave a task of the sweep up"):
+        raise_if_failed(SimpleNamespace(status="cancelled"))
