@@ -151,6 +151,7 @@ class _Check:
         self._ledger = Ledger(cube.records)
         self._newest = self._ledger.newest()
         self._damages: list[Damage] = []
+        self._unplanned = self._uncompared = False
 
     def run(self) -> Verification:
         """Compare, in an order in which each step rests on what was compared before."""
@@ -164,7 +165,7 @@ class _Check:
             for region in sorted(self._newest):
                 self._check_region(region)
             # Counters follow from flags and plans, too: without these there is nothing to compare them with.
-            if self._heals or not any(name in shared for name in (DUPLICATE.name, *PLANNED)):
+            if not self._unplanned and not self._uncompared:
                 self._check_counters(shared.get(COUNTERS.name))
         self._ledger.close()
         return Verification(self._cube.url, len(self._newest), lines, self._damages)
@@ -193,9 +194,18 @@ class _Check:
             self._damages.append(Damage(name, problem + more, healed=self._heals and known))
 
     def _check_planned(self, problems: dict[str, str]) -> None:
+        derived = self._derived_plan()
+        if not problems:
+            stored = self._planned()
+            pairs = {"trial": (stored.trials, derived.trials), "repeat": (stored.repeats, derived.repeats)}
+            for dim, (here, least) in pairs.items():
+                # More than was measured may be planned, in cells that there are.
+                outside = (here > self._cube.sizes[dim]) | ((here != 0) & ~self._plan.valid())
+                if (outside | (here < least)).any():
+                    problems[f"planned_{dim}s"] = "differs from what was measured"
+        self._unplanned = bool(problems) and not self._heals
         if not problems:
             return
-        derived = self._derived_plan()
         exact = all(
             int(derived.mask(self._recorded_window(receipt)).sum()) == receipt.planned
             for receipt in self._newest.values()
@@ -229,6 +239,9 @@ class _Check:
         return SampleTargets(trials, repeats)
 
     def _check_flags(self, problem: str | None) -> None:
+        if problem is None and not np.isin(self._cube.read_duplicates(), DUPLICATE.allowed).all():
+            problem = "holds values that nobody writes"
+        self._uncompared = problem is not None and not self._heals
         if problem is not None:
             self._damages.append(Damage(DUPLICATE.name, problem, healed=self._heals))
             if self._heals:
@@ -380,15 +393,15 @@ class _Check:
 
 
 def _columns(stored: Array, counted: Array) -> set[str]:
-    """Counters that differ; cost follows from the others and from prices, which may have changed."""
-    same = (stored == counted).all(axis=(0, 1))
-    return {name for name, equal in zip(STATUS_COUNTERS, same, strict=True) if not equal} - {"cost_sum"}
+    """Counters that differ in any bit."""
+    same = (stored.view(np.uint64) == counted.view(np.uint64)).all(axis=(0, 1))
+    return {name for name, equal in zip(STATUS_COUNTERS, same, strict=True) if not equal}
 
 
 def _equal_labels(left: Array, right: Array) -> bool:
     if right.dtype.kind in "OUT":
         return bool(left.tolist() == right.tolist())
-    return np.array_equal(left, right, equal_nan=right.dtype.kind == "f")
+    return _equal(left, right.astype(left.dtype))
 
 
 def _equal(left: Array, right: Array) -> bool:
