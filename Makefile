@@ -17,15 +17,15 @@ MODEL_FILES := $(wildcard deploy/servers/local-model.txt)
 .NOTPARALLEL:
 
 help: ## this list
-	@sed -nE 's/^([a-z]+):.*## (.*)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | awk -F'|' '{ printf "%-14s%s\n", $$1, $$2 }'
+	@sed -nE 's/^([a-z]+):.*## (.*)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | awk -F'|' '{ printf "%-19s%s\n", $$1, $$2 }'
 	@echo "Variables: PYTHON=$(PYTHON) VENV=$(VENV) JOBS=$(JOBS) PYTEST_ARGS LOCK_ARGS"
 
 demo: $(VENV)/.model ## run a small sweep on a real local model, print its leaderboard, write an HTML report
 	$(BIN)/evalcube run examples/quickstart.yaml
 	$(BIN)/evalcube report results/quickstart.zarr -o results/quickstart.html
 
-quick: $(VENV)/.installed ## run the unit tests and doctests, which start no process
-	$(TEST) -m unit $(PYTEST_ARGS)
+quick: $(VENV)/.installed ## run the unit tests and doctests, which start no process, with fewer random examples
+	$(TEST) -m unit --hypothesis-profile=quick $(PYTEST_ARGS)
 
 test: $(VENV)/.installed ## run all tests but those of `make integration` (PYTEST_ARGS="-k name" for some)
 	$(TEST) -m "not integration and not model" $(PYTEST_ARGS)

@@ -12,6 +12,7 @@ pytest_plugins = ["tests.tiers"]
 
 # No deadline: a busy machine is no bug. In CI the same examples each time, so that a red run can be repeated.
 settings.register_profile("here", deadline=None)
+settings.register_profile("quick", deadline=None, max_examples=20)
 settings.register_profile("ci", deadline=None, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "here")
 
@@ -19,6 +20,7 @@ settings.load_profile("ci" if os.environ.get("CI") else "here")
 _STATE = tempfile.mkdtemp(prefix="evalcube-state-")
 atexit.register(shutil.rmtree, _STATE, ignore_errors=True)
 os.environ["XDG_STATE_HOME"] = _STATE
+
 # A shell script that runs tests in the background (`make test &`) has them ignore Ctrl-C, and all their children too.
 for _number, _handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGTERM, signal.SIG_DFL)):
     if signal.getsignal(_number) is signal.SIG_IGN:

@@ -28,7 +28,7 @@ from flows.cli.selecting import part_of
 from flows.cli.tables import emit, one_form, warn
 
 if TYPE_CHECKING:
-    from flows.cubes.reader import TrialView
+    from flows.cubes.reader import Reader, TrialView
 
 
 def status(
@@ -152,10 +152,19 @@ def show_trial(
     if as_json:
         show_json(view.to_dict())
     else:
-        _print_trial(view)
+        _print_trial(view, _why_missing(reader))
 
 
-def _print_trial(view: TrialView) -> None:
+def _why_missing(reader: Reader) -> str:
+    """What to say in the place of a reply that there is none of."""
+    if reader.cache() is not None:
+        return "(the cache does not hold this reply)"
+    noted = reader.notes.get("cache")
+    named = f"; the cube names {safe(noted)}" if isinstance(noted, str) else ""
+    return f"(no cache is at hand: give this sweep's with --cache{named})"
+
+
+def _print_trial(view: TrialView, missing: str) -> None:
     from rich.console import Console
     from rich.panel import Panel
     from rich.text import Text
@@ -169,7 +178,7 @@ def _print_trial(view: TrialView) -> None:
         console.print(Panel(Text(safe(message["content"])), title=title, title_align="left"))
     if view.reasoning:
         console.print(Panel(Text(safe(view.reasoning)), title="reasoning", title_align="left"))
-    response = safe(view.response) if view.response is not None else "(the cache does not hold this reply)"
+    response = missing if view.response is None else safe(view.response)
     console.print(Panel(Text(response), title="response", title_align="left"))
     parsed = "none" if view.parsed is None else safe(view.parsed)
     console.print(Text(f"parsed {parsed}   reference {safe(view.reference)}   status {view.status}"))

@@ -15,6 +15,8 @@ NOTES, SPENT, LIVE = "sweep.json", "spent.json", "live.json"
 
 _READ_BYTES = 1_000_000
 _LONGEST_PAUSE = 1e6
+_NOTES_BYTES = 20_000_000
+"""Twice what a config file may have."""
 
 
 @dataclass(frozen=True)
@@ -28,13 +30,13 @@ class Spent:
 
 def read_notes(records: Space) -> dict[str, Any]:
     """What the last run noted beside the cube; empty if nothing can be read."""
-    notes = _read(records, NOTES)
+    notes = _read(records, NOTES, _NOTES_BYTES)
     return notes if isinstance(notes, dict) else {}
 
 
 def read_spent(records: Space) -> Spent | None:
     """The sum that earlier runs kept; None if there is none that can be read."""
-    document = _read(records, SPENT)
+    document = _read(records, SPENT, _READ_BYTES)
     try:
         kept = Spent(float(document["tokens"]), float(document["usd"]))
     except (ValueError, KeyError, TypeError):

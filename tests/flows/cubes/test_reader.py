@@ -11,6 +11,7 @@ from flows.cubes.statistics import leaderboard
 from flows.cubes.status import cube_status
 from flows.errors import SweepError
 from flows.plan.points import matching_points
+from flows.plan.trust import STATE_VARIABLE
 from tests.flows.support import change_attributes, evalcube, refused
 
 
@@ -78,7 +79,8 @@ def test_reader__newer_format_says_update(small_sweep, tmp_path):
 
 
 @pytest.mark.parametrize("notes", ['{"cache": 5, "name": [1]}', "[" * 100_000, "[]"])
-def test_reader__damaged_notes_are_left_out(notes, small_sweep, tmp_path):
+def test_reader__damaged_notes_are_left_out(notes, small_sweep, tmp_path, monkeypatch):
+    monkeypatch.setenv(STATE_VARIABLE, str(tmp_path / "of another user"))  # who has no notes of the run
     shutil.copytree(small_sweep / "cube.zarr", tmp_path / "cube.zarr")
     (tmp_path / "cube.zarr" / "_evalcube" / "sweep.json").write_text(notes)
 

@@ -16,7 +16,7 @@ from flows.plan.trust import STATE_VARIABLE, remember_run, remembered_config
 from flows.run.sweep import run
 from flows.run.upsample import upsample
 from storage.cube.cube import Cube
-from tests.flows.support import reset, simulator_stats, sweep_config
+from tests.flows.support import evalcube, reset, simulator_stats, sweep_config
 
 ONE = LocalProcesses(workers=1, dashboard=False)
 VARIABLE, KEY = "STRANGERS_CUBE_TEST_KEY", "sk-of-a-victim-0123456789"
@@ -223,6 +223,18 @@ def test_reader__opens_no_cache_that_only_the_cube_names(config, attacker, tmp_p
 
     assert Reader(config["cube"]).view(0, 0, 0, 0).response is None
     report(config["cube"], tmp_path / "report.html")
+
+
+def test_show__says_why_there_is_no_reply(config, attacker, at_another_user, tmp_path):
+    change_notes(config["cube"], cache=f"redis://{attacker}?password_env={VARIABLE}")
+    shown = ("show", config["cube"], "--model", "alpha", "--task", "boolean")
+    at_another_user()
+
+    code, output, _ = evalcube(*shown, cwd=tmp_path)
+
+    assert code == 0
+    assert "no cache is at hand: give this sweep's with --cache" in " ".join(output.replace("│", " ").split())
+    assert "(the cache does not hold" not in output
 
 
 def test_reader__opens_the_cache_of_an_own_run_and_one_beside_the_cube(config, at_another_user):
