@@ -14,9 +14,9 @@ NOTES, SPENT, LIVE = "sweep.json", "spent.json", "live.json"
 """Their keys among the cube's records, beside those of ledger and lease."""
 
 _READ_BYTES = 1_000_000
+_LONGEST_PAUSE = 1e6
 _NOTES_BYTES = 20_000_000
 """Twice what a config file may have."""
-_LONGEST_PAUSE = 1e6
 
 
 @dataclass(frozen=True)
