@@ -194,6 +194,9 @@ def text_number(value: object, *rest: object, **named: object) -> float:
 
 
 FILTERS: dict[str, Cost] = {
+    **dict.fromkeys(
+        ("attr", "count", "d", "default", "first", "last", "length", "safe"), lambda *_, **__: 0.0
+    ),
     "batch": batch,
     "center": center,
     "dictsort": sort,

@@ -152,7 +152,7 @@ def _refuse_repetition(budget: Budget, left: Any, right: Any) -> None:
         if isinstance(text, Sequence) and isinstance(times, int):
             if len(text) * times > LARGEST_OUTPUT:
                 raise TemplateError("a repetition in the template is too long", SHORTEN)
-            budget.require(budget.size(text) * times)
+            budget.require((budget.size(text) - SCALAR) * times)
 
 
 def _refuse_large(*values: Any) -> None:
@@ -289,7 +289,7 @@ def bounded_environment() -> Sandbox:
     environment.globals["range"] = safe_range
     filters = {**environment.filters, "unique": jinja2.pass_environment(_unique)}
     for name, function in filters.items():
-        environment.filters[name] = _bounded(name, function, growth.FILTERS.get(name, growth.rate(4)))
+        environment.filters[name] = _bounded(name, function, growth.FILTERS.get(name, growth.rate(2)))
     tests: dict[str, Any] = {
         **environment.tests,
         "divisibleby": lambda value, num: binop("%", value, num) == 0,

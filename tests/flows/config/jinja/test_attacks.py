@@ -267,11 +267,13 @@ def outcomes() -> dict[str, tuple[str, float, int]]:
     return dict(zip(NAMED, attempts(list(NAMED.values())), strict=True))
 
 
+@pytest.mark.cluster
 @pytest.mark.parametrize("name", NAMED)
 def test_render__attack_ends_soon(name: str, outcomes: dict[str, tuple[str, float, int]]) -> None:
     assert is_bounded(*outcomes[name]), outcomes[name]
 
 
+@pytest.mark.cluster
 def test_render__operations_with_huge_values_end_soon() -> None:
     texts = random.Random(SEED).sample([text for _, texts in generated() for text in texts], SAMPLE)
 
