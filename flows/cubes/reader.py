@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from flows.cubes.cache_at_hand import cache_at_hand
 from flows.errors import SweepError
 from flows.plan.criteria import CriteriaBook
 from flows.plan.grading import grade_reading
@@ -18,17 +19,14 @@ from flows.plan.points import matching_points
 from flows.plan.records import read_notes
 from flows.plan.requests import trial_messages, trial_request
 from flows.plan.store import cube_plan
-from flows.plan.trust import remembered_config
 from stages.generate import Cell
 from stages.generate.stream import canonical_json
 from stages.process.reading import read_reply
 from stages.reply.record import Record
 from stages.reply.status import Status
 from storage.cache.cache import Cache, find_cache
-from storage.cache.folders import is_cache_without_links
 from storage.cube.cube import Cube
 from storage.cube.regions import Region
-from storage.urls import OBJECT_SCHEMES, REDIS_SCHEMES, directory_of, scheme_of
 
 SCORES = ("fact", "behavior", "judge")
 
@@ -77,7 +75,7 @@ class Reader:
         self.cube = Cube.open(cube)
         self.notes = read_notes(self.cube.records)
         self.plan = cube_plan(self.cube, self.notes)
-        self._cache_url = _cache_at_hand(self.cube, self.notes.get("cache")) if cache is None else str(cache)
+        self._cache_url = cache_at_hand(self.cube, self.notes.get("cache")) if cache is None else str(cache)
 
     def cache(self) -> Cache | None:
         """The response cache, if it was given, is that of an own run, or lies beside the cube."""
@@ -221,21 +219,3 @@ def _status(status: Status, cell: Cell) -> str:
     if status == Status.INCORRECT and not cell.task.has_reference(cell.params):
         return "answered"
     return status.name.lower()
-
-
-def _cache_at_hand(cube: Cube, noted: object) -> str | None:
-    """Address of the cache that may be read without being named; None if there is none.
-
-    It is that of this user's own run, or else a cache beside the cube with the name that the cube's notes give, which
-    are believed in nothing but that name.
-    """
-    own = remembered_config(cube)
-    if own is not None and isinstance(own.get("cache"), str):
-        return str(own["cache"])
-    if not isinstance(noted, str) or scheme_of(noted) in (*OBJECT_SCHEMES, *REDIS_SCHEMES):
-        return None
-    name = Path(noted).name
-    if name in ("", ".", "..") or "\0" in name:
-        return None
-    beside = directory_of(cube.url).resolve().parent / name
-    return str(beside) if is_cache_without_links(beside) else None

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from flows.cubes.cache_at_hand import cache_at_hand
 from flows.errors import SweepError
 from flows.plan.blocks import Window, window_of
 from flows.plan.coordinates import coordinates
@@ -20,7 +21,6 @@ from flows.plan.plan import Plan
 from flows.plan.records import read_notes
 from flows.plan.store import CHANGING, cube_plan
 from flows.plan.targets import SampleTargets
-from flows.plan.trust import cache_to_read
 from flows.rework.regrade import regrade
 from flows.run.counting import SUM_WIDTH
 from stages.generate.novelty import repeated
@@ -124,7 +124,7 @@ def verify_cube(url: str | Path, *, heal: bool = False, cache: str | Path | None
     plan = cube_plan(cube, notes)
     found = None
     if heal:
-        address = cache_to_read(cube, notes.get("cache")) if cache is None else str(cache)
+        address = cache_at_hand(cube, notes.get("cache")) if cache is None else str(cache)
         found = None if address is None else find_cache(address)
         if found is None:
             raise SweepError(

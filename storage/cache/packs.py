@@ -82,15 +82,16 @@ class Columns:
 
 
 class OpenFile:
-    """An open file that closes when nobody uses it any more; one that is no file is refused, not waited for."""
+    """An open file or folder that closes when nobody uses it any more; a pipe is refused, not waited for."""
 
     __slots__ = ("descriptor",)
 
     def __init__(self, path: str | Path, flags: int = os.O_RDONLY) -> None:
         self.descriptor = -1
         self.descriptor = os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK, 0o666)
-        if not stat.S_ISREG(os.fstat(self.descriptor).st_mode):
-            raise OSError(errno.EINVAL, "no regular file", str(path))
+        mode = os.fstat(self.descriptor).st_mode
+        if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+            raise OSError(errno.EINVAL, "neither a file nor a folder", str(path))
 
     def __del__(self) -> None:
         if self.descriptor >= 0:

@@ -23,6 +23,8 @@ _WIDE = 4
 
 _REPEATED = "Questions were asked several times: intervals and p go by question, not by trial."
 
+_CUT = 0.01
+"""Share of truncated trials from which on no table may leave them out: without them, accuracies mislead."""
 _BAYESIAN = (
     "_ci: Bayesian, drawn to even rates; with few samples far from the metric where rates are near 0 or 1."
 )
@@ -37,6 +39,7 @@ def leaderboard_spec(board: Leaderboard) -> TableSpec:
     ]
     level = f"{100 * board.confidence:g} %"
     repeated = any(row.unique < 1 for row in board.rows)
+    cut = any(row.truncated >= _CUT for row in board.rows)
     columns = [
         Column("#", lambda row: ABSENT if row.rank is None else str(row.rank)),
         Column("model", lambda row: labels[id(row)], right=False, name=True),
@@ -46,7 +49,7 @@ def leaderboard_spec(board: Leaderboard) -> TableSpec:
         Column(_accuracy_head(board), lambda row: percent(row.accuracy.value), 2),
         Column("tokens", lambda row: number(row.tokens_per_trial), 4),
         Column("score/token", lambda row: significant(row.score_per_token.value), 5),
-        Column("truncated", lambda row: percent(row.truncated), 6),
+        Column("truncated", lambda row: percent(row.truncated), 2 if cut else 6),
         *([Column("ranks", lambda row: span(row.rank_interval), 7)] if len(board.rows) > 1 else []),
         Column("USD/1000", lambda row: significant(row.cost_per_1000), 8),
         Column("invalid", lambda row: percent(row.invalid), 9),
@@ -60,13 +63,14 @@ def group_spec(
     rows: Sequence[PlainRow], by: Sequence[str], head: str, notes: tuple[str, ...] = ()
 ) -> TableSpec:
     """Groups with their estimate; ones that lack points carry ``*``."""
+    cut = any(_ratio(row["counters"], "truncated") >= _CUT for row in rows)
     columns = [
         *_names(by),
         Column(head, lambda row: percent(row["point"]) + (INCOMPLETE if _lacks(row) else "")),
         Column("95 %", lambda row: _shares(row["lower"], row["upper"])),
         Column("trials", lambda row: number(row["counters"]["trials"]), 1),
         Column("points", lambda row: f"{row['points']}/{row['points_planned']}", 2),
-        Column("truncated", lambda row: percent(_ratio(row["counters"], "truncated")), 3),
+        Column("truncated", lambda row: percent(_ratio(row["counters"], "truncated")), 0 if cut else 3),
     ]
     if any(_lacks(row) for row in rows):
         notes = (*notes, "* Rests on part of the points: not comparable with rows that have all of them.")

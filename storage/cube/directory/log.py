@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import errno
 import os
 from collections.abc import Iterator
 from pathlib import Path
 
 from storage.cube.space import LogConflictError
+from storage.errors import CubeDamagedError
 from storage.files import make_directory, sync_path, write_all
 
 _WINDOW = 1024
@@ -31,7 +31,8 @@ class DirectoryLog:
         with file:
             while line := file.readline(_LONGEST_LINE):
                 if len(line) == _LONGEST_LINE:
-                    raise OSError(errno.EFBIG, "a line is longer than any that is written", str(self._path))
+                    remedy = "Move the file away, and run the sweep again; its cache has the replies."
+                    raise CubeDamagedError("a line is longer than any that is written", self._path, remedy)
                 yield line
 
     def append(self, line: bytes) -> None:

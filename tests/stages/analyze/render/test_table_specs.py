@@ -52,9 +52,17 @@ def test_terminal__one_line_per_row_at_any_width(board, width):
 
 def test_terminal__more_columns_where_there_is_room(board):
     assert "tokens" in lines(board, 100)[0]
-    assert "hard" in lines(board, 80)[0]
+    assert "hard" in lines(board, 100)[0]
     assert "USD/1000" in lines(board, 160)[0]
     assert "hard" not in lines(board, 60)[0]
+
+
+@pytest.mark.parametrize("width", [70, 80, 100])
+def test_terminal__shows_truncation_before_what_it_misleads_about(board, width):
+    head = lines(board, width)[0]
+
+    assert max(row.truncated for row in board.rows) > 0.01
+    assert "truncated" in head or "accuracy" not in head
 
 
 def test_terminal__marks_incomplete_rows_and_says_why(board):
