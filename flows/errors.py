@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from evalcube import EvalcubeError
 
+_SHOWN = 50
+
 
 class TemplateError(EvalcubeError):
     """A prompt template that does not compile or renders no message list."""
@@ -60,10 +62,13 @@ class Problem:
 
 
 class ConfigError(EvalcubeError):
-    """A config with one or more problems; its text has one line for each."""
+    """A config with one or more problems, which are all in `problems`; its text has a line for each of the first 50."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
-        super().__init__("\n".join(map(str, problems)))
+        lines = list(map(str, problems[:_SHOWN]))
+        if len(problems) > _SHOWN:
+            lines.append(f"and {len(problems) - _SHOWN:,} more problems")
+        super().__init__("\n".join(lines))
         self.problems = tuple(problems)
 
     def __reduce__(self) -> tuple[object, ...]:

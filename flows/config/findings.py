@@ -82,6 +82,9 @@ _RULES: dict[str, tuple[str, str]] = {
     "less_than_equal": ("must be at most {le}", ""),
 }
 
+_GUESSED = 1000
+"""Problems for which the field that was meant is looked for: it takes a while, and a file with more is no config."""
+
 
 def findings(error: ValidationError) -> list[Finding]:
     """Turn pydantic's errors into findings.
@@ -91,7 +94,11 @@ def findings(error: ValidationError) -> list[Finding]:
     details: list[dict[str, Any]] = [
         {**detail, "loc": _written(detail["loc"])} for detail in error.errors(include_url=False)
     ]
-    found = [_finding(detail) for detail in details if not _is_echo(detail)]
+    found = [
+        _finding(detail, guess=place < _GUESSED)
+        for place, detail in enumerate(details)
+        if not _is_echo(detail)
+    ]
     meant = {finding.meant for finding in found}
     return [finding for finding in found if finding.path not in meant or finding.rule != _MISSING]
 
@@ -107,14 +114,14 @@ def _is_echo(detail: Mapping[str, Any]) -> bool:
     return emptied or detail["type"] == "default_factory_not_called"
 
 
-def _finding(detail: Mapping[str, Any]) -> Finding:
+def _finding(detail: Mapping[str, Any], *, guess: bool) -> Finding:
     loc: Path = detail["loc"]
     kind: str = detail["type"]
     context = detail.get("ctx", {})
     at_key = bool(loc) and loc[-1] == "[key]"
     path = loc[:-1] if at_key else loc
     if kind == "extra_forbidden":
-        return _unknown(path)
+        return _unknown(path, guess=guess)
     if kind == "rule":
         return _broken_rule(path, context, detail["input"], at_key=at_key)
     rule, remedy = _RULES.get(kind, (mask(detail["msg"]), ""))
@@ -207,11 +214,11 @@ def _remedy(close: str | None, known: list[str], what: str) -> str:
     return f"{what}: {listed}" + (", ..." if len(known) > 20 else "")
 
 
-def _unknown(path: Path) -> Finding:
+def _unknown(path: Path, *, guess: bool) -> Finding:
     name = str(path[-1])
     section = section_at(SweepConfig, path[:-1])
     fields = [] if section is None else list(section.model_fields)
-    close = close_name(name, fields)
+    close = close_name(name, fields) if guess else None
     return Finding(
         path,
         f"unknown field {show(name)}",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from flows.config import parse_config
+from flows.errors import ConfigError
 from tests.flows.config.sources import problems, text
 
 FILE_REMEDY = "Put the key in a file that the workers can read and give the file's path"
@@ -372,3 +374,13 @@ def test_parse_config__tells_one_mistake_once(source: str, expected: str) -> Non
 
     assert told == [expected]
     assert "hunter2" not in "".join(told)
+
+
+def test_config_error__shows_the_first_of_very_many_problems() -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse_config("".join(f"field{i}: {i}\n" for i in range(5_000)))
+
+    lines = str(caught.value).splitlines()
+    assert len(caught.value.problems) > 5_000
+    assert len(lines) == 51
+    assert lines[-1] == f"and {len(caught.value.problems) - 50:,} more problems"
