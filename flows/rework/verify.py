@@ -314,7 +314,11 @@ class _Check:
 
     def _check_counters(self, problem: str | None) -> None:
         damaged = {damage.region.model for damage in self._damages if damage.region and not damage.healed}
-        models = [model for model in range(len(self._plan.labels)) if model not in damaged]
+        unpriced = {model for model, prices in enumerate(self._prices()) if not np.isfinite(prices).all()}
+        for model in sorted(unpriced):
+            text = "is gone, and costs with it; the next run with its config writes it"
+            self._damages.append(Damage("price_prompt", text, self._plan.labels[model]))
+        models = [model for model in range(len(self._plan.labels)) if model not in damaged | unpriced]
         if problem is not None:
             self._damages.append(Damage(COUNTERS.name, problem, healed=self._heals))
             if self._heals:

@@ -132,7 +132,15 @@ def test_live__says_what_is_waited_for(tmp_path):
         file(event)
 
     live = read_live(Directory(tmp_path))
-    status = {"live": live, "done": 5, "trials": 20, "spent": None, "running": "", "complete": False}
+    status = {
+        "live": live,
+        "done": 5,
+        "trials": 20,
+        "spent": None,
+        "running": "",
+        "complete": False,
+        "damaged": 0,
+    }
 
     assert live["waiting"]["gpt"]["reason"] == "429: requests, Retry-After"
     assert "; waiting 45 s for gpt (429: requests, Retry-After)" in _line(status)

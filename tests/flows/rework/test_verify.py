@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import zarr
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from flows.cubes.status import cube_status
@@ -87,6 +87,7 @@ def delete(path, place):  # noqa: ARG001 - as the others
 
 @settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.sampled_from([truncate, flip, delete]), st.integers(0, 10_000), st.integers(0, 10_000))
+@example(delete, 152, 0)  # a price
 def test_heal__any_damage_of_a_chunk_to_the_very_bytes(made, damage, which, place):
     with tempfile.TemporaryDirectory() as folder:
         cube = copied(made, Path(folder) / "sweep")
