@@ -198,6 +198,9 @@ def _evalcube_there() -> tuple[str | None, str | None]:
         return "a source checkout", None
 
 
+_ATTEMPTS = 5
+
+
 def _on_each_node(client: Client, function: Callable[[], T]) -> dict[str, T]:
     """What a function without arguments returns on every worker and on the scheduler.
 
@@ -207,8 +210,15 @@ def _on_each_node(client: Client, function: Callable[[], T]) -> dict[str, T]:
     module = sys.modules[__name__]
     cloudpickle.register_pickle_by_value(module)
     try:
-        found: dict[str, T] = client.run(function)
-        return {**found, "the scheduler": client.run_on_scheduler(function)}
+        for _ in range(_ATTEMPTS):
+            try:
+                found: dict[str, T] = client.run(function)
+                return {**found, "the scheduler": client.run_on_scheduler(function)}
+            except OSError:
+                time.sleep(1.0)  # a worker died while it was asked: its nanny starts another
+        raise ClusterError(
+            "workers of the cluster end while they are asked what they have. Look at their logs, then run again."
+        )
     finally:
         cloudpickle.unregister_pickle_by_value(module)
 

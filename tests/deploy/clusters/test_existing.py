@@ -9,8 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from distributed.comm import CommClosedError
 
-from deploy.clusters import ClusterError, ExistingScheduler
+from deploy.clusters import ClusterError, ExistingScheduler, existing
 from deploy.clusters.existing import PACKAGES, pack_source
 
 pytestmark = pytest.mark.cluster
@@ -110,3 +111,27 @@ def test_pack_source__holds_the_face_with_its_stub_and_all_packages(tmp_path):
     assert {name for name in names if "/" not in name} == face
     assert {f"{package}/__init__.py" for package in PACKAGES} <= names
     assert not [name for name in names if name.endswith(".pyc")]
+
+
+class Dying:
+    """A client some of whose calls meet a worker that dies."""
+
+    def __init__(self, deaths):
+        self.deaths = deaths
+
+    def run(self, function):
+        self.deaths -= 1
+        if self.deaths >= 0:
+            raise CommClosedError("reset by peer")
+        return {"a worker": function()}
+
+    def run_on_scheduler(self, function):
+        return function()
+
+
+def test_on_each_node__asks_again_where_a_worker_died(monkeypatch):
+    monkeypatch.setattr(existing.time, "sleep", lambda _: None)
+
+    assert existing._on_each_node(Dying(2), lambda: 7) == {"a worker": 7, "the scheduler": 7}
+    with pytest.raises(ClusterError, match="end while they are asked"):
+        existing._on_each_node(Dying(100), lambda: 7)
