@@ -62,6 +62,18 @@ def verdict(
             help="The variant whose answers they rated; default: the control.", autocompletion=models_of_cube
         ),
     ] = None,
+    missing: Annotated[
+        float | None,
+        typer.Option(
+            min=0.0, max=1.0, help="Largest share of a variant's scores that may be missing; default: 0.1."
+        ),
+    ] = None,
+    holdout: Annotated[
+        float | None,
+        typer.Option(
+            help="Share of the questions, such as 0.3, on which a gain is to hold that the others show."
+        ),
+    ] = None,
     tasks: TasksOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -78,6 +90,8 @@ def verdict(
         weights=None if weights is None else _read_weights(weights),
         gold=gold,
         gold_variant=gold_variant,
+        missing=missing,
+        holdout=holdout,
     )
     if as_json:
         show_json(found.to_dict())
@@ -152,6 +166,10 @@ def _print_arms(found: CubeVerdict, console: Console) -> None:
         layers = (_number(arm.layers.get(name, math.nan)) for name in _LAYERS)
         table.add_row(escape(safe(arm.name)), arm.shown, *layers, "passed" if arm.gate_passed else "failed")
     console.print(table)
+    gaps = [arm for arm in found.verdict.arms if not math.isnan(arm.overfit)]
+    if gaps:
+        told = ", ".join(f"{safe(arm.name)} {_number(arm.overfit, sign=True)}" for arm in gaps)
+        show(f"composite on the other questions - on those held out: {told}")
 
 
 def _print_intervals(composite: Interval | None, layers: Mapping[str, Interval]) -> None:
@@ -166,7 +184,9 @@ def _print_intervals(composite: Interval | None, layers: Mapping[str, Interval])
 
 
 def _print_robustness(pair: PairResult) -> None:
-    """Whether other ways of putting the layers together come to the same."""
+    """Whether other ways of putting the layers together, and of filling what is missing, come to the same."""
+    from stages.analyze.verdict.rules import difference_text
+
     parts = []
     if pair.sensitivity is not None and pair.sensitivity.points:
         weights = zip(_LAYERS, pair.sensitivity.weights, strict=True)
@@ -179,6 +199,14 @@ def _print_robustness(pair: PairResult) -> None:
         one = pair.standardised
         bounds = f"{_number(one.low, sign=True)} to {_number(one.high, sign=True)}"
         parts.append(f"in standard deviations {_number(one.estimate, sign=True)} ({bounds})")
+    if pair.missing is not None:
+        lacking = ", ".join(
+            f"{safe(gap.what)} {gap.control} of {gap.control_expected} and {gap.treatment} of {gap.treatment_expected}"
+            for gap in pair.missing.gaps
+        )
+        parts.append(f"missing (control and treatment): {lacking}")
+        failed, worst = difference_text(pair.missing.if_failed), difference_text(pair.missing.worst)
+        parts.append(f"had all of that failed {failed}; at worst {worst}")
     for part in parts:
         show(f"  {part}")
 
