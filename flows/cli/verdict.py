@@ -9,8 +9,22 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from flows.cli.completion import models_of_cube
-from flows.cli.options import CubeArgument, JsonOption, TasksOption
-from flows.cli.output import safe, show, show_json
+from flows.cli.length_bias import check_values, print_check, run_check
+from flows.cli.options import (
+    CacheOption,
+    CubeArgument,
+    CubeConfigOption,
+    CubeEndpointsOption,
+    CubeKeysOption,
+    JsonOption,
+    LogOption,
+    QuietOption,
+    SchedulerOption,
+    TasksOption,
+    WorkersOption,
+)
+from flows.cli.output import number, safe, show, show_json
+from flows.cli.running import by_model, tell_what_is_left
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -74,16 +88,39 @@ def verdict(
             help="Share of the questions, such as 0.3, on which a gain is to hold that the others show."
         ),
     ] = None,
+    length_bias: Annotated[
+        bool,
+        typer.Option(
+            "--length-bias",
+            help="Measure how much the length of answers moves the judges; they are asked again, without the sentence "
+            "that length is no quality.",
+        ),
+    ] = False,
+    yes: Annotated[
+        bool,
+        typer.Option(
+            "--yes", help="Ask the judges. Without it, the command only tells what that would cost."
+        ),
+    ] = False,
     tasks: TasksOption = None,
+    config: CubeConfigOption = None,
+    endpoints: CubeEndpointsOption = None,
+    key_envs: CubeKeysOption = None,
+    cache: CacheOption = None,
+    scheduler: SchedulerOption = None,
+    workers: WorkersOption = None,
+    log: LogOption = None,
+    quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Tell whether a treatment may replace the control. Exit code 0: it may (PROGRESS, or a gate passed alone)."""
     from flows.cubes.verdict import cube_verdict
 
+    others = (*(treatments or ()), *(more or ()))
     found = cube_verdict(
         cube,
         control,
-        (*(treatments or ()), *(more or ())),
+        others,
         tasks=tasks or (),
         engine=engine,  # type: ignore[arg-type]  # refused there if it is none
         threshold=threshold,
@@ -93,10 +130,30 @@ def verdict(
         missing=missing,
         holdout=holdout,
     )
+    check, checked = None, None
+    if length_bias:
+        from flows.rework.length_bias import length_bias_check
+
+        check = length_bias_check(
+            cube,
+            control,
+            others,
+            tasks=tasks or (),
+            cache=cache,
+            config=config,
+            endpoints=by_model("--endpoint", endpoints or ()),
+            key_envs=by_model("--key-env", key_envs or ()),
+        )
+        checked = run_check(check, yes=yes, log=log, quiet=quiet, scheduler=scheduler, workers=workers)
     if as_json:
-        show_json(found.to_dict())
+        own = {} if check is None else {"length_bias": check_values(check, checked)}
+        show_json({**found.to_dict(), **own})
     else:
         _print(found)
+        if check is not None:
+            print_check(check, checked)
+    if checked is not None:
+        tell_what_is_left(checked)
     raise typer.Exit(found.exit_code)
 
 
@@ -147,7 +204,7 @@ def _print(found: CubeVerdict) -> None:
     if result.gold is not None:
         gold = result.gold
         show(
-            f"gold: alpha {_number(gold.alpha)} ({_number(gold.low)} to {_number(gold.high)}), {gold.units} units"
+            f"gold: alpha {number(gold.alpha)} ({number(gold.low)} to {number(gold.high)}), {gold.units} units"
         )
     for note in result.notes:
         show(f"note: {safe(note)}")
@@ -163,12 +220,12 @@ def _print_arms(found: CubeVerdict, console: Console) -> None:
         table.add_column(name, justify="right")
     table.add_column("gate")
     for arm in found.verdict.arms:
-        layers = (_number(arm.layers.get(name, math.nan)) for name in _LAYERS)
+        layers = (number(arm.layers.get(name, math.nan)) for name in _LAYERS)
         table.add_row(escape(safe(arm.name)), arm.shown, *layers, "passed" if arm.gate_passed else "failed")
     console.print(table)
     gaps = [arm for arm in found.verdict.arms if not math.isnan(arm.overfit)]
     if gaps:
-        told = ", ".join(f"{safe(arm.name)} {_number(arm.overfit, sign=True)}" for arm in gaps)
+        told = ", ".join(f"{safe(arm.name)} {number(arm.overfit, sign=True)}" for arm in gaps)
         show(f"composite on the other questions - on those held out: {told}")
 
 
@@ -178,9 +235,9 @@ def _print_intervals(composite: Interval | None, layers: Mapping[str, Interval])
         if interval is None:
             continue
         level = f"{100 * (1 - interval.alpha):.4g} %"
-        bounds = f"{_number(interval.low, sign=True)} to {_number(interval.high, sign=True)}"
+        bounds = f"{number(interval.low, sign=True)} to {number(interval.high, sign=True)}"
         p_value = "" if math.isnan(interval.p_value) else f", p {interval.p_value:.3g}"
-        show(f"  {name:9} {_number(interval.estimate, sign=True)}  ({level}: {bounds}{p_value})")
+        show(f"  {name:9} {number(interval.estimate, sign=True)}  ({level}: {bounds}{p_value})")
 
 
 def _print_robustness(pair: PairResult) -> None:
@@ -197,8 +254,8 @@ def _print_robustness(pair: PairResult) -> None:
         parts.append(f"any layer changed (T²): p {pair.joint.p_value:.3g}")
     if pair.standardised is not None and not math.isnan(pair.standardised.estimate):
         one = pair.standardised
-        bounds = f"{_number(one.low, sign=True)} to {_number(one.high, sign=True)}"
-        parts.append(f"in standard deviations {_number(one.estimate, sign=True)} ({bounds})")
+        bounds = f"{number(one.low, sign=True)} to {number(one.high, sign=True)}"
+        parts.append(f"in standard deviations {number(one.estimate, sign=True)} ({bounds})")
     if pair.missing is not None:
         lacking = ", ".join(
             f"{safe(gap.what)} {gap.control} of {gap.control_expected} and {gap.treatment} of {gap.treatment_expected}"
@@ -209,12 +266,6 @@ def _print_robustness(pair: PairResult) -> None:
         parts.append(f"had all of that failed {failed}; at worst {worst}")
     for part in parts:
         show(f"  {part}")
-
-
-def _number(value: float, *, sign: bool = False) -> str:
-    if math.isnan(value):
-        return "-"
-    return f"{value:+.2f}" if sign else f"{value:.2f}"
 
 
 COMMANDS = (verdict,)
