@@ -8,7 +8,7 @@ import typer
 from typer.testing import CliRunner
 
 from flows.cli.verdict import verdict as command
-from flows.config import from_mapping
+from flows.config.load import from_mapping
 from flows.cubes.verdict import cube_verdict
 from flows.errors import SweepError
 from flows.plan.build import build_plan

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from deploy.simulator.truth import Truth, decode, encode
-from flows.config import from_mapping
+from flows.config.load import from_mapping
 from flows.errors import SweepError
 from flows.plan.build import build_plan
 from flows.plan.criteria import CriteriaBook
