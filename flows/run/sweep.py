@@ -17,9 +17,7 @@ from flows.plan.sampling import Sampling, as_configured
 from flows.plan.store import open_store
 from flows.plan.trust import remember_run
 from flows.run.driver import FLUSH_SECONDS
-from flows.run.events import (
-    Subscriber,
-)
+from flows.run.events import Noted, Subscriber
 from flows.run.servers import keyed
 from flows.run.session import Session
 from flows.run.summary import RunSummary
@@ -97,7 +95,12 @@ def run(
         _check_keys(settings.models)
     store = open_store(plan, settings.cube)
     open_cache(settings.cache)  # fails now, not on a worker later
-    with Lease.acquire(store.cube.records) as lease:
+
+    def notify(text: str) -> None:
+        for subscriber in subscribers:
+            subscriber(Noted(text))
+
+    with Lease.acquire(store.cube.records, notify=notify) as lease:
         # Read again: whoever held the lease a moment ago may have grown the cube and added to the ledger.
         store = open_store(plan, settings.cube)
         store.relabel()
