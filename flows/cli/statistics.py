@@ -78,7 +78,7 @@ def table(
 
 def rank(
     cube: CubeArgument,
-    version: ScoreOption = "v1",
+    version: ScoreOption = "auto",
     prior: Annotated[
         float,
         typer.Option(min=0.0, help="Drawn games that each model is taken to have played, for the ratings."),

@@ -12,6 +12,7 @@ import xarray as xr
 from flows.config import from_mapping
 from flows.config.findings import close_name
 from flows.config.views import View
+from flows.cubes.design import with_design
 from flows.cubes.filters import Where, checked_where
 from flows.errors import SweepError
 from flows.plan.records import read_notes
@@ -98,6 +99,9 @@ def open_part(
             dataset = trimmed(
                 dataset, trials=trials, unique_only=chosen.unique_only, clip_tokens=part.clip_tokens
             )
+        if part.clip_tokens is not None and "max_tokens" in dataset.coords:
+            limit = dataset["max_tokens"].where(dataset["max_tokens"] > 0, part.clip_tokens)
+            dataset = dataset.assign_coords(max_tokens=limit.clip(max=part.clip_tokens))
     if view is not None and view.criteria:
         dataset = _restricted(
             dataset, view.where(), f"`view`: nothing in the cube fulfils view '{view.name}'"
@@ -145,7 +149,7 @@ def checked_option(parameter: str, value: str, known: Sequence[str]) -> None:
 
 def _opened(cube: str | Path | xr.Dataset) -> tuple[xr.Dataset, Mapping[str, object]]:
     if isinstance(cube, xr.Dataset):
-        return cube, {}
+        return with_design(cube), {}
     opened = Cube.open(cube)
     parse_spec(opened.attrs.get("spec"), opened.sizes)
     return labelled_dataset(opened), read_notes(opened.records)
@@ -165,7 +169,7 @@ def labelled_dataset(cube: Cube) -> xr.Dataset:
         As of `flows.cubes.report.open_cube`.
     """
     dataset = cube.dataset()
-    return dataset.assign_coords(dataset.coords.to_dataset().load().coords)
+    return with_design(dataset.assign_coords(dataset.coords.to_dataset().load().coords))
 
 
 def _view(view: View | str | None, notes: Mapping[str, object]) -> View | None:
