@@ -202,6 +202,10 @@ def _notes(board: Leaderboard) -> list[str]:
             f"Trials without a reply after the last retry: {transport:,}. They count neither as right nor as "
             "wrong; the next run tries them again."
         )
+    if board.mode.endswith("_I") and any(row.truncated > 0 for row in board.rows):
+        notes.append(
+            f"{board.mode} leaves truncated trials out; accuracy and `evalcube compare` count them as wrong."
+        )
     return [*notes, *_weighing(board)]
 
 

@@ -153,7 +153,8 @@ def pair_spec(pair: Pair, notes: tuple[str, ...] = ()) -> TableSpec:
     ]
     notes = (
         f"difference: {pair.first} − {pair.second}, mean over points, in points of 100.",
-        "first, second only: trials that only one of them got right. p: McNemar, adjusted by Holm.",
+        "first, second only: trials that only one of them got right.",
+        "p: that the difference is 0, adjusted by Holm over all tests shown; intervals are not adjusted.",
         *([_REPEATED] if repeated else []),
         *notes,
         pair_conclusion(pair),
@@ -175,7 +176,7 @@ def pairs_spec(pairs: Sequence[Pair], notes: tuple[str, ...] = ()) -> TableSpec:
     ]
     repeated = any(pair.overall.trials > pair.overall.questions for pair in pairs)
     notes = (
-        "difference: first − second, mean over points, in points of 100.",
+        "difference: first − second, mean over points, in points of 100. p is adjusted by Holm, intervals are not.",
         *([_REPEATED] if repeated else []),
         *notes,
     )
@@ -186,7 +187,7 @@ def pair_conclusion(pair: Pair, *, level: float = 0.05) -> str:
     """What the comparison says, in a sentence or two."""
     overall, gap = pair.overall, 100 * pair.overall.difference.value
     low, high = 100 * overall.difference.lower, 100 * overall.difference.upper
-    if overall.p_holm < level and (low > 0 or high < 0):
+    if overall.p_holm < level:
         better, worse = (pair.first, pair.second) if gap > 0 else (pair.second, pair.first)
         ends = sorted((abs(low), abs(high)))
         head = (
@@ -198,6 +199,10 @@ def pair_conclusion(pair: Pair, *, level: float = 0.05) -> str:
             f"These {overall.trials:,} trials do not tell {pair.first} and {pair.second} apart: the difference is "
             f"{gap:+.1f} points, and anything from {low:+.1f} to {high:+.1f} fits them ({_p_equals(overall.p_holm)})."
         )
+        if overall.p < level:
+            head += (
+                " The interval leaves 0 out, as it is of this pair alone: p is adjusted for all pairs (Holm)."
+            )
     return f"{head} {_tasks_in_words(pair, level)}"
 
 
