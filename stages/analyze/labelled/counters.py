@@ -70,6 +70,14 @@ def task_counters(ds: xr.Dataset) -> xr.DataArray:
     return _effective(ds, xr.ones_like(ds["in_tier"].any("tier"), dtype=float), ("model", "task", "counter"))
 
 
+def ranked_counters(ds: xr.Dataset) -> xr.DataArray:
+    """Counters summed over the points of each task that are in any tier, each once: (model, task, counter).
+
+    At their effective numbers, as of `tier_counters`.
+    """
+    return _effective(ds, ds["in_tier"].any("tier").astype(np.float64), ("model", "task", "counter"))
+
+
 def raw_task_counters(ds: xr.Dataset) -> xr.DataArray:
     """Counters of each task as they were counted, whatever points weigh: (model, task, counter); lazy if `ds` is."""
     return counters(ds).sum("params")

@@ -18,7 +18,7 @@ from stages.analyze.formulas.reasonscore import Basis
 from stages.analyze.formulas.reasonscore_posterior import ENOUGH
 from stages.analyze.labelled.axes import distinguishing, facets, most_repeats, names
 from stages.analyze.labelled.clustering import question_effects
-from stages.analyze.labelled.counters import BASE, counters, point_factors, tier_counters
+from stages.analyze.labelled.counters import BASE, counters, point_factors, ranked_counters, tier_counters
 from stages.analyze.labelled.duplicates import unmarked_tasks
 from stages.analyze.labelled.results import Estimate, Leaderboard, Row, TierEstimate
 from stages.analyze.labelled.scores import (
@@ -29,7 +29,6 @@ from stages.analyze.labelled.scores import (
     draw_means,
     mean_moments,
     posterior,
-    rate_moments,
     resampled,
 )
 
@@ -169,10 +168,9 @@ def _score(ds: xr.Dataset, how: How) -> _Scored:
     lead = "rate" if how.version == "auto" and not size >= ENOUGH else "score"
     if scores is None:
         scores = resampled(ds, how, grouped, member, tokens)
-    every = np.asarray(member.any(axis=0, keepdims=True))
-    moments = rate_moments(cells, factors, effect, labels, how.mode)
-    overall = mean_moments(moments, every)
-    plain = mean_moments(rate_moments(cells, factors, effect, labels, "E_P"), every)
+    every = ranked_counters(ds).values
+    overall = mean_moments(every, effect, labels, how.mode)
+    plain = mean_moments(every, effect, labels, "E_P")
     guesser = np.full(len(cells), np.nan)
     if how.version == "v1":
         guesser = reasonscore.mean_score(
@@ -184,11 +182,13 @@ def _score(ds: xr.Dataset, how: How) -> _Scored:
         tokens=tokens,
         lead=lead,
         size=size if np.isfinite(size) else math.nan,
-        rates=stratified.combine(overall[:, 0], confidence=how.level, exact=True),
-        tier_rates=stratified.combine(mean_moments(moments, member), confidence=how.level, exact=True),
-        accuracy=stratified.combine(plain[:, 0], confidence=how.level, exact=True),
+        rates=stratified.combine(overall, confidence=how.level, exact=True),
+        tier_rates=stratified.combine(
+            mean_moments(grouped, effect, labels, how.mode), confidence=how.level, exact=True
+        ),
+        accuracy=stratified.combine(plain, confidence=how.level, exact=True),
         guesser=guesser,
-        ranks=_ranks(scores.draws if lead == "score" else draw_means(ds, how, overall[:, 0]), how),
+        ranks=_ranks(scores.draws if lead == "score" else draw_means(ds, how, overall), how),
         cells_present=np.einsum("gkp,mkp->mg", member.astype(np.int64), there.astype(np.int64)),
         cells_expected=member.sum(axis=(1, 2)),
         totals=totals,

@@ -57,36 +57,22 @@ class Scores:
     """Draws of the score, shape (model, draw)."""
 
 
-def rate_moments(
-    cells: Floats, factors: Floats, effect: Floats, labels: list[str], mode: Mode
-) -> tuple[Floats, Floats]:
-    """Sums of each cell as a stratum, with its weight within its task; and these weights (model, task, params)."""
-    moments = stratified.moments(cells / effect[:, :, np.newaxis, np.newaxis], labels=labels, mode=mode)
-    weight = factors * reasonscore.column(cells, "trials", labels)
-    return moments, np.where(moments[..., 0] > 0, weight, 0.0)
+def mean_moments(grouped: Floats, effect: Floats, labels: list[str], mode: Mode) -> Floats:
+    """Sums of the tasks of each group, every task weighing the same: shape (model, [tier,] moment).
 
-
-def mean_moments(parts: tuple[Floats, Floats], member: NDArray[np.bool_]) -> Floats:
-    """Sums over the points of each group, every task of it weighing the same: shape (model, group, moment).
+    A task is one stratum of all its points: their differences count as noise, so that the interval is not too narrow
+    where points of few trials, or points that looked certain, got none of those that were added.
 
     Parameters
     ----------
-    parts
-        From `rate_moments`.
-    member
-        Shape (group, task, params).
+    grouped
+        Effective counters, shape (model, [tier,] task, counter).
+    effect
+        Trials that are worth one independent trial, shape (model, task).
     """
-    moments, weight = parts
-    inside = weight[:, np.newaxis] * member
-    total = inside.sum(axis=-1, keepdims=True)
-    share = inside / np.where(total > 0, total, 1.0)
-    powers = {"strata": 0, "variance": 2, "size": 2, "single": 2}
-    return np.stack(
-        [
-            np.einsum("mgkp,mkp->mg", (share > 0) * share ** powers.get(name, 1), moments[..., place])
-            for place, name in enumerate(stratified.MOMENTS)
-        ],
-        axis=-1,
+    worth = effect if grouped.ndim == 3 else effect[:, np.newaxis]
+    return np.asarray(
+        stratified.moments(grouped / worth[..., np.newaxis], labels=labels, mode=mode).sum(axis=-2)
     )
 
 
