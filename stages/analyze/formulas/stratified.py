@@ -216,14 +216,18 @@ def combine(
 ) -> Bounds:
     """Point, lower and upper bound from summed moments (..., moment), at last clipped to [least, 1].
 
-    NaN where the weights sum to 0. With `exact`, by the exact interval at the effective number of trials.
+    NaN where the weights sum to 0. With `exact`, by the exact interval at the effective number of trials; as nobody is
+    worse than guessing, its upper bound is at least that of what guesses, and no interval has zero width.
     """
     offset, scale, total, rate, trials = _effective(sums)
-    interval = exact_bounds if exact else wilson_bounds
     with np.errstate(all="ignore"):
-        bounds = interval(rate * trials, trials, confidence=confidence)
-        point, lower, upper = (np.clip((offset + scale * part) / total, least, 1.0) for part in bounds)
-    return point, lower, upper
+        if exact:
+            point, lower, _ = exact_bounds(rate * trials, trials, confidence=confidence)
+            upper = exact_bounds(np.maximum(rate, -offset / scale) * trials, trials, confidence=confidence)[2]
+        else:
+            point, lower, upper = wilson_bounds(rate * trials, trials, confidence=confidence)
+        parts = tuple(np.clip((offset + scale * part) / total, least, 1.0) for part in (point, lower, upper))
+    return parts[0], parts[1], parts[2]
 
 
 def effective_trials(sums: ArrayLike) -> tuple[Floats, Floats, Floats]:

@@ -15,6 +15,7 @@ from stages.analyze.formulas.compare.winrates import win_rates
 from stages.analyze.formulas.estimators import counts
 from stages.analyze.formulas.intervals import Floats
 from stages.analyze.labelled import axes, counters
+from stages.analyze.labelled.clustering import question_effects
 from stages.analyze.labelled.leaderboard import label_rows, row_order
 from stages.analyze.labelled.results import Estimate, Leaderboard, Row
 
@@ -145,13 +146,15 @@ def cluster_name(number: int) -> str:
 
 
 def _successes(ds: xr.Dataset, order: Sequence[int]) -> tuple[Floats, Floats]:
-    """Successes and trials of each row and task such that their ratio is C_P."""
+    """Successes and trials of each row and task such that their ratio is C_P; as many as independent ones are worth."""
     summed = counters.task_counters(ds).astype(np.float64).compute().values[list(order)]
     found = counts(summed, labels=axes.names(ds, "counter"))
     with np.errstate(all="ignore"):
         stretched = (found.completed - found.guesses) * found.trials / found.completed
     trials = np.where(found.completed > 0, stretched, found.trials)
-    return np.where(found.completed > 0, found.correct - found.guesses, 0.0), trials
+    effects = question_effects(ds)
+    worth = np.ones(trials.shape) if effects is None else effects.compute().values[list(order)]
+    return np.where(found.completed > 0, found.correct - found.guesses, 0.0) / worth, trials / worth
 
 
 def _ratings(rates: Floats, prior: float) -> Floats:
