@@ -57,7 +57,7 @@ class OpenPart:
 
 
 def open_part(
-    cube: str | Path | xr.Dataset,
+    cube: str | Path | Cube | xr.Dataset,
     part: Part | None = None,
     *,
     notes: Mapping[str, object] | None = None,
@@ -68,7 +68,7 @@ def open_part(
     Parameters
     ----------
     cube
-        A cube's address, or a dataset of `flows.cubes.report.open_cube`.
+        A cube, its address, or a dataset of `flows.cubes.report.open_cube`.
     part
         Default: all of it.
     notes
@@ -89,7 +89,7 @@ def open_part(
         If a view, coordinate or value is unknown, or nothing is left.
     """
     part = part or Part()
-    opened = cube if isinstance(cube, xr.Dataset) else _opened(cube)
+    opened = cube if isinstance(cube, Cube | xr.Dataset) else _opened(cube)
     if notes is None:
         notes = read_notes(opened.records) if isinstance(opened, Cube) else {}
     view = _view(part.view, notes)
