@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deploy.clusters import Cluster
-from flows.config import as_config
+from flows.config.load import as_config
 from flows.config.models import SweepConfig
 from flows.cubes.reader import Reader
 from flows.errors import SweepError
