@@ -209,7 +209,12 @@ class SweepStore:
 
 
 def open_store(plan: Plan, url: str) -> SweepStore:
-    """Open the sweep's cube, or create it with nothing planned yet.
+    """Open the sweep's cube, or create it with nothing planned yet; raises as `sweep_cube`."""
+    return SweepStore(sweep_cube(plan, url), plan)
+
+
+def sweep_cube(plan: Plan, url: str) -> Cube:
+    """The sweep's cube, open for writing; created with nothing planned yet if there is none.
 
     Raises
     ------
@@ -221,7 +226,7 @@ def open_store(plan: Plan, url: str) -> SweepStore:
     if not Cube.exists(url):
         SampleTargets.uniform(plan, plan.trials, plan.repeats).refuse_too_many()
         try:
-            cube = Cube.create(
+            return Cube.create(
                 url,
                 sizes=plan.sizes,
                 chunks=plan.chunks,
@@ -230,10 +235,9 @@ def open_store(plan: Plan, url: str) -> SweepStore:
                 attrs={"title": "evalcube sweep", "spec": plan.spec()},
                 layers=list(plan.layers),
             )
-            return SweepStore(cube, plan)
         except storage.errors.CubeExistsError:
             pass  # another driver was faster: its lease decides who goes on
-    return SweepStore(_open_same(plan, url, writable=True), plan)
+    return _open_same(plan, url, writable=True)
 
 
 def existing_store(plan: Plan, url: str) -> SweepStore | None:
