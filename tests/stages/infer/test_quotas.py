@@ -177,7 +177,7 @@ def test_slow_down__holds_back_what_another_engine_learned(engine_for, remote, j
         second.slow_down(slowdown)
         results = second.run("m", jobs(8, label="others"))
 
-    assert (slowdown.model, slowdown.overload, first.slowdowns()) == ("m", True, [])
+    assert (slowdown.model, slowdown.overload, first.slowdowns()) == ("m", False, [])
     assert 0.4 < slowdown.pause < 0.81
     assert time.monotonic() - start >= 0.9 * slowdown.pause
     assert kinds([*results, *refused.result()]) == ["stored"] * 9
