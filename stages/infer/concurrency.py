@@ -13,7 +13,7 @@ _WEIGHT = 0.01
 """Of the newest request in the running means."""
 _LEAST_REFUSED, _MOST_REFUSED = 6, 16
 _LEAST_ACCEPTED = 60
-_CLEAR = 0.8
+_CLEAR = 1.2
 """Standard deviations that lie between the two means, if it is what is in flight; each worker sees a part of it."""
 _FEWEST = 3.0
 """In flight, on average, from which on it is looked for: below, a pace says the same."""

@@ -16,6 +16,10 @@ from stages.infer.rate_finder import RateFinder
 
 _NOTICE_SECONDS = 2.0
 """Until all workers have heard of another pace."""
+_SAME_RATE = 0.06
+"""Relative difference of rates at which as many requests are in flight, about."""
+_WORTH = 0.7
+"""Share of a bound on requests in flight below which it does not help to bound them."""
 _HELD_SECONDS = 4.0
 """How long a worker that was refused waits for the leader's next pace."""
 _REPEAT_SECONDS = 5.0
@@ -59,6 +63,10 @@ class Limiter:
         self._evidence = InFlightEvidence()
         self._workers, self._rank = 1, 0
         self._heard_at = self._published_at = self._paced_since = -math.inf
+        self._evidence_rate = 0.0
+        """At about which what is known of requests in flight was seen."""
+        self._level = 0.0
+        """To which they were bound first."""
         self._counts_in_flight = False
         """Whether refusals bound what is in flight, not the rate."""
         self._trial_at, self._trial_seconds = -math.inf, _TRIAL_SECONDS
@@ -130,7 +138,9 @@ class Limiter:
             self._evidence.refused(in_flight)
         if self._counts_in_flight and not self._leads(now):
             return False
-        if not self.finder.refused(now, started, waiting, pause):
+        if self._counts_in_flight and self._window.limit < _WORTH * self._level:
+            self.finder.begin(now, pause)
+        elif not self.finder.refused(now, started, waiting, pause):
             return False
         if self.finder.rate is None:
             self._go_free(now)
@@ -217,6 +227,10 @@ class Limiter:
         if rate is None:
             return
         self._published_at = now
+        if abs(rate - self._evidence_rate) > _SAME_RATE * rate:
+            # What is in flight depends on the rate: at different ones it says nothing.
+            self._evidence.clear()
+            self._evidence_rate = rate
         delay = self.finder.delay if self._turns.paced else 0.0
         if not self._turns.paced:
             self._paced_since = now
@@ -226,7 +240,7 @@ class Limiter:
             self.news = self.news._replace(pace=pace)
 
     def _bound_in_flight(self, level: float, now: float, started: float) -> None:
-        self._counts_in_flight = True
+        self._counts_in_flight, self._level = True, level
         self.finder.leave()
         self._turns.follow(None, now + self.offset)
         self._evidence.clear()

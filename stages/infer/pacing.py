@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-_BURST_SECONDS = 0.1
+_BURST_SECONDS = 0.02
 """Turns that may be caught up with, where a busy machine let them pass."""
 _LATEST = 0.15
 """Of the time between two of a worker's turns, in which one may still be used: a later start would come too soon before
@@ -81,7 +81,9 @@ class Turns:
             return (self._held_until if self._later is None else self._later.since) - now
         own = self._own(self._pace, now)
         passed = math.floor(own + _TOLERANCE)
-        if passed > self._used and (own - passed < _LATEST or self._saved(self._pace) > 1):
+        if passed > self._used and (
+            self._workers == 1 or own - passed < _LATEST or self._saved(self._pace) > 1
+        ):
             return 0.0
         each = self._workers / self._pace.rate
         wait = (max(passed, self._used) + 1 - own) * each
@@ -91,8 +93,13 @@ class Turns:
         """Use a turn."""
         self._switch(now)
         if self._pace is not None:
-            passed = math.floor(self._own(self._pace, now) + _TOLERANCE)
-            self._used = max(self._used + 1, passed - self._saved(self._pace) + 1)
+            own = self._own(self._pace, now)
+            passed = math.floor(own + _TOLERANCE)
+            saved = self._saved(self._pace)
+            self._used = max(self._used + 1, passed - saved + 1)
+            if self._workers == saved == 1 and own - passed >= _LATEST:
+                # Nobody else has turns: those to come are as much later.
+                self._pace, self._used = Pace(self._pace.rate, now, 0.0), 0
 
     def _saved(self, pace: Pace) -> int:
         """How many turns that passed may be caught up with, the present one among them."""

@@ -16,6 +16,7 @@ S. Ha, I. Rhee, L. Xu (2008). CUBIC: a new TCP-friendly high-speed TCP variant. 
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 _TOLERATED = 0.07
 """Share of refused requests below which an endpoint is not slowed down."""
@@ -30,13 +31,17 @@ _MOSTLY = 0.75
 _IN_VAIN = 0.5
 """Of a rate: if lower and lower ones down to this were refused though the endpoint took most requests, it refuses some
 at any rate."""
+_VAIN_CUTS, _VAIN_ANSWERS = 5, 30
+"""How many of them, and answers meanwhile, are enough to say so."""
+_NOT_IN_VAIN_SECONDS = 600.0
+"""How long it is not said again, if it was wrong."""
 _UNHEEDED = 20
 """Refusals in a row that are heeded all the same afterwards."""
 _UNHEEDED_SECONDS = 60.0
 """How long it is not slowed down then; doubled each time."""
 _SLOWEST = 0.2
 """Requests per second that are tried at least, of all workers."""
-_FIRST = 1.0
+_FIRST = 10.0
 """Requests per second to begin with, at least."""
 _IDLE = 0.5
 """Requests per second while nothing at all is let through."""
@@ -45,9 +50,9 @@ _LONGEST_WAIT = 3.0
 _EPISODE_SECONDS = 5.0
 """Time without an answer after which a limit is taken to count in windows."""
 _BURST_SHARE = 0.7
-_FACTOR, _SHARED_FACTOR = 1.5, 2.0
-"""By which rates grow while none was refused; more where others have to hear of each."""
-_DOUBLING_ANSWERS, _DOUBLING_SECONDS = 5, 0.2
+_FACTOR = 2.0
+"""By which rates grow while none was refused."""
+_DOUBLING_ANSWERS, _DOUBLING_SECONDS = 3, 0.2
 _APPROACH_ANSWERS, _APPROACH_SECONDS = 10, 1.0
 _PROBE_ANSWERS, _PROBE_SECONDS, _SHARED_PROBE_SECONDS = 100, 5.0, 10.0
 _PROBE_STEP, _LARGEST_STEP = 0.01, 0.32
@@ -59,11 +64,25 @@ _NEAR = 0.97
 """Of the rate that was refused: from here on steps are small."""
 _PAUSES_APART = 20.0
 """Times as long as the endpoint made us wait after the last refusal, no further one is risked."""
-_LEAST_CUT, _LARGEST_CUT = 0.95, 0.5
+_BORNE, _REPAID = 1.5, 0.02
+"""Refusals after which a rate is too high, and what each request takes off: at a busy machine some come too early."""
+_LEAST_CUT, _LARGEST_CUT = 0.97, 0.5
 _ENOUGH = 10
 """Answers from which a rate is measured."""
 _BINDING = 0.7
 """Share of a rate that must be used before a higher one is tried."""
+
+
+class _Vain(NamedTuple):
+    """Cuts in a row, each of which was made at a lower rate than the one before."""
+
+    first: float = 0.0
+    """The rate at the first of them."""
+    cuts: int = 0
+    let_through: int = 0
+    """Requests of this worker since."""
+    sent: float = 0.0
+    """What would have been let through at these rates."""
 
 
 class RateFinder:
@@ -86,9 +105,10 @@ class RateFinder:
         """The last rate that was too high."""
         self._refused_share = 0.0
         self._in_a_row = 0
-        self._in_vain = (0.0, 0.0, 0.0)
-        """Of the cuts in a row that were each from a lower rate: the first rate, what was let through since, and what
-        would have been at these rates."""
+        self._debt = 0.0
+        """Refusals at the present rate, less what is tolerated."""
+        self._vain = _Vain()
+        self._vain_from = -math.inf
         self._unheeded_until, self._unheeded_seconds = -math.inf, _UNHEEDED_SECONDS
         self._total = 0
         self._begun: float | None = None
@@ -117,10 +137,6 @@ class RateFinder:
         if self.rate is None or self.refused_rate is None:
             return None
         return min(self.rate, _NEAR * self.refused_rate)
-
-    @property
-    def _factor(self) -> float:
-        return _SHARED_FACTOR if self.delay else _FACTOR
 
     def adopt(self, rate: float, since: float) -> None:
         """Take over the rate that another worker leads to."""
@@ -166,6 +182,7 @@ class RateFinder:
         Refusals come at once and answers late, so that what was sent and not refused says sooner what is borne.
         """
         self._since += now >= self._effective
+        self._debt = max(self._debt - _REPAID, 0.0)
         return self._blocked_at is None and self._grow(now)
 
     def blocked(self, now: float, seconds: float = 0.0) -> None:
@@ -195,7 +212,7 @@ class RateFinder:
         self.blocked(now, pause)
         if self.rate is None:
             if self._is_limit(now, in_flight):
-                self._begin(now, pause)
+                self.begin(now, pause)
             return self.rate is not None
         return self._refused_at_rate(now, started, pause)
 
@@ -207,6 +224,9 @@ class RateFinder:
             if started < effective:
                 return False
             self.rate = rate
+        self._debt += 1.0
+        if self._debt < _BORNE and not pause:
+            return False
         self._cut(now, pause)
         return True
 
@@ -216,18 +236,32 @@ class RateFinder:
         if self._in_a_row < _OF_IN_FLIGHT * in_flight:
             return False
         if now < self._unheeded_until:
-            return self._in_a_row >= _UNHEEDED
+            if self._in_a_row < _UNHEEDED:
+                return False
+            # It was a limit after all.
+            self._unheeded_until, self._vain_from = -math.inf, now + _NOT_IN_VAIN_SECONDS
+            return True
         return self._in_a_row >= _IN_A_ROW or self._refused_share >= _TOLERATED
 
     def heard_refusal(self, now: float, started: float) -> bool:
         """Note that another worker was refused what it sent at `started`; returns whether the rate changed."""
         if self.rate is not None:
+            # It was refused more than is tolerated, or it would not have said so.
+            self._debt += _BORNE
             return self._refused_at_rate(now, started, 0.0)
-        self._begin(now, 0.0)
+        self.begin(now, 0.0)
         return True
 
-    def _begin(self, now: float, pause: float) -> None:
-        """Take a first rate: less than what was let through just now, part of which was a burst."""
+    def begin(self, now: float, pause: float) -> None:
+        """Take a first rate: less than what was let through just now, part of which was a burst.
+
+        Parameters
+        ----------
+        now
+            When the request was refused that showed a limit.
+        pause
+            Seconds that the endpoint asked to wait.
+        """
         self._measured, self._pause = (now, self._total), pause
         self._set(max(_BURST_SHARE * self._recent(now), _FIRST), now + max(self.delay, pause))
 
@@ -239,9 +273,7 @@ class RateFinder:
             self.leave()
             return
         # Of two cuts in a row the second is larger: the first one had no effect.
-        new = rate * (
-            _LARGEST_CUT if answers < 2 else 1.0 / self._factor if answers < _ENOUGH else _LEAST_CUT
-        )
+        new = rate * (_LARGEST_CUT if answers < 2 else 1.0 / _FACTOR if answers < _ENOUGH else _LEAST_CUT)
         if answers >= _ENOUGH and seconds > 0.0:
             new = min(max(answers * self.workers / seconds, rate * _LARGEST_CUT), rate * _LEAST_CUT)
         if answers or self.refused_rate is None:
@@ -255,15 +287,16 @@ class RateFinder:
     def _is_in_vain(self, rate: float, answers: int, now: float) -> bool:
         """Whether the endpoint refuses some requests at whatever rate, so that it is no use to go slower."""
         if self.refused_rate is None or rate >= _NEAR * self.refused_rate:
-            self._in_vain = (rate, 0.0, 0.0)
+            self._vain = _Vain(rate)
             return False
-        first, let_through, sent = self._in_vain
         seconds = max(now - self._measured[0] - self.delay, 0.0)
-        let_through, sent = let_through + answers * self.workers, sent + rate * seconds
-        self._in_vain = first, let_through, sent
-        if rate > _IN_VAIN * first or let_through < _MOSTLY * sent:
+        first, cuts, let_through, sent = self._vain
+        cuts, let_through, sent = cuts + 1, let_through + answers, sent + rate * seconds / self.workers
+        self._vain = _Vain(first, cuts, let_through, sent)
+        few = cuts < _VAIN_CUTS or let_through < _VAIN_ANSWERS or now < self._vain_from
+        if few or rate > _IN_VAIN * first or let_through < _MOSTLY * sent:
             return False
-        self._in_vain = (0.0, 0.0, 0.0)
+        self._vain = _Vain()
         self._unheeded_until = now + self._unheeded_seconds
         self._unheeded_seconds *= 2
         return True
@@ -287,7 +320,7 @@ class RateFinder:
         """Answers and seconds after which a higher rate is tried, and that rate."""
         refused = self.refused_rate
         if refused is None:
-            return _DOUBLING_ANSWERS, _DOUBLING_SECONDS, rate * self._factor
+            return _DOUBLING_ANSWERS, _DOUBLING_SECONDS, rate * _FACTOR
         if rate < _NEAR * refused:
             new = rate + max((refused * (_NEAR + 0.01) - rate) / 2, rate * _PROBE_STEP)
             return _APPROACH_ANSWERS, _APPROACH_SECONDS, new
@@ -325,4 +358,5 @@ class RateFinder:
     def _set(self, rate: float, effective: float) -> None:
         raised = self.rate is not None and rate > self.rate
         self._before = (self.rate or 0.0, self._effective) if raised else (0.0, math.inf)
+        self._debt = 0.0
         self.rate, self._effective, self._since = min(max(rate, _SLOWEST), self.ceiling), effective, 0
