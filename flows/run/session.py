@@ -14,11 +14,12 @@ from typing import Any
 
 from distributed import Client
 
-from deploy.clusters import Cluster
+from deploy.clusters import Cluster, ThisProcess
 from flows.config.models import SweepConfig
 from flows.plan.sampling import Sampling
 from flows.plan.store import SweepStore
 from flows.run.batch_notes import requests_in_batches
+from flows.run.default_cluster import default_cluster
 from flows.run.driver import Driver
 from flows.run.events import (
     Event,
@@ -56,7 +57,7 @@ class Session:
         store: SweepStore,
         settings: SweepConfig,
         sampling: Sampling,
-        cluster: Cluster,
+        cluster: Cluster | None,
         lease: Lease,
         subscribers: Sequence[Subscriber],
         flush_seconds: float,
@@ -117,17 +118,18 @@ class Session:
             interrupt = stack.enter_context(stop_on_interrupt())
             routes = stack.enter_context(serve_models(asked, self._note))
             # A Ctrl-C in the middle of starting worker processes would leave some of them behind.
+            cluster = self._cluster or default_cluster(sum(work.left))
             with interrupt.held():
-                client = stack.enter_context(self._cluster.connect())
+                client = stack.enter_context(cluster.connect())
             addresses = present(client)
             # Before the plugin, and so before any request: money is spent only by workers that have their keys.
-            check_workers(client, asked, addresses, unset_keys=not self._cluster.inherits_environment)
+            check_workers(client, asked, addresses, unset_keys=not cluster.inherits_environment)
             context = self._context(routes)
             client.subscribe_topic(topic(self._id), self._receive)
             # Before the plugin is registered: half a registration has to be taken back, too.
             stack.callback(_forget_run, client, self._id)
             _register(client, SweepPlugin(context))
-            self._note(f"{len(addresses)} workers, dashboard {client.dashboard_link}")
+            self._note(_described(cluster, client, len(addresses)))
             blocks, serials = 0, itertools.count()
             # Dask keys must never repeat within a cluster's life: a round would get the futures of the one before.
             while True:
@@ -281,6 +283,12 @@ class _Work:
     def needed(self) -> bool:
         """Whether there is anything."""
         return any(self.left) or bool(self.stale) or bool(self.uncompared)
+
+
+def _described(cluster: Cluster, client: Client, workers: int) -> str:
+    if isinstance(cluster, ThisProcess):
+        return "few trials: asked by this process"
+    return f"{workers} workers, dashboard {client.dashboard_link}"
 
 
 def _register(client: Client, plugin: SweepPlugin) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from deploy.clusters import Cluster, ExistingScheduler, LocalProcesses
-from flows.config import as_config
+from flows.config.load import as_config
 from flows.config.models import ModelConfig, SweepConfig
 from flows.errors import SweepError
 from flows.plan.build import build_plan
@@ -17,9 +17,7 @@ from flows.plan.sampling import Sampling, as_configured
 from flows.plan.store import open_store
 from flows.plan.trust import remember_run
 from flows.run.driver import FLUSH_SECONDS
-from flows.run.events import (
-    Subscriber,
-)
+from flows.run.events import Noted, Subscriber
 from flows.run.servers import keyed
 from flows.run.session import Session
 from flows.run.summary import RunSummary
@@ -54,9 +52,10 @@ def run(
     cube, cache
         Address of the results and of the response cache; default: those of the config.
     scheduler
-        Address of a running Dask scheduler; default: worker processes on this machine.
+        Address of a running Dask scheduler; default: this machine.
     workers
-        Number of local worker processes; default: one per core, at most eight.
+        Number of local worker processes; default: none where few trials are left and no plugin is installed, as this
+        process does them sooner; else one per core, at most eight.
     cluster
         A cluster of any other kind; excludes `scheduler` and `workers`.
     sampling
@@ -88,13 +87,20 @@ def run(
         raise SweepError("`cluster` excludes `scheduler` and `workers`", "Give one of them")
     settings = as_config(config, cube=cube, cache=cache)
     plan = build_plan(settings)
-    if cluster is None:
-        cluster = ExistingScheduler(scheduler) if scheduler else LocalProcesses(workers)
-    if cluster.inherits_environment:
+    if cluster is None and scheduler is not None:
+        cluster = ExistingScheduler(scheduler)
+    elif cluster is None and workers is not None:
+        cluster = LocalProcesses(workers)
+    if cluster is None or cluster.inherits_environment:
         _check_keys(settings.models)
     store = open_store(plan, settings.cube)
     open_cache(settings.cache)  # fails now, not on a worker later
-    with Lease.acquire(store.cube.records) as lease:
+
+    def notify(text: str) -> None:
+        for subscriber in subscribers:
+            subscriber(Noted(text))
+
+    with Lease.acquire(store.cube.records, notify=notify) as lease:
         # Read again: whoever held the lease a moment ago may have grown the cube and added to the ledger.
         store = open_store(plan, settings.cube)
         store.relabel()
