@@ -91,7 +91,7 @@ def run(
     cluster = cluster or _named_cluster(scheduler, workers)
     if cluster is None or cluster.inherits_environment:
         _check_keys(settings.models)
-    opened = sweep_cube(plan, settings.cube)
+    opened, _ = sweep_cube(plan, settings.cube)
     open_cache(settings.cache)  # fails now, not on a worker later
 
     def notify(text: str) -> None:
@@ -100,7 +100,7 @@ def run(
 
     with Lease.acquire(opened.records, notify=notify) as lease:
         # Opened again: whoever held the lease a moment ago may have grown the cube and added to the ledger.
-        opened = sweep_cube(plan, settings.cube)
+        opened, plan = sweep_cube(plan, settings.cube)
         mended = mend_shared(opened)
         store = SweepStore(opened, plan)
         store.relabel()

@@ -19,7 +19,7 @@ from stages.analyze.labelled.leaderboard import label_rows, row_order
 from stages.analyze.labelled.results import Estimate, Leaderboard, Row
 
 SCHEMA = "evalcube.ranking"
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 PRIOR = 1.0
 """Drawn games that each model is taken to have played, so that a model that won all its games has a rating."""
@@ -50,7 +50,7 @@ class Ranking:
 
     rows: tuple[RankedRow, ...]
     clusters: tuple[tuple[int, ...], ...]
-    """Indices of rows that the intervals of their scores do not tell apart, best cluster first; may share rows."""
+    """Indices of rows that the intervals of what leads the board do not tell apart, best cluster first."""
     rates: Floats
     """Shape (row, row): the chance that the row is truly better than the column, averaged over tasks."""
     prior: float
@@ -65,6 +65,8 @@ class Ranking:
                 "eval_id": item.row.eval_id,
                 "rank": item.row.rank,
                 "score": _plain(item.row.score),
+                "accuracy": _plain(item.row.accuracy),
+                "rate": _plain(item.row.rate),
                 "rank_interval": _plain(item.row.rank_interval),
                 "clusters": list(item.clusters),
                 "expected_wins": item.wins,
@@ -77,6 +79,8 @@ class Ranking:
             "schema": SCHEMA,
             "schema_version": SCHEMA_VERSION,
             "version": board.version,
+            "lead": board.lead,
+            "mode": board.mode,
             "confidence": board.confidence,
             "prior": self.prior,
             "selection": board.selection,
@@ -110,9 +114,8 @@ def rank_rows(ds: xr.Dataset, board: Leaderboard, *, prior: float = PRIOR, stric
         If there are fewer than two evaluations, or the board was not made from this dataset.
     """
     order = row_order(ds, board)
-    found = overlap_clusters(
-        [row.score.lower for row in board.rows], [row.score.upper for row in board.rows], strict=strict
-    )
+    leads = [board.leading(row) for row in board.rows]
+    found = overlap_clusters([lead.lower for lead in leads], [lead.upper for lead in leads], strict=strict)
     clusters = tuple(reversed(found))
     rates = win_rates(*_successes(ds, order)).rates
     wins, ratings = expected_wins(rates), _ratings(rates, prior)
