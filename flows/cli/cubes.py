@@ -190,8 +190,9 @@ def _print_trial(view: TrialView, missing: str) -> None:
             Text(f"judge {safe(said.judge)}, repeat {said.repeat}: {score_text}  {safe(said.reason)}")
         )
     first = "" if math.isnan(view.first_token) else f"   first token {view.first_token:.3f} s"
-    text = f"tokens {view.tokens}   latency {view.latency:.3f} s{first}   key {view.digest}"
-    console.print(Text(text, style="dim"))
+    console.print(Text(f"tokens {view.tokens}   latency {view.latency:.3f} s{first}", style="dim"))
+    # On one line however narrow the terminal is: it is there to be copied.
+    console.print(Text(f"key {view.digest}", style="dim"), soft_wrap=True)
 
 
 show_trial.__name__ = "show"

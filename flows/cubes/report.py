@@ -101,7 +101,7 @@ def report(
     check_output(path)  # told now, not when the work is done
     reader = Reader(cube, cache)
     checked_option("pooling", pooling, get_args(Pooling))
-    opened = open_part(labelled_dataset(reader.cube), part, notes=reader.notes)
+    opened = open_part(reader.cube, part, notes=reader.notes, trials=False)
     board = leaderboard_of(opened, version=version, mode=mode)
     with refused():
         html = render_report(
@@ -136,7 +136,7 @@ def _samples(reader: Reader, count: int, dataset: xr.Dataset) -> list[SampleTria
         return []
     samples = []
     meant, tasks = (set(axes.names(dataset, name)) for name in ("eval_id", "task"))
-    for model, eval_id in enumerate(axes.names(reader.cube.dataset(), "eval_id")):
+    for model, eval_id in enumerate(axes.names(reader.cube.summary(), "eval_id")):
         if eval_id not in meant:
             continue
         status = reader.cube.read_region(Region(model, 0, 0), ("status",))["status"]

@@ -9,7 +9,7 @@ from typing import get_args
 
 import xarray as xr
 
-from flows.config.findings import close_name
+from flows.config.near_names import close_name
 from flows.cubes.filters import checked_names
 from flows.cubes.selection import OpenPart, Part, checked_option, open_part, refused
 from flows.errors import SweepError
@@ -64,7 +64,7 @@ def leaderboard(
     StorageError, SweepError
         As `open_part`; also if counters contradict each other or an option is unknown.
     """
-    opened = open_part(cube, part)
+    opened = open_part(cube, part, trials=False)
     return leaderboard_of(opened, version=version, mode=mode, seed=seed, draws=draws, confidence=confidence)
 
 
@@ -136,7 +136,7 @@ def boards(
     StorageError, SweepError
         As `leaderboard`.
     """
-    opened = open_part(cube, part)
+    opened = open_part(cube, part, trials=False)
     if by is None:
         return opened.warnings, {"": leaderboard_of(opened, version=version, mode=mode)}
     table = keys(opened.dataset)
@@ -193,7 +193,7 @@ def aggregate(
     checked_option("mode", mode, MODES)
     checked_option("pooling", pooling, get_args(Pooling))
     checked_option("joint", joint, get_args(Joint))
-    opened = open_part(cube, part)
+    opened = open_part(cube, part, trials=False)
     names = checked_names(by, keys(opened.dataset), "by")
     with refused():
         found = estimate_groups(
@@ -236,7 +236,7 @@ def rank(
     """
     if not (math.isfinite(prior) and prior >= 0):
         raise SweepError(f"`prior`: {prior} is no number of games", "Give a number from 0, such as 1")
-    opened = open_part(cube, part)
+    opened = open_part(cube, part, trials=False)
     need_several(opened, 2)
     board = leaderboard_of(opened, version=version, seed=seed, draws=draws)
     with refused():

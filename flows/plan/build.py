@@ -72,7 +72,7 @@ def _judges(config: SweepConfig) -> tuple[Judge, ...]:
             request_model=request_model(model),
             sampler=canonical_params(sampler),
             repeats=row.repeats,
-            prompt=judge_prompt_digest(),
+            prompt=judge_prompt_digest(length_debias=row.length_debias),
             api=model.api,
         )
         twin = seen.setdefault(judge.identity, judge)

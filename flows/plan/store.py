@@ -209,7 +209,17 @@ class SweepStore:
 
 
 def open_store(plan: Plan, url: str) -> SweepStore:
-    """Open the sweep's cube, or create it with nothing planned yet.
+    """Open the sweep's cube, or create it with nothing planned yet; raises as `sweep_cube`."""
+    return SweepStore(*sweep_cube(plan, url))
+
+
+def sweep_cube(plan: Plan, url: str) -> tuple[Cube, Plan]:
+    """The sweep's cube, open for writing; created with nothing planned yet if there is none.
+
+    Returns
+    -------
+    Cube, Plan
+        And the plan with the weights of its points that the cube has.
 
     Raises
     ------
@@ -230,10 +240,10 @@ def open_store(plan: Plan, url: str) -> SweepStore:
                 attrs={"title": "evalcube sweep", "spec": plan.spec()},
                 layers=list(plan.layers),
             )
-            return SweepStore(cube, plan)
+            return cube, plan
         except storage.errors.CubeExistsError:
             pass  # another driver was faster: its lease decides who goes on
-    return SweepStore(*_open_same(plan, url, writable=True))
+    return _open_same(plan, url, writable=True)
 
 
 def existing_store(plan: Plan, url: str) -> SweepStore | None:
