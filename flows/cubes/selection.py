@@ -168,7 +168,10 @@ def _opened(cube: str | Path) -> Cube:
 def _labelled(opened: Cube | xr.Dataset, *, trials: bool) -> xr.Dataset:
     if isinstance(opened, xr.Dataset):
         return with_design(opened)
-    return labelled_dataset(opened) if trials else with_design(opened.summary())
+    # Intervals go by question where questions were asked several times, and only single trials tell how they went.
+    if trials or opened.sizes["repeat"] > 1:
+        return labelled_dataset(opened)
+    return with_design(opened.summary())
 
 
 def labelled_dataset(cube: Cube) -> xr.Dataset:
