@@ -220,7 +220,7 @@ def export(url: str, path: Path, *, cube: str | None = None, tick: Ticker = sile
     StorageError
         The cube or the cache is not there, or something cannot be read or written.
     """
-    target = check_output(path)
+    target = check_output(path, "path")
     chosen: References | None = None
     skipped = 0
 
