@@ -20,7 +20,8 @@ _FILES = (
 )
 _FORKING = ("_execute_child", "_fork_exec", "_launch", "spawnv_passfds", "fork_exec")
 """Functions of the standard library that start processes; elsewhere the same error is a call that would wait."""
-_NO_ROOM = ("failed to map segment", "Cannot allocate memory", "cannot allocate memory")
+_NO_ROOM = ("failed to map segment", "cannot allocate memory", "not enough memory", "out of memory")
+"""What linkers and compressors say of it, who have no error of their own for it."""
 
 
 def exhaustion(error: BaseException) -> str | None:
@@ -36,7 +37,7 @@ def _of(error: BaseException) -> str | None:
     code = error.errno if isinstance(error, OSError) else None
     if isinstance(error, MemoryError) or code == errno.ENOMEM:
         return _MEMORY
-    if isinstance(error, ImportError) and any(text in str(error) for text in _NO_ROOM):
+    if isinstance(error, ImportError | RuntimeError) and any(text in str(error).lower() for text in _NO_ROOM):
         return _MEMORY
     if isinstance(error, RuntimeError) and "can't start new thread" in str(error):
         return _THREADS
