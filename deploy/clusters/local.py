@@ -11,7 +11,7 @@ from multiprocessing import resource_tracker
 
 import dask
 from dask.system import CPU_COUNT
-from distributed import Client, LocalCluster
+from distributed import Client, LocalCluster, Scheduler, SpecCluster, Worker
 
 from deploy.clusters.base import Cluster, ClusterError
 from deploy.clusters.scratch import scratch_folder
@@ -115,6 +115,11 @@ class LocalProcesses(Cluster):
                 yield client
 
 
+# Tasks and results go from hand to hand, and no port takes any; what is served, metrics above all, stays here. Without
+# Dask's dashboard, whose modules take half a second.
+_TELLS_FIGURES = {"protocol": "inproc://", "dashboard": False, "dashboard_address": "127.0.0.1:0"}
+
+
 @dataclass(frozen=True)
 class ThisProcess(Cluster):
     """A scheduler and one worker in this process: there at once, and enough for small sweeps.
@@ -145,18 +150,20 @@ class ThisProcess(Cluster):
         with scratch_folder() as scratch, dask.config.set(SETTINGS):
             try:
                 with interrupts_blocked():
-                    cluster = LocalCluster(
-                        n_workers=1,
-                        threads_per_worker=self.threads,
-                        processes=False,
-                        # Tasks and results go from hand to hand, and no port takes any: these two only tell figures.
-                        protocol="inproc://",
-                        dashboard_address="127.0.0.1:0",
-                        worker_dashboard_address="127.0.0.1:0",
-                        scheduler_kwargs={"dashboard": False},
-                        # There is nobody who could restart it, and a worker that pauses would never go on.
-                        memory_limit=0,
-                        local_directory=str(scratch),
+                    cluster = SpecCluster(
+                        scheduler={"cls": Scheduler, "options": {**_TELLS_FIGURES, "port": 0}},
+                        # There is nobody who could restart the worker, and one that pauses would never go on.
+                        workers={
+                            0: {
+                                "cls": Worker,
+                                "options": {
+                                    **_TELLS_FIGURES,
+                                    "nthreads": self.threads,
+                                    "memory_limit": 0,
+                                    "local_directory": str(scratch),
+                                },
+                            }
+                        },
                         silence_logs=logging.CRITICAL,
                     )
             except (OSError, RuntimeError, TimeoutError) as error:

@@ -92,6 +92,13 @@ def _print_summary(summary: RunSummary) -> None:
     for use in summary.limits[:_SHOWN_LIMITS]:
         limit = f"{use.value:g} {use.limit.replace('_', ' ')}"
         show(safe(f"efficiency: {use.used:.0%} of {limit} ({_listed(use.models)})"))
+    for found in summary.found_limits[:_SHOWN_LIMITS]:
+        show(
+            safe(
+                f"{_listed(found.models)}: a limit was found by being refused. "
+                f"Set `limits: {{{found.limit}: {found.value}}}` in the config"
+            )
+        )
     show(f"cube: {summary.cube}")
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import xarray as xr
 
 from flows.config.near_names import close_name
+from flows.cubes.design import with_design
 from flows.cubes.filters import Where, checked_where
 from flows.errors import SweepError
 from flows.plan.records import read_notes
@@ -57,7 +58,7 @@ class OpenPart:
 
 
 def open_part(
-    cube: str | Path | xr.Dataset,
+    cube: str | Path | Cube | xr.Dataset,
     part: Part | None = None,
     *,
     notes: Mapping[str, object] | None = None,
@@ -68,7 +69,7 @@ def open_part(
     Parameters
     ----------
     cube
-        A cube's address, or a dataset of `flows.cubes.report.open_cube`.
+        A cube, its address, or a dataset of `flows.cubes.report.open_cube`.
     part
         Default: all of it.
     notes
@@ -89,7 +90,7 @@ def open_part(
         If a view, coordinate or value is unknown, or nothing is left.
     """
     part = part or Part()
-    opened = cube if isinstance(cube, xr.Dataset) else _opened(cube)
+    opened = cube if isinstance(cube, Cube | xr.Dataset) else _opened(cube)
     if notes is None:
         notes = read_notes(opened.records) if isinstance(opened, Cube) else {}
     view = _view(part.view, notes)
@@ -110,6 +111,9 @@ def open_part(
             dataset = trimmed(
                 dataset, trials=most, unique_only=chosen.unique_only, clip_tokens=part.clip_tokens
             )
+        if part.clip_tokens is not None and "max_tokens" in dataset.coords:
+            limit = dataset["max_tokens"].where(dataset["max_tokens"] > 0, part.clip_tokens)
+            dataset = dataset.assign_coords(max_tokens=limit.clip(max=part.clip_tokens))
     if view is not None and view.criteria:
         dataset = _restricted(
             dataset, view.where(), f"`view`: nothing in the cube fulfils view '{view.name}'"
@@ -163,8 +167,8 @@ def _opened(cube: str | Path) -> Cube:
 
 def _labelled(opened: Cube | xr.Dataset, *, trials: bool) -> xr.Dataset:
     if isinstance(opened, xr.Dataset):
-        return opened
-    return labelled_dataset(opened) if trials else opened.summary()
+        return with_design(opened)
+    return labelled_dataset(opened) if trials else with_design(opened.summary())
 
 
 def labelled_dataset(cube: Cube) -> xr.Dataset:
@@ -181,7 +185,7 @@ def labelled_dataset(cube: Cube) -> xr.Dataset:
         As of `flows.cubes.report.open_cube`.
     """
     dataset = cube.dataset()
-    return dataset.assign_coords(dataset.coords.to_dataset().load().coords)
+    return with_design(dataset.assign_coords(dataset.coords.to_dataset().load().coords))
 
 
 def _view(view: View | str | None, notes: Mapping[str, object]) -> View | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from contextlib import ExitStack
 from functools import cached_property
@@ -29,8 +28,9 @@ from stages.reply.status import COUNTERS as STATUS_COUNTERS
 from stages.score.counters import add_counters
 from storage.cache.cache import Cache, find_cache
 from storage.cube.cube import Cube
+from storage.cube.holder import apparent_holder
 from storage.cube.integrity import CONTENT, stored_problems
-from storage.cube.lease import Lease, read_holder
+from storage.cube.lease import Lease
 from storage.cube.ledger import Ledger, Receipt
 from storage.cube.regions import Region
 from storage.cube.schema import COUNTERS, DUPLICATE, PLANNED
@@ -80,10 +80,10 @@ def verify_cube(url: str | Path, *, heal: bool = False, cache: str | Path | None
             raise SweepError(
                 f"the replies of cube '{url}' are not found", "Give the address of its cache with `cache`"
             )
-    holder = read_holder(cube.records)
-    if not heal and holder is not None and holder[1] > time.time():
+    holder = apparent_holder(cube.records)
+    if not heal and holder is not None:
         raise SweepError(
-            f"process {holder[0].process.pid} on {holder[0].process.host} works on cube '{url}'",
+            f"process {holder.process.pid} on {holder.process.host} works on cube '{url}'",
             "Verify it once that has ended",
         )
     with ExitStack() as stack:

@@ -39,7 +39,7 @@ from flows.run.preflight import check_workers
 from flows.run.servers import serve_models
 from flows.run.spending import Spending
 from flows.run.subscribers.live_file import LiveFile
-from flows.run.summary import ModelSummary, RunSummary, Tracker, limit_use
+from flows.run.summary import ModelSummary, RunSummary, Tracker, found_limits, limit_use
 from flows.run.worker import Route, RunContext, SweepPlugin, plugin_name
 from flows.run.workers import present
 from stages.infer.endpoint import Endpoint
@@ -207,7 +207,8 @@ class Session:
         # These two are for the driver, which asks for them in its own thread and in its own time.
         if isinstance(report, Slowed) or (isinstance(report, Traffic) and report.starved):
             self._reports.put(report)
-        if not isinstance(report, Slowed):
+        # What only passes between workers is no event of the run.
+        if not isinstance(report, Slowed) or report.overload or report.pause:
             self._emit(report)
 
     def _emit(self, event: Event) -> None:
@@ -259,6 +260,7 @@ class Session:
             graded=sum(tracker.done().values()),
             asking_seconds=tracker.asking_seconds,
             limits=limit_use(self._endpoints, traffic, tracker.asking_seconds),
+            found_limits=found_limits(self._endpoints, traffic),
             models=tuple(models),
             in_batches=requests_in_batches(
                 store.cube.records, store.plan, [each.done < each.trials for each in models]
