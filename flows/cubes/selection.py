@@ -168,7 +168,9 @@ def _opened(cube: str | Path) -> Cube:
 def _labelled(opened: Cube | xr.Dataset, *, trials: bool) -> xr.Dataset:
     if isinstance(opened, xr.Dataset):
         return with_design(opened)
-    return labelled_dataset(opened) if trials else with_design(opened.summary())
+    # Where questions were asked several times, intervals go by question, and need the outcomes.
+    repeated = opened.sizes["repeat"] > 1
+    return labelled_dataset(opened) if trials or repeated else with_design(opened.summary())
 
 
 def labelled_dataset(cube: Cube) -> xr.Dataset:
