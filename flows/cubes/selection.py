@@ -168,9 +168,10 @@ def _opened(cube: str | Path) -> Cube:
 def _labelled(opened: Cube | xr.Dataset, *, trials: bool) -> xr.Dataset:
     if isinstance(opened, xr.Dataset):
         return with_design(opened)
-    # Where questions were asked several times, intervals go by question, and need the outcomes.
-    repeated = opened.sizes["repeat"] > 1
-    return labelled_dataset(opened) if trials or repeated else with_design(opened.summary())
+    # Intervals go by question where questions were asked several times, and only single trials tell how they went.
+    if trials or opened.sizes["repeat"] > 1:
+        return labelled_dataset(opened)
+    return with_design(opened.summary())
 
 
 def labelled_dataset(cube: Cube) -> xr.Dataset:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from flows.config import from_mapping
+from flows.config.load import from_mapping
 from flows.cubes.design import with_design
 from flows.plan.build import build_plan
 from flows.plan.plan import Plan

@@ -248,7 +248,7 @@ def test_render_report__says_who_can_be_told_apart(gaps):
 
 
 def test_render_report__commands_in_notes_are_code_and_names_stay_text():
-    ds = dataset(PROFILES[:2])
+    ds = dataset(PROFILES[:2]).assign_coords(repeat=range(4))
     ds["planned_repeats"] = ds["counters"].isel(counter=0, drop=True).astype(int) * 0 + 4
     board = leaderboard(ds, draws=20, selection="task=`<b>")
 
