@@ -170,7 +170,7 @@ def passages(text: str) -> Iterator[Passage]:
     Examples
     --------
     >>> [passage.text for passage in passages("The answer is 7.\nAnswer: 8")]
-    [' 8', ' 7.\nAnswer: 8']
+    ['8', ' 7.\nAnswer: 8']
     """
     found: dict[Rank, deque[tuple[int, str]]] = {rank: deque(maxlen=CANDIDATES) for rank in Rank}
     for at, part in _hits(text):
