@@ -46,7 +46,8 @@ check: $(VENV)/.installed ## lint, format, types, layers: what "clean" means
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: $(VENV)/.model ## measure CPU per trial, and how much of an endpoint a sweep uses
+bench: $(VENV)/.model ## measure the seconds that people feel, CPU per trial, and how much of an endpoint a sweep uses
+	$(BIN)/python benchmarks/felt.py
 	$(BIN)/python benchmarks/end_to_end.py
 	$(BIN)/python benchmarks/saturation.py
 

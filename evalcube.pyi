@@ -3,7 +3,7 @@
 from deploy.clusters import ExistingScheduler as ExistingScheduler
 from deploy.clusters import LocalProcesses as LocalProcesses
 from deploy.errors import DeployError as DeployError
-from flows.config import load_config as load_config
+from flows.config.load import load_config as load_config
 from flows.config.precision import Precision as Precision
 from flows.config.suites import load_suite as load_suite
 from flows.config.views import View as View

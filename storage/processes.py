@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import socket
 from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
 
 _PROC = Path("/proc")
@@ -67,21 +68,39 @@ def same_kernel(one: ProcessIdentity, other: ProcessIdentity) -> bool:
     return one.boot.partition("/")[0] == other.boot.partition("/")[0]
 
 
-def is_gone(process: ProcessIdentity) -> bool:
-    """Whether a process of this machine has ended; False whenever that cannot be known from here.
+class Life(Enum):
+    """What is known of a process."""
+
+    RUNNING = "running"
+    STOPPED = "stopped"
+    """It is there, but a signal, as that of Ctrl-Z, keeps it from running."""
+    ENDED = "ended"
+    UNKNOWN = "unknown"
+    """It belongs to another machine, or the system does not say."""
+
+
+def life_of(process: ProcessIdentity) -> Life:
+    """Whether a process of this machine runs, exactly; `Life.UNKNOWN` whenever that cannot be known from here.
 
     A zombie has ended, and so has a process whose id now belongs to one that started later.
     """
     if process.boot != _boot() or process.host != socket.gethostname():
-        return False
+        return Life.UNKNOWN
     known = _state_and_start(process.pid)
     if known and process.start:
-        return known[0] in "ZX" or known[1] != process.start
-    # /proc may be absent, or hide the processes of others.
+        if known[0] in "ZX" or known[1] != process.start:
+            return Life.ENDED
+        return Life.STOPPED if known[0] in "Tt" else Life.RUNNING
+    # /proc may be absent, or hide the processes of others: then an id that is in use may have come again.
     try:
         os.kill(process.pid, 0)
     except ProcessLookupError:
-        return True
-    except OSError:
-        return False
-    return False
+        return Life.ENDED
+    except OSError:  # another user's
+        pass
+    return Life.UNKNOWN
+
+
+def is_gone(process: ProcessIdentity) -> bool:
+    """Whether a process of this machine has ended; False whenever that cannot be known from here."""
+    return life_of(process) is Life.ENDED

@@ -2,6 +2,6 @@
 
 from deploy.clusters.base import Cluster, ClusterError
 from deploy.clusters.existing import ExistingScheduler
-from deploy.clusters.local import LocalProcesses
+from deploy.clusters.local import LocalProcesses, ThisProcess
 
-__all__ = ["Cluster", "ClusterError", "ExistingScheduler", "LocalProcesses"]
+__all__ = ["Cluster", "ClusterError", "ExistingScheduler", "LocalProcesses", "ThisProcess"]

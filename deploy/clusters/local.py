@@ -1,4 +1,4 @@
-"""The default cluster: a scheduler in this process and worker processes beside it, for as long as a sweep runs."""
+"""Clusters on this machine for as long as a sweep runs: all in this process, or worker processes beside it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from multiprocessing import resource_tracker
 
 import dask
 from dask.system import CPU_COUNT
-from distributed import Client, LocalCluster
+from distributed import Client, LocalCluster, Scheduler, SpecCluster, Worker
 
 from deploy.clusters.base import Cluster, ClusterError
 from deploy.clusters.scratch import scratch_folder
@@ -111,5 +111,64 @@ class LocalProcesses(Cluster):
                     f"memory and ports on this machine."
                 ) from error
             # The client ends before the cluster, which it would otherwise report as lost.
+            with cluster, Client(cluster, set_as_default=False) as client:
+                yield client
+
+
+# Tasks and results go from hand to hand, and no port takes any; what is served, metrics above all, stays here. Without
+# Dask's dashboard, whose modules take half a second.
+_TELLS_FIGURES = {"protocol": "inproc://", "dashboard": False, "dashboard_address": "127.0.0.1:0"}
+
+
+@dataclass(frozen=True)
+class ThisProcess(Cluster):
+    """A scheduler and one worker in this process: there at once, and enough for small sweeps.
+
+    A trial that kills its worker takes the whole run along, and nobody finds out which one it was.
+    """
+
+    threads: int = 2
+    """Task threads. Requests in flight need none."""
+
+    @property
+    def inherits_environment(self) -> bool:
+        """The worker is this process."""
+        return True
+
+    def connect(self) -> AbstractContextManager[Client]:
+        """A context with a client of the worker, which ends with it.
+
+        Raises
+        ------
+        ClusterError
+            The worker cannot be started.
+        """
+        return self._connect()
+
+    @contextmanager
+    def _connect(self) -> Iterator[Client]:
+        with scratch_folder() as scratch, dask.config.set(SETTINGS):
+            try:
+                with interrupts_blocked():
+                    cluster = SpecCluster(
+                        scheduler={"cls": Scheduler, "options": {**_TELLS_FIGURES, "port": 0}},
+                        # There is nobody who could restart the worker, and one that pauses would never go on.
+                        workers={
+                            0: {
+                                "cls": Worker,
+                                "options": {
+                                    **_TELLS_FIGURES,
+                                    "nthreads": self.threads,
+                                    "memory_limit": 0,
+                                    "local_directory": str(scratch),
+                                },
+                            }
+                        },
+                        silence_logs=logging.CRITICAL,
+                    )
+            except (OSError, RuntimeError, TimeoutError) as error:
+                raise ClusterError(
+                    f"a worker in this process could not be started: {error}. Free ports on this machine."
+                ) from error
             with cluster, Client(cluster, set_as_default=False) as client:
                 yield client

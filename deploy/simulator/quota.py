@@ -35,6 +35,8 @@ class Limits:
     """Seconds over which rates are counted: no such time span may exceed its part of a minute's limit."""
     style: str = "openai"
     """Whose headers report what is left: OpenAI's, Anthropic's or none."""
+    says_when: bool = True
+    """Whether refusals have a ``Retry-After``."""
 
     def __post_init__(self) -> None:
         for name, low, high in (
@@ -48,6 +50,8 @@ class Limits:
                 continue
             if isinstance(value, bool) or not isinstance(value, (int, float)) or not low <= value <= high:
                 raise SimulatorError(name, value, f"must be a number from {low:g} to {high:g}")
+        if not isinstance(self.says_when, bool):
+            raise SimulatorError("says_when", self.says_when, "must be true or false")
         if self.style not in STYLES:
             raise SimulatorError("style", self.style, f"must be one of {', '.join(STYLES)}")
 
@@ -131,7 +135,8 @@ class Enforcer:
         self._over[broken] += 1
         message = f"more than {getattr(limits, broken):g} {broken}"
         again = ("retry-after", f"{self._reset(now) if broken != 'connections' else 0.0:.3f}")
-        return error_response(429, message, "rate_limit_exceeded", (again, *self.headers(now)))
+        headers = (again, *self.headers(now)) if limits.says_when else self.headers(now)
+        return error_response(429, message, "rate_limit_exceeded", headers)
 
     def _broken(self, tokens: int, in_flight: int) -> str | None:
         limits = self.limits

@@ -57,7 +57,11 @@ ModeOption = Annotated[
 ]
 ScoreOption = Annotated[
     str,
-    typer.Option("--score", help="ReasonScore: v1 (upper bounds) or v2 (what was measured, by C_P)."),
+    typer.Option(
+        "--score",
+        help="auto: ReasonScore, or accuracy where trials are few. v1 (upper bounds) or v2 (what was measured): that "
+        "score, however few there are.",
+    ),
 ]
 PoolingOption = Annotated[
     str,
@@ -106,6 +110,26 @@ KeysOption = Annotated[
         "--key-env",
         metavar="[NAME=]VARIABLE",
         help="Environment variable with the API key of the models at http(s) endpoints, or of one.",
+    ),
+]
+CubeConfigOption = Annotated[
+    str | None,
+    typer.Option("--config", metavar="FILE", help="The config of a cube that you did not run."),
+]
+CubeEndpointsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--endpoint",
+        metavar="[NAME=]URL",
+        help="Whom to ask for more of a cube that you did not run: the address of its models, or of one.",
+    ),
+]
+CubeKeysOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--key-env",
+        metavar="[NAME=]VARIABLE",
+        help="Environment variable with the key of those addresses, or of one.",
     ),
 ]
 TasksOption = Annotated[

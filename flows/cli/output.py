@@ -85,3 +85,10 @@ def plain(value: Any) -> Any:  # noqa: ANN401 - any JSON value
 def safe(text: str) -> str:
     """Foreign text for a terminal: control characters other than line breaks and tabs made visible."""
     return "".join(c if c in "\n\t" or c.isprintable() else repr(c)[1:-1] for c in text)
+
+
+def number(value: float, *, sign: bool = False) -> str:
+    """A score with two decimals; a dash where there is none."""
+    if math.isnan(value):
+        return "-"
+    return f"{value:+.2f}" if sign else f"{value:.2f}"

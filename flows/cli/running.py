@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from flows.run.events import Subscriber
     from flows.run.summary import RunSummary
 
+_NAMED = re.compile(r"([^=:/#]+)=(.+)")
 _SHOWN_LIMITS, _SHOWN_MODELS = 8, 4
 
 
@@ -37,6 +39,18 @@ def subscribers(log: str | None, *, quiet: bool) -> Iterator[list[Subscriber]]:
         yield found
 
 
+def by_model(flag: str, texts: Sequence[str]) -> dict[str, str] | str:
+    """What ``[NAME=]VALUE`` texts mean: a value for each name, or one for all models."""
+    from flows.errors import SweepError
+
+    named = [_NAMED.fullmatch(text) for text in texts]
+    if len(texts) == 1 and named[0] is None:
+        return texts[0]
+    if None in named:
+        raise SweepError(f"{flag}: several values need names", f"Write each as in {flag} NAME={texts[0]}")
+    return {match[1]: match[2] for match in named if match is not None}
+
+
 def tell(summary: RunSummary, *, as_json: bool) -> None:
     """Print what a run did; ends the command with another exit code if something is left."""
     if as_json:
@@ -45,7 +59,7 @@ def tell(summary: RunSummary, *, as_json: bool) -> None:
         _print_summary(summary)
         if summary.done:
             _print_standing(summary.cube)
-    _tell_what_is_left(summary)
+    tell_what_is_left(summary)
 
 
 def _print_standing(cube: str) -> None:
@@ -78,6 +92,13 @@ def _print_summary(summary: RunSummary) -> None:
     for use in summary.limits[:_SHOWN_LIMITS]:
         limit = f"{use.value:g} {use.limit.replace('_', ' ')}"
         show(safe(f"efficiency: {use.used:.0%} of {limit} ({_listed(use.models)})"))
+    for found in summary.found_limits[:_SHOWN_LIMITS]:
+        show(
+            safe(
+                f"{_listed(found.models)}: a limit was found by being refused. "
+                f"Set `limits: {{{found.limit}: {found.value}}}` in the config"
+            )
+        )
     show(f"cube: {summary.cube}")
 
 
@@ -91,7 +112,8 @@ def _listed(names: Sequence[str]) -> str:
     return shown if len(names) <= _SHOWN_MODELS else f"{shown} and {len(names) - _SHOWN_MODELS} more"
 
 
-def _tell_what_is_left(summary: RunSummary) -> None:
+def tell_what_is_left(summary: RunSummary) -> None:
+    """Say what a run left undone; ends the command with another exit code if it left anything."""
     if summary.reason == "complete":
         return
     for cause, count in sorted(summary.causes.items(), key=lambda item: -item[1]):

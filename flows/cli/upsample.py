@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
 from typing import Annotated
 
 import typer
@@ -11,6 +9,9 @@ import typer
 from flows.cli.completion import cubes, models_of_cube
 from flows.cli.options import (
     CacheOption,
+    CubeConfigOption,
+    CubeEndpointsOption,
+    CubeKeysOption,
     CubeOption,
     JsonOption,
     LogOption,
@@ -19,9 +20,7 @@ from flows.cli.options import (
     TasksOption,
     WorkersOption,
 )
-from flows.cli.running import subscribers, tell
-
-_NAMED = re.compile(r"([^=:/#]+)=(.+)")
+from flows.cli.running import by_model, subscribers, tell
 
 
 def upsample(
@@ -53,26 +52,9 @@ def upsample(
     tiers: Annotated[
         list[str] | None, typer.Option("--tier", help="Name of a tier; may be given again.")
     ] = None,
-    config: Annotated[
-        str | None,
-        typer.Option("--config", metavar="FILE", help="The config of a cube that you did not run."),
-    ] = None,
-    endpoints: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--endpoint",
-            metavar="[NAME=]URL",
-            help="Whom to ask for more of a cube that you did not run: the address of its models, or of one.",
-        ),
-    ] = None,
-    key_envs: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--key-env",
-            metavar="[NAME=]VARIABLE",
-            help="Environment variable with the key of those addresses, or of one.",
-        ),
-    ] = None,
+    config: CubeConfigOption = None,
+    endpoints: CubeEndpointsOption = None,
+    key_envs: CubeKeysOption = None,
     scheduler: SchedulerOption = None,
     cube: CubeOption = None,
     cache: CacheOption = None,
@@ -101,22 +83,10 @@ def upsample(
             workers=workers,
             subscribers=followers,
             config=config,
-            endpoints=_by_model("--endpoint", endpoints or ()),
-            key_envs=_by_model("--key-env", key_envs or ()),
+            endpoints=by_model("--endpoint", endpoints or ()),
+            key_envs=by_model("--key-env", key_envs or ()),
         )
     tell(summary, as_json=as_json)
-
-
-def _by_model(flag: str, texts: Sequence[str]) -> dict[str, str] | str:
-    """What ``[NAME=]VALUE`` texts mean: a value for each name, or one for all models."""
-    from flows.errors import SweepError
-
-    named = [_NAMED.fullmatch(text) for text in texts]
-    if len(texts) == 1 and named[0] is None:
-        return texts[0]
-    if None in named:
-        raise SweepError(f"{flag}: several values need names", f"Write each as in {flag} NAME={texts[0]}")
-    return {match[1]: match[2] for match in named if match is not None}
 
 
 COMMANDS = (upsample,)

@@ -9,8 +9,22 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from flows.cli.completion import models_of_cube
-from flows.cli.options import CubeArgument, JsonOption, TasksOption
-from flows.cli.output import safe, show, show_json
+from flows.cli.length_bias import check_values, print_check, run_check
+from flows.cli.options import (
+    CacheOption,
+    CubeArgument,
+    CubeConfigOption,
+    CubeEndpointsOption,
+    CubeKeysOption,
+    JsonOption,
+    LogOption,
+    QuietOption,
+    SchedulerOption,
+    TasksOption,
+    WorkersOption,
+)
+from flows.cli.output import number, safe, show, show_json
+from flows.cli.running import by_model, tell_what_is_left
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -62,27 +76,84 @@ def verdict(
             help="The variant whose answers they rated; default: the control.", autocompletion=models_of_cube
         ),
     ] = None,
+    missing: Annotated[
+        float | None,
+        typer.Option(
+            min=0.0, max=1.0, help="Largest share of a variant's scores that may be missing; default: 0.1."
+        ),
+    ] = None,
+    holdout: Annotated[
+        float | None,
+        typer.Option(
+            help="Share of the questions, such as 0.3, on which a gain is to hold that the others show."
+        ),
+    ] = None,
+    length_bias: Annotated[
+        bool,
+        typer.Option(
+            "--length-bias",
+            help="Measure how much the length of answers moves the judges; they are asked again, without the sentence "
+            "that length is no quality.",
+        ),
+    ] = False,
+    yes: Annotated[
+        bool,
+        typer.Option(
+            "--yes", help="Ask the judges. Without it, the command only tells what that would cost."
+        ),
+    ] = False,
     tasks: TasksOption = None,
+    config: CubeConfigOption = None,
+    endpoints: CubeEndpointsOption = None,
+    key_envs: CubeKeysOption = None,
+    cache: CacheOption = None,
+    scheduler: SchedulerOption = None,
+    workers: WorkersOption = None,
+    log: LogOption = None,
+    quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Tell whether a treatment may replace the control. Exit code 0: it may (PROGRESS, or a gate passed alone)."""
     from flows.cubes.verdict import cube_verdict
 
+    others = (*(treatments or ()), *(more or ()))
     found = cube_verdict(
         cube,
         control,
-        (*(treatments or ()), *(more or ())),
+        others,
         tasks=tasks or (),
         engine=engine,  # type: ignore[arg-type]  # refused there if it is none
         threshold=threshold,
         weights=None if weights is None else _read_weights(weights),
         gold=gold,
         gold_variant=gold_variant,
+        missing=missing,
+        holdout=holdout,
     )
+    check, checked = None, None
+    if length_bias:
+        from flows.rework.length_bias import length_bias_check
+
+        check = length_bias_check(
+            cube,
+            control,
+            others,
+            tasks=tasks or (),
+            cache=cache,
+            config=config,
+            endpoints=by_model("--endpoint", endpoints or ()),
+            key_envs=by_model("--key-env", key_envs or ()),
+        )
+        checked = run_check(check, yes=yes, log=log, quiet=quiet, scheduler=scheduler, workers=workers)
     if as_json:
-        show_json(found.to_dict())
+        own = {} if check is None else {"length_bias": check_values(check, checked)}
+        show_json({**found.to_dict(), **own})
     else:
         _print(found)
+        if check is not None:
+            print_check(check, checked)
+    if checked is not None:
+        tell_what_is_left(checked)
     raise typer.Exit(found.exit_code)
 
 
@@ -133,7 +204,7 @@ def _print(found: CubeVerdict) -> None:
     if result.gold is not None:
         gold = result.gold
         show(
-            f"gold: alpha {_number(gold.alpha)} ({_number(gold.low)} to {_number(gold.high)}), {gold.units} units"
+            f"gold: alpha {number(gold.alpha)} ({number(gold.low)} to {number(gold.high)}), {gold.units} units"
         )
     for note in result.notes:
         show(f"note: {safe(note)}")
@@ -149,9 +220,13 @@ def _print_arms(found: CubeVerdict, console: Console) -> None:
         table.add_column(name, justify="right")
     table.add_column("gate")
     for arm in found.verdict.arms:
-        layers = (_number(arm.layers.get(name, math.nan)) for name in _LAYERS)
+        layers = (number(arm.layers.get(name, math.nan)) for name in _LAYERS)
         table.add_row(escape(safe(arm.name)), arm.shown, *layers, "passed" if arm.gate_passed else "failed")
     console.print(table)
+    gaps = [arm for arm in found.verdict.arms if not math.isnan(arm.overfit)]
+    if gaps:
+        told = ", ".join(f"{safe(arm.name)} {number(arm.overfit, sign=True)}" for arm in gaps)
+        show(f"composite on the other questions - on those held out: {told}")
 
 
 def _print_intervals(composite: Interval | None, layers: Mapping[str, Interval]) -> None:
@@ -160,13 +235,15 @@ def _print_intervals(composite: Interval | None, layers: Mapping[str, Interval])
         if interval is None:
             continue
         level = f"{100 * (1 - interval.alpha):.4g} %"
-        bounds = f"{_number(interval.low, sign=True)} to {_number(interval.high, sign=True)}"
+        bounds = f"{number(interval.low, sign=True)} to {number(interval.high, sign=True)}"
         p_value = "" if math.isnan(interval.p_value) else f", p {interval.p_value:.3g}"
-        show(f"  {name:9} {_number(interval.estimate, sign=True)}  ({level}: {bounds}{p_value})")
+        show(f"  {name:9} {number(interval.estimate, sign=True)}  ({level}: {bounds}{p_value})")
 
 
 def _print_robustness(pair: PairResult) -> None:
-    """Whether other ways of putting the layers together come to the same."""
+    """Whether other ways of putting the layers together, and of filling what is missing, come to the same."""
+    from stages.analyze.verdict.rules import difference_text
+
     parts = []
     if pair.sensitivity is not None and pair.sensitivity.points:
         weights = zip(_LAYERS, pair.sensitivity.weights, strict=True)
@@ -177,16 +254,18 @@ def _print_robustness(pair: PairResult) -> None:
         parts.append(f"any layer changed (T²): p {pair.joint.p_value:.3g}")
     if pair.standardised is not None and not math.isnan(pair.standardised.estimate):
         one = pair.standardised
-        bounds = f"{_number(one.low, sign=True)} to {_number(one.high, sign=True)}"
-        parts.append(f"in standard deviations {_number(one.estimate, sign=True)} ({bounds})")
+        bounds = f"{number(one.low, sign=True)} to {number(one.high, sign=True)}"
+        parts.append(f"in standard deviations {number(one.estimate, sign=True)} ({bounds})")
+    if pair.missing is not None:
+        lacking = ", ".join(
+            f"{safe(gap.what)} {gap.control} of {gap.control_expected} and {gap.treatment} of {gap.treatment_expected}"
+            for gap in pair.missing.gaps
+        )
+        parts.append(f"missing (control and treatment): {lacking}")
+        failed, worst = difference_text(pair.missing.if_failed), difference_text(pair.missing.worst)
+        parts.append(f"had all of that failed {failed}; at worst {worst}")
     for part in parts:
         show(f"  {part}")
-
-
-def _number(value: float, *, sign: bool = False) -> str:
-    if math.isnan(value):
-        return "-"
-    return f"{value:+.2f}" if sign else f"{value:.2f}"
 
 
 COMMANDS = (verdict,)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from pydantic import ValidationError
 from flows.config.judges import SAMPLER_TAGS
 from flows.config.manifold import TAGS
 from flows.config.models import SweepConfig
+from flows.config.near_names import close_name, did_you_mean, suggestion
 from flows.config.secrecy import looks_secret, mask, show
 from flows.config.section import section_at
 
@@ -41,25 +41,6 @@ class Finding:
     """The field that an unknown one was meant to be."""
 
 
-_OTHER_NAMES = {
-    "api_key": "key_env",
-    "apikey": "key_env",
-    "key": "key_env",
-    "token": "key_env",
-    "url": "endpoint",
-    "base_url": "endpoint",
-    "api_base": "endpoint",
-    "concurrency": "connections",
-    "max_connections": "connections",
-    "sampling": "samplers",
-    "task": "tasks",
-    "repetitions": "repeats",
-    "samples": "trials",
-    "output": "cube",
-    "input": "prompt",
-    "judge": "judges",
-    "asserts": "assertions",
-}
 _NEVER_SHOWN = ("key_env", "key_file", "key_command", "headers")
 _MISSING = "is missing"
 _RULES: dict[str, tuple[str, str]] = {
@@ -178,16 +159,6 @@ def _number(value: object) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def close_name(name: str, known: list[str]) -> str | None:
-    """Find the known name that `name` was meant to be; None if none is near."""
-    other = _OTHER_NAMES.get(name.lower())
-    if other in known:
-        return other
-    lower = {candidate.lower(): candidate for candidate in reversed(known)}
-    close = difflib.get_close_matches(name.lower()[:200], list(lower), n=1, cutoff=0.6)
-    return lower[close[0]] if close else None
-
-
 def unknown_name(
     path: Path, kind: str, name: object, known: list[str], title: str, *, at_key: bool = False
 ) -> Finding:
@@ -202,18 +173,6 @@ def unknown_name(
     return Finding(path, f"unknown {kind} {show(name)}", remedy=remedy, at_key=at_key)
 
 
-def did_you_mean(name: str, known: list[str], what: str) -> str:
-    """Write the remedy of an unknown name."""
-    return _remedy(close_name(name, known), known, what)
-
-
-def _remedy(close: str | None, known: list[str], what: str) -> str:
-    if close is not None:
-        return f"Did you mean {show(close)}?"
-    listed = ", ".join(mask(candidate) for candidate in known[:20])
-    return f"{what}: {listed}" + (", ..." if len(known) > 20 else "")
-
-
 def _unknown(path: Path, *, guess: bool) -> Finding:
     name = str(path[-1])
     section = section_at(SweepConfig, path[:-1])
@@ -222,7 +181,7 @@ def _unknown(path: Path, *, guess: bool) -> Finding:
     return Finding(
         path,
         f"unknown field {show(name)}",
-        remedy=_remedy(close, fields, "Fields"),
+        remedy=suggestion(close, fields, "Fields"),
         at_key=True,
         hide_key=looks_secret(name),
         meant=None if close is None else (*path[:-1], close),

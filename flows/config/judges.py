@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Discriminator, Field, Tag
 
 from flows.config import values
-from flows.config.section import Json, Name, Section, Whole
+from flows.config.section import Flag, Json, Name, Section, Whole
 
 LONGEST_RUBRIC = 20_000
 """Characters."""
@@ -56,3 +56,7 @@ class JudgeConfig(Section):
         description="Name of one of the samplers, or request parameters; default: {temperature: 0, max_tokens: 1024}.",
     )
     repeats: Whole = Field(1, ge=1, le=100, description="Times that each output is judged.")
+    length_debias: Flag = Field(
+        True,
+        description="Whether the judge is told that length is no sign of quality; false to measure what that does.",
+    )

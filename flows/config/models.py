@@ -50,6 +50,13 @@ class Limits(Section):
     retries: Whole = Field(
         5, ge=0, le=100, description="Further tries after a transport error (5xx, 429, cut connection)."
     )
+    patience: Number = Field(
+        600.0,
+        ge=0,
+        le=86_400,
+        description="Seconds for which a request that is refused because of a limit (429) is tried again, whatever "
+        "`retries` is.",
+    )
     response_bytes: Whole = Field(
         4_000_000, ge=1_000, le=1_000_000_000, description="Bytes of the longest response that is read."
     )

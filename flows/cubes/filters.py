@@ -8,7 +8,7 @@ from typing import Any
 
 import xarray as xr
 
-from flows.config.findings import close_name
+from flows.config.near_names import close_name
 from flows.errors import SweepError
 from stages.analyze.labelled import axes
 from stages.analyze.labelled.selection import Condition, Key, shown

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import xarray as xr
 
-from flows.config import from_mapping
-from flows.config.findings import close_name
-from flows.config.views import View
+from flows.config.near_names import close_name
+from flows.cubes.design import with_design
 from flows.cubes.filters import Where, checked_where
 from flows.errors import SweepError
 from flows.plan.records import read_notes
@@ -19,8 +19,10 @@ from flows.plan.spec import parse_spec
 from stages.analyze.labelled import axes, duplicates
 from stages.analyze.labelled.restriction import restrict
 from stages.analyze.labelled.selection import keys
-from stages.score.recount import recount, trimmed
 from storage.cube.cube import Cube
+
+if TYPE_CHECKING:
+    from flows.config.views import View
 
 
 @dataclass(frozen=True)
@@ -56,18 +58,24 @@ class OpenPart:
 
 
 def open_part(
-    cube: str | Path | xr.Dataset, part: Part | None = None, *, notes: Mapping[str, object] | None = None
+    cube: str | Path | Cube | xr.Dataset,
+    part: Part | None = None,
+    *,
+    notes: Mapping[str, object] | None = None,
+    trials: bool = True,
 ) -> OpenPart:
     """The part of a cube that is meant, its counters counted again where that is needed.
 
     Parameters
     ----------
     cube
-        A cube's address, or a dataset of `flows.cubes.report.open_cube`.
+        A cube, its address, or a dataset of `flows.cubes.report.open_cube`.
     part
         Default: all of it.
     notes
         What was noted beside the cube, for views by name; default: read at its address.
+    trials
+        Whether single trials are needed, and not only their counters, which are sooner read.
 
     Returns
     -------
@@ -82,22 +90,30 @@ def open_part(
         If a view, coordinate or value is unknown, or nothing is left.
     """
     part = part or Part()
-    dataset, found = _opened(cube)
-    view = _view(part.view, found if notes is None else notes)
-    trials = min((n for n in (part.trials, view.trials if view else None) if n is not None), default=None)
+    opened = cube if isinstance(cube, Cube | xr.Dataset) else _opened(cube)
+    if notes is None:
+        notes = read_notes(opened.records) if isinstance(opened, Cube) else {}
+    view = _view(part.view, notes)
+    most = min((n for n in (part.trials, view.trials if view else None) if n is not None), default=None)
     chosen = Part(
-        part.where, view, trials, part.unique_only or bool(view and view.unique_only), part.clip_tokens
+        part.where, view, most, part.unique_only or bool(view and view.unique_only), part.clip_tokens
     )
+    dataset = _labelled(opened, trials=trials or chosen.recounts)
     warnings = _warnings(dataset, chosen)
     with refused():
         if chosen.recounts:
+            from stages.score.recount import recount, trimmed  # with `dask`, which takes a while
+
             dataset = recount(
-                dataset, trials=trials, unique_only=chosen.unique_only, clip_tokens=part.clip_tokens
+                dataset, trials=most, unique_only=chosen.unique_only, clip_tokens=part.clip_tokens
             )
             # Counters are counted with the rules of the plan, which trial arrays alone do not hold: so both.
             dataset = trimmed(
-                dataset, trials=trials, unique_only=chosen.unique_only, clip_tokens=part.clip_tokens
+                dataset, trials=most, unique_only=chosen.unique_only, clip_tokens=part.clip_tokens
             )
+        if part.clip_tokens is not None and "max_tokens" in dataset.coords:
+            limit = dataset["max_tokens"].where(dataset["max_tokens"] > 0, part.clip_tokens)
+            dataset = dataset.assign_coords(max_tokens=limit.clip(max=part.clip_tokens))
     if view is not None and view.criteria:
         dataset = _restricted(
             dataset, view.where(), f"`view`: nothing in the cube fulfils view '{view.name}'"
@@ -143,12 +159,19 @@ def checked_option(parameter: str, value: str, known: Sequence[str]) -> None:
     )
 
 
-def _opened(cube: str | Path | xr.Dataset) -> tuple[xr.Dataset, Mapping[str, object]]:
-    if isinstance(cube, xr.Dataset):
-        return cube, {}
+def _opened(cube: str | Path) -> Cube:
     opened = Cube.open(cube)
     parse_spec(opened.attrs.get("spec"), opened.sizes)
-    return labelled_dataset(opened), read_notes(opened.records)
+    return opened
+
+
+def _labelled(opened: Cube | xr.Dataset, *, trials: bool) -> xr.Dataset:
+    if isinstance(opened, xr.Dataset):
+        return with_design(opened)
+    # Intervals go by question where questions were asked several times, and only single trials tell how they went.
+    if trials or opened.sizes["repeat"] > 1:
+        return labelled_dataset(opened)
+    return with_design(opened.summary())
 
 
 def labelled_dataset(cube: Cube) -> xr.Dataset:
@@ -165,7 +188,7 @@ def labelled_dataset(cube: Cube) -> xr.Dataset:
         As of `flows.cubes.report.open_cube`.
     """
     dataset = cube.dataset()
-    return dataset.assign_coords(dataset.coords.to_dataset().load().coords)
+    return with_design(dataset.assign_coords(dataset.coords.to_dataset().load().coords))
 
 
 def _view(view: View | str | None, notes: Mapping[str, object]) -> View | None:
@@ -177,6 +200,8 @@ def _view(view: View | str | None, notes: Mapping[str, object]) -> View | None:
             f"`view`: the cube does not tell its config, so that there is no view '{view}'",
             "Write its conditions with `where`",
         )
+    from flows.config.load import from_mapping  # with all that configs are made of, which takes a while
+
     return from_mapping(config).view(view)
 
 
@@ -201,7 +226,7 @@ def _warnings(dataset: xr.Dataset, part: Part) -> tuple[str, ...]:
 
 def _in_words(part: Part) -> str:
     view = part.view
-    texts = [f"view {view.name}" if isinstance(view, View) else ""]
+    texts = ["" if view is None or isinstance(view, str) else f"view {view.name}"]
     if isinstance(part.where, Mapping):
         texts += [f"{name}={value}" for name, value in part.where.items()]
     else:

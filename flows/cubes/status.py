@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from dataclasses import asdict
 from typing import Any
 
@@ -12,7 +11,7 @@ from flows.plan.store import cube_plan
 from flows.plan.targets import SampleTargets
 from storage.cube.address import Address
 from storage.cube.cube import Cube
-from storage.cube.lease import read_holder
+from storage.cube.holder import apparent_holder
 from storage.cube.ledger import Ledger
 
 
@@ -90,8 +89,8 @@ def cube_status(url: Address) -> dict[str, Any]:
 
 def _running(cube: Cube) -> str | None:
     """Who works on the cube at the moment, in words."""
-    found = read_holder(cube.records)
-    if found is None or found[1] < time.time():
+    holder = apparent_holder(cube.records)
+    if holder is None:
         return None
-    process = found[0].process
+    process = holder.process
     return f"running as process {process.pid} on {process.host}"

@@ -17,9 +17,11 @@ from flows.cubes.reader import Reader
 from flows.errors import SweepError
 from flows.plan.plan import Plan, carries
 from stages.analyze.verdict import Verdict, verdict
-from stages.analyze.verdict.composite import LAYERS
+from stages.analyze.verdict.composite import HIGHEST, LAYERS, LOWEST
 from stages.analyze.verdict.gates import THRESHOLD
+from stages.analyze.verdict.holdout import MIN_PART, split_holdout
 from stages.analyze.verdict.result import Engine
+from stages.analyze.verdict.rules import Limits
 from stages.reply.status import COMPLETED, Status
 
 Floats = npt.NDArray[np.floating[Any]]
@@ -49,7 +51,13 @@ class CubeVerdict:
 
     def to_dict(self) -> dict[str, object]:
         """The verdict as JSON values."""
-        own = {"cube": self.cube, "tasks": list(self.tasks), "units": self.units}
+        own = {
+            "schema": "evalcube.verdict",
+            "schema_version": 2,
+            "cube": self.cube,
+            "tasks": list(self.tasks),
+            "units": self.units,
+        }
         readings = {"asked": self.readings_asked, "given": self.readings}
         return {**own, "judge_readings": readings, **self.verdict.to_dict()}
 
@@ -65,10 +73,13 @@ def cube_verdict(
     weights: Mapping[str, float] | None = None,
     gold: str | Path | None = None,
     gold_variant: str | None = None,
+    missing: float | None = None,
+    holdout: float | None = None,
 ) -> CubeVerdict:
     """Compare variants of a cube on the questions that they share.
 
-    A unit is one question: (task, point, trial). Its repeats are runs, which are averaged before anything is compared.
+    A unit is one question that all of them were to answer: (task, point, trial). Its repeats are runs, which are
+    averaged before anything is compared.
 
     Parameters
     ----------
@@ -88,6 +99,11 @@ def cube_verdict(
         File of ratings by people, see `flows.cubes.gold.read_gold`.
     gold_variant
         The variant whose answers were rated; default: the control.
+    missing
+        Largest share of a variant's scores that may be missing, from 0 to 1; default: .1. Reference engine only.
+    holdout
+        Share of the questions, above 0 and below 1, on which a gain is to hold that the others show; every so-many-th
+        is held out. Default: none.
 
     Returns
     -------
@@ -109,6 +125,12 @@ def cube_verdict(
         raise SweepError("`weights` goes with the reference `engine` only", "Leave one of the two out")
     if not 1 <= threshold <= 5:  # NaN, too
         raise SweepError(f"`threshold`: must be a number from 1 to 5, got {threshold:g}")
+    if missing is not None and engine != "reference":
+        raise SweepError("`missing` goes with the reference `engine` only", "Leave one of the two out")
+    if missing is not None and not 0 <= missing <= 1:
+        raise SweepError(f"`missing`: must be a share from 0 to 1, got {missing:g}")
+    if holdout is not None and not 0 < holdout < 1:
+        raise SweepError(f"`holdout`: must be a share above 0 and below 1, got {holdout:g}")
     reader = Reader(cube)
     plan = reader.plan
     models = _chosen_models(reader, control, treatments)
@@ -121,15 +143,25 @@ def cube_verdict(
             f"`gold_variant`: '{gold_variant}' is not compared here", f"Give one of: {', '.join(names)}"
         )
     data = _Data(reader.cube.dataset(), plan, models, _chosen_tasks(plan, tasks))
+    if holdout is not None and split_holdout(data.units, holdout) is None:
+        raise SweepError(
+            f"`holdout`: {holdout:g} of {len(data.units)} questions leaves one part fewer than {MIN_PART}",
+            "Compare more questions, or leave it out",
+        )
+    layers, readings = data.layers(), data.readings()
+    _refuse_off_scale(reader.cube.url, layers, readings)
     found = verdict(
-        data.layers(),
+        layers,
         names,
         data.units,
-        judges=data.readings(),
+        judges=readings,
+        judge_names=None if readings is None else [f"judge {judge.name}" for judge in plan.judges],
         ok=data.runs(data.finished),
         entries=data.runs(data.planned),
         engine=engine,
         threshold=threshold,
+        missing=Limits.missing if missing is None else missing,
+        holdout_ratio=0.0 if holdout is None else holdout,
         weights=None if weights is None else _weights(weights),
         gold=None if gold is None else _gold(gold, data),
         gold_variant=rated,
@@ -158,10 +190,13 @@ class _Data:
         self.planned: BoolArray = np.asarray(trial & repeat)
         """Shape (variant, task, params, trial, repeat), as of `finished`."""
         self.finished: BoolArray = self.planned & np.isin(status, _FINISHED)
-        self._mask: BoolArray = np.asarray(self.planned.any(axis=(0, 4)))
+        asked = self.planned.any(axis=4)
+        # What only some were to answer, since they were measured further, is no question that the others lack.
+        self._mask: BoolArray = np.asarray(asked.all(axis=0))
+        self.unshared = int(asked.any(axis=0).sum() - self._mask.sum())
         places = np.argwhere(self._mask)
         self.units = [f"{plan.task_names[rows[t]]}/{slot}/{index}" for t, slot, index in places.tolist()]
-        if not self.finished.any():
+        if not self.finished[:, self._mask].any():
             raise SweepError("nothing is measured yet that could be compared", "Run the sweep first")
 
     def _array(self, name: str) -> npt.NDArray[Any]:
@@ -192,13 +227,16 @@ class _Data:
             task = self.plan.tasks[row]
             for slot, entry in enumerate(task.cells):
                 judged[place, slot] = bool(task.rubric) or carries(entry.cell, "rubric")
-        asked = int((self.finished & judged[None, :, :, None, None]).sum())
-        each = sum(judge.repeats for judge in self.plan.judges)
-        return asked * each, int((~np.isnan(readings)).sum())
+        asked = self.runs(self.finished & judged[None, :, :, None, None])
+        each = np.array([judge.repeats for judge in self.plan.judges])
+        wanted = asked[..., None, None] & (np.arange(readings.shape[-1]) < each[:, None])
+        return int(wanted.sum()), int((wanted & ~np.isnan(readings)).sum())
 
     def notes(self, lost: int, asked: int) -> list[str]:
         """What a reader of the verdict should know of the data."""
         notes = []
+        if self.unshared:
+            notes.append(f"{self.unshared} questions that only some of the variants were asked are left out")
         left = int((self.planned & ~self.finished).sum())
         if left:
             notes.append(f"{left} planned trials are not finished: run the sweep again, and compare then")
@@ -224,6 +262,16 @@ class _Data:
         return found
 
 
+def _refuse_off_scale(cube: str, layers: Floats, readings: Floats | None) -> None:
+    """Nobody writes such scores: the cube is damaged, or was made to deceive."""
+    for name, values in (("the layers", layers), ("judge_readings", readings)):
+        if values is not None and ((values < LOWEST) | (values > HIGHEST)).any():
+            raise SweepError(
+                f"cube '{cube}': {name} hold scores that are not from {LOWEST:g} to {HIGHEST:g}",
+                f"See what is damaged: evalcube cube verify {cube}",
+            )
+
+
 def _weights(weights: Mapping[str, float]) -> list[float]:
     """Weights in the order of the layers."""
     listed = f"Write it like fact=2,judge=1; layers are {', '.join(LAYERS)}"
@@ -234,9 +282,10 @@ def _weights(weights: Mapping[str, float]) -> list[float]:
             raise SweepError(
                 f"`weights`: {name} must be a finite number of at least 0, got {weight:g}", listed
             )
-    if not sum(weights.values()) > 0:
+    if not any(weights.values()):
         raise SweepError("`weights`: no layer has any weight", listed)
-    return [float(weights.get(name, 0.0)) for name in LAYERS]
+    largest = max(weights.values())  # only their ratios count, and sums of huge ones would overflow
+    return [float(weights.get(name, 0.0)) / largest for name in LAYERS]
 
 
 def _gold(path: str | Path, data: _Data) -> dict[str, float]:
@@ -260,7 +309,7 @@ def _chosen_models(reader: Reader, control: str | None, treatments: Sequence[str
     if control is None and len(reader.plan.labels) > 1:
         known = ", ".join(f"{i} = {label}" for i, label in enumerate(reader.plan.labels))
         raise SweepError("`control` is missing: say which variant is in use", f"Give one of: {known}")
-    models = [reader.evaluation_index(control or "0", "control")]
+    models = [reader.evaluation_index("0" if control is None else control, "control")]
     models += [reader.evaluation_index(name, "treatments") for name in treatments]
     if len(set(models)) < len(models):
         twice = next(model for model in models if models.count(model) > 1)

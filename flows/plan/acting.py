@@ -7,7 +7,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from flows.config import as_config
+from flows.config.load import as_config
 from flows.config.models import ModelConfig, SweepConfig
 from flows.errors import SweepError
 from flows.plan.records import read_notes

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,7 @@ from flows.config.assertions import known_hooks
 from flows.errors import SweepError
 from flows.plan.plan import Plan, TaskPlan, carries
 from stages.generate import Cell, Trial
-from stages.process.assertions import Assertion, DeclarationError, parse_assertions
+from stages.process.assertions import Assertion, DeclarationError, parse_assertions, unmeasurable
 
 _KEPT = 4096
 """Different lists of assertions that are kept parsed."""
@@ -78,9 +78,10 @@ def check_criteria(plan: Plan) -> bool:
     Raises
     ------
     SweepError
-        If an assertion is wrong, or there are rubrics without judges or judges without rubrics.
+        If an assertion is wrong or cannot be measured, or there are rubrics without judges or judges without rubrics.
     """
     costs, judged = False, False
+    tools = all(offers_tools(evaluation.sampler.params) for evaluation in plan.evaluations)
     for index, task in enumerate(plan.tasks):
         if not task.graded:
             continue
@@ -91,7 +92,7 @@ def check_criteria(plan: Plan) -> bool:
                 "Add judges: [{model: NAME}] to the config, or remove the rubric",
             )
         judged |= any(rubrics)
-        found = [_costs(criteria.assertions) for criteria in _all(plan, index)]
+        found = [_costs(criteria.assertions) for criteria in _all(plan, index, tools=tools)]
         costs |= any(found)
     if plan.judges and not judged:
         raise SweepError(
@@ -101,7 +102,12 @@ def check_criteria(plan: Plan) -> bool:
     return costs
 
 
-def _all(plan: Plan, index: int) -> Iterator[Criteria]:
+def offers_tools(sampler: Mapping[str, Any]) -> bool:
+    """Whether requests with these parameters offer the model tools."""
+    return bool(sampler.get("tools"))
+
+
+def _all(plan: Plan, index: int, *, tools: bool) -> Iterator[Criteria]:
     """All different criteria of a task, about; those of rows one by one."""
     book, task = CriteriaBook(plan.tasks), plan.tasks[index]
     for entry in task.cells:
@@ -111,16 +117,28 @@ def _all(plan: Plan, index: int) -> Iterator[Criteria]:
         for number in range(count):
             trial = cell.trial(number)
             try:
-                yield book.of(index, trial)
+                criteria = book.of(index, trial)
             except DeclarationError as error:
                 raise _refused(task.label, cell, trial, error) from None
+            for kind, why, remedy in unmeasurable(criteria.assertions, tools=tools):
+                raise SweepError(
+                    f"{_place(task.label, cell, trial)}: {kind} cannot be measured: {why}", remedy
+                )
+            yield criteria
     if task.assertions:
-        yield book.of(index, Trial("", ""))
+        criteria = book.of(index, Trial("", ""))
+        for kind, why, remedy in unmeasurable(criteria.assertions, tools=tools):
+            raise SweepError(f"tasks.{task.label}: {kind} cannot be measured: {why}", remedy)
+        yield criteria
+
+
+def _place(label: str, cell: Cell, trial: Trial) -> str:
+    file, row = getattr(cell.params, "file", ""), trial.extras.get("row")
+    return f"tasks.{label}: {file}, row {row}" if row is not None else f"tasks.{label}"
 
 
 def _refused(label: str, cell: Cell, trial: Trial, error: DeclarationError) -> SweepError:
-    file, row = getattr(cell.params, "file", ""), trial.extras.get("row")
-    place = f"tasks.{label}: {file}, row {row}" if row is not None else f"tasks.{label}"
+    place = _place(label, cell, trial)
     field = error.where + (f".{error.field}" if error.field else "")
     remedy = error.remedy[:1].upper() + error.remedy[1:]
     return SweepError(f"{place}: {field}: {error.rule}", remedy)

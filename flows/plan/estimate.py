@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from flows.config import as_config
-from flows.config.findings import did_you_mean
+from flows.config.load import as_config
 from flows.config.models import SweepConfig
+from flows.config.near_names import did_you_mean
 from flows.config.secrecy import show
 from flows.errors import SweepError
 from flows.plan.blocks import Block, IntArray, Window

@@ -16,7 +16,7 @@ from flows.plan.plan import Plan
 from flows.plan.requests import Prepared
 from stages.generate import Cell, Trial
 from stages.infer.request import Request
-from stages.process.assertions import Context, Hooks, evaluate, layered_scores
+from stages.process.assertions import Context, Hooks, ToolCall, evaluate, layered_scores
 from stages.process.assertions.evaluate import Graded
 from stages.process.grading import Outcome, grade_trial
 from stages.process.judging import combine_judges
@@ -83,6 +83,7 @@ class LayerGrader:
             latency=reading.latency,
             cost=_cost(reading, prices),
             turns=1,
+            tool_calls=tuple(ToolCall.from_arguments(tool, said) for tool, said in reading.tool_calls),
         )
         return evaluate(assertions, context, hooks=self._hooks)
 

@@ -14,9 +14,11 @@ from flows.plan.identity import ApiName, IdentityRecord, Values
 from stages.infer.request import Request, build_request
 from stages.process.judging import read_judge
 from stages.process.reading import read_reply
-from stages.process.rubric import judge_messages
+from stages.process.rubric import judge_messages, judge_prompt_digest
 from stages.reply.record import Record
 from storage.cache.cache import Cache
+
+_WITHOUT_LENGTH = judge_prompt_digest(length_debias=False)
 
 
 class Judge(IdentityRecord):
@@ -38,11 +40,16 @@ class Judge(IdentityRecord):
     @cached_property
     def identity(self) -> str:
         """What is sent besides the texts; two judges with the same would share every reply."""
-        return json.dumps([self.request_model, self.sampler, self.api], sort_keys=True)
+        return json.dumps([self.request_model, self.sampler, self.api, self._length_debias], sort_keys=True)
+
+    @property
+    def _length_debias(self) -> bool:
+        """Whether it is told that length is no sign of quality."""
+        return self.prompt != _WITHOUT_LENGTH
 
     def requests(self, rubric: str, prompt: str, output: str) -> list[Request]:
         """What is sent to have an output rated, a request for each repeat."""
-        messages = judge_messages(rubric, prompt, output)
+        messages = judge_messages(rubric, prompt, output, length_debias=self._length_debias)
         return [
             build_request(self.request_model, messages, self.sampler, repeat, self.api)
             for repeat in range(self.repeats)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,9 @@ from flows.config.precision import Precision as PrecisionConfig
 from flows.errors import SweepError
 from flows.plan.plan import Plan
 from flows.plan.targets import SampleTargets
-from stages.analyze.formulas.precision import Precision, next_trials
+
+if TYPE_CHECKING:
+    from stages.analyze.formulas.precision import Precision
 
 Counters = npt.NDArray[np.float64]
 _MOST = 2**31 - 1
@@ -125,10 +127,14 @@ class Adaptive(Sampling):
     @classmethod
     def of(cls, wanted: PrecisionConfig, repeats: int, selection: Selection = Selection()) -> Adaptive:
         """The sampling for the section of a config."""
+        from stages.analyze.formulas.precision import Precision  # with `scipy`, which takes a while
+
         return cls(Precision(wanted.base, wanted.target, wanted.max), repeats, selection)
 
     def targets(self, plan: Plan, planned: SampleTargets, counters: Counters) -> SampleTargets:
         """`base` more trials for each cell that misses the target."""
+        from stages.analyze.formulas.precision import next_trials
+
         chosen = self.selection.mask(plan)
         # No repeats: somebody was killed between planning trials and repeats.
         repeats = np.maximum(planned.repeats, 1)

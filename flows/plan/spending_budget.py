@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -15,8 +15,10 @@ from flows.errors import SweepError
 from flows.plan.plan import Plan
 from flows.plan.sampling import Counters, Sampling, Selection
 from flows.plan.targets import SampleTargets
-from stages.analyze.formulas.allocation import Purpose, allocate
 from stages.analyze.formulas.reasonscore import column
+
+if TYPE_CHECKING:
+    from stages.analyze.formulas.allocation import Purpose
 
 Unit = Literal["tokens", "usd"]
 
@@ -85,6 +87,8 @@ class Budget(Sampling):
         if not paid.any():
             raise SweepError(*_nothing_to_go_by(self.amount.unit, bool(chosen.any())))
         left = self.amount.value - (spent(counters, self.amount.unit).sum() - self.before)
+        from stages.analyze.formulas.allocation import allocate  # with `scipy`, which takes a while
+
         more = allocate(
             counters,
             here.trials,
@@ -93,6 +97,7 @@ class Budget(Sampling):
             cost=np.where(paid, each, 1.0),
             purpose=self.purpose,
             most=np.minimum(plan.sources, _MOST_TRIALS) * paid,
+            weights=plan.base if plan.base.any() else None,
         )
         return SampleTargets(more.astype(np.int32), here.repeats)
 

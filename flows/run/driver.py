@@ -23,7 +23,7 @@ from flows.run import judging, region_tasks, tasks
 from flows.run.block_queue import BlockQueue, RegionProgress
 from flows.run.counting import Counting
 from flows.run.events import Event, Noted, RegionWritten, Slowed, Traffic
-from flows.run.failures import is_killed, raise_if_failed
+from flows.run.failures import is_killed, raise_if_failed, raise_own_error
 from flows.run.in_flight import InFlightLimit
 from flows.run.poison_isolation import PoisonIsolation, run_marked
 from flows.run.worker import RunContext, plugin_name
@@ -260,7 +260,7 @@ class Driver:
                 one.in_flight -= 1
             region.open_blocks -= 1
             for _, future in results:
-                raise_if_failed(future)
+                raise_own_error(future)
             self.blocks += len(results)
             region.graded += results
 
@@ -326,7 +326,7 @@ class Driver:
             def settle(results: list[tuple[Block, Future]]) -> None:
                 region.open_blocks -= 1
                 for _, each in results:
-                    raise_if_failed(each)
+                    raise_own_error(each)
                 region.graded += results
 
             self._poison.add(block, settle)

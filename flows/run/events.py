@@ -6,6 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from stages.infer.limiter import NO_NEWS, News
+from stages.infer.pacing import Pace
+
 
 @dataclass(frozen=True)
 class Started:
@@ -55,6 +58,9 @@ class Traffic:
     waiting: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """By label of any model at an endpoint that asked for a pause for which requests wait: its ``seconds``, and the
     ``reason``."""
+    found: Mapping[str, Mapping[str, float | None]] = field(default_factory=dict)
+    """By label of any model at an endpoint, limits that nobody declared: ``requests`` per second and ``connections``,
+    of all workers together."""
     worker: str = ""
 
 
@@ -71,6 +77,8 @@ class Slowed:
     """Seconds in which it wants no request at all."""
     reason: str = ""
     """Why, for people."""
+    news: News = NO_NEWS
+    """What it learned of limits that nobody declared."""
 
 
 @dataclass(frozen=True)
@@ -147,4 +155,9 @@ def as_message(event: Traffic | Slowed | BlockDone) -> dict[str, Any]:
 
 def from_message(message: Mapping[str, Any]) -> Event:
     """Read what `as_message` wrote; Dask adds entries of its own around it."""
-    return _REPORTED[message["event"]](**message["fields"])
+    fields = dict(message["fields"])
+    if message["event"] == Slowed.__name__:
+        # On their way tuples lose their names.
+        refused, pace = fields["news"]
+        fields["news"] = News(refused, None if pace is None else Pace(*pace))
+    return _REPORTED[message["event"]](**fields)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 from distributed import Future as DaskFuture
@@ -13,6 +14,10 @@ from flows.errors import SweepError
 
 class WorkerDiedError(Exception):
     """A task was not run, because the last worker that ran it died."""
+
+
+class KilledTaskError(SweepError):
+    """Workers died with a task, or with one that it needs."""
 
 
 def is_killed(future: DaskFuture[Any]) -> bool:
@@ -29,8 +34,8 @@ def raise_if_failed(future: DaskFuture[Any]) -> None:
     ------
     ClusterError
         If the cluster gave the task up.
-    SweepError
-        If several workers died with it.
+    KilledTaskError
+        If workers died with it.
     Exception
         The task's own error.
     """
@@ -42,9 +47,30 @@ def raise_if_failed(future: DaskFuture[Any]) -> None:
             f"Run the same command again to resume."
         )
     error = future.exception()
-    if isinstance(error, KilledWorker):
-        raise SweepError(
-            f"a task of the sweep ({error.task}) saw {error.allowed_failures} workers die",
+    if isinstance(error, KilledWorker | WorkerDiedError):
+        seen = (
+            f" ({error.task}) saw {error.allowed_failures} workers die"
+            if isinstance(error, KilledWorker)
+            else " saw workers die again and again"
+        )
+        raise KilledTaskError(
+            f"a task of the sweep{seen}",
             "Look at the workers' memory and logs, then run the same command again to resume",
         ) from error
     raise error if isinstance(error, Exception) else RuntimeError(f"a task of the sweep raised {error!r}")
+
+
+def raise_own_error(future: DaskFuture[Any]) -> None:
+    """Raise what a task raised; nothing if workers died with it, even a moment ago.
+
+    For results that another task will need: it fails as well, and that is where deaths are dealt with.
+
+    Raises
+    ------
+    ClusterError
+        If the cluster gave the task up.
+    Exception
+        The task's own error.
+    """
+    with suppress(KilledTaskError):
+        raise_if_failed(future)

@@ -36,6 +36,8 @@ _MARKS = "suspects/"
 _PARTS = 8
 _PROOF = 2
 """Workers that must die with a single trial."""
+_MOST_LOSSES = 5
+"""Times that results of a block may go with a worker after they were there."""
 _FIRST_INDEX = 1_000_000
 """Number of the first part: parts are blocks of their own beside those of a region."""
 
@@ -88,6 +90,7 @@ class _Suspect:
 
     settle: Callable[[list[tuple[Block, Future]]], None]
     open_parts: int = 1
+    losses: int = 0
     results: list[tuple[Block, Future]] = field(default_factory=list)
 
 
@@ -184,7 +187,7 @@ class PoisonIsolation:
             suspect.open_parts -= 1
             suspect.results.append((part.block, future))
             if not suspect.open_parts:
-                suspect.settle(suspect.results)
+                self._settle(suspect)
         elif part.block.size == 1:
             # At the front, as are smaller parts: a block is finished before another one is taken apart.
             self._waiting.appendleft(replace(part, deaths=part.deaths + 1))
@@ -195,3 +198,17 @@ class PoisonIsolation:
             blocks = [self._renumbered(replace(part.block, positions=piece)) for piece in pieces]
             self._waiting.extendleft(_Part(suspect, block) for block in reversed(blocks))
         self.go_on()
+
+    def _settle(self, suspect: _Suspect) -> None:
+        # A part that was done may have gone with the worker that held its result, and what computed it again may have
+        # died by the side of another part: that one is tried anew, under marks that nobody left.
+        gone: list[tuple[Block, Future]] = []
+        kept: list[tuple[Block, Future]] = []
+        for result in suspect.results:
+            (gone if is_killed(result[1]) else kept).append(result)
+        if not gone or suspect.losses == _MOST_LOSSES:
+            suspect.settle(suspect.results)
+            return
+        suspect.losses += 1
+        suspect.results, suspect.open_parts = kept, len(gone)
+        self._waiting.extendleft(_Part(suspect, self._renumbered(block)) for block, _ in reversed(gone))

@@ -95,6 +95,7 @@ def _route(model: ModelConfig, base_url: str) -> Route:
         tokens_per_minute=limits.tokens_per_minute,
         timeout=limits.timeout,
         retries=limits.retries,
+        patience=limits.patience,
         response_bytes=limits.response_bytes,
         headers=dict(model.headers),
         ca_file=None if model.ca_file is None else _place(model.ca_file),

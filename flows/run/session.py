@@ -14,11 +14,12 @@ from typing import Any
 
 from distributed import Client
 
-from deploy.clusters import Cluster
+from deploy.clusters import Cluster, ThisProcess
 from flows.config.models import SweepConfig
 from flows.plan.sampling import Sampling
 from flows.plan.store import SweepStore
 from flows.run.batch_notes import requests_in_batches
+from flows.run.default_cluster import default_cluster
 from flows.run.driver import Driver
 from flows.run.events import (
     Event,
@@ -38,7 +39,7 @@ from flows.run.preflight import check_workers
 from flows.run.servers import serve_models
 from flows.run.spending import Spending
 from flows.run.subscribers.live_file import LiveFile
-from flows.run.summary import ModelSummary, RunSummary, Tracker, limit_use
+from flows.run.summary import ModelSummary, RunSummary, Tracker, found_limits, limit_use
 from flows.run.worker import Route, RunContext, SweepPlugin, plugin_name
 from flows.run.workers import present
 from stages.infer.endpoint import Endpoint
@@ -56,7 +57,7 @@ class Session:
         store: SweepStore,
         settings: SweepConfig,
         sampling: Sampling,
-        cluster: Cluster,
+        cluster: Cluster | None,
         lease: Lease,
         subscribers: Sequence[Subscriber],
         flush_seconds: float,
@@ -117,17 +118,18 @@ class Session:
             interrupt = stack.enter_context(stop_on_interrupt())
             routes = stack.enter_context(serve_models(asked, self._note))
             # A Ctrl-C in the middle of starting worker processes would leave some of them behind.
+            cluster = self._cluster or default_cluster(sum(work.left))
             with interrupt.held():
-                client = stack.enter_context(self._cluster.connect())
+                client = stack.enter_context(cluster.connect())
             addresses = present(client)
             # Before the plugin, and so before any request: money is spent only by workers that have their keys.
-            check_workers(client, asked, addresses, unset_keys=not self._cluster.inherits_environment)
+            check_workers(client, asked, addresses, unset_keys=not cluster.inherits_environment)
             context = self._context(routes)
             client.subscribe_topic(topic(self._id), self._receive)
             # Before the plugin is registered: half a registration has to be taken back, too.
             stack.callback(_forget_run, client, self._id)
             _register(client, SweepPlugin(context))
-            self._note(f"{len(addresses)} workers, dashboard {client.dashboard_link}")
+            self._note(_described(cluster, client, len(addresses)))
             blocks, serials = 0, itertools.count()
             # Dask keys must never repeat within a cluster's life: a round would get the futures of the one before.
             while True:
@@ -205,7 +207,8 @@ class Session:
         # These two are for the driver, which asks for them in its own thread and in its own time.
         if isinstance(report, Slowed) or (isinstance(report, Traffic) and report.starved):
             self._reports.put(report)
-        if not isinstance(report, Slowed):
+        # What only passes between workers is no event of the run.
+        if not isinstance(report, Slowed) or report.overload or report.pause:
             self._emit(report)
 
     def _emit(self, event: Event) -> None:
@@ -257,6 +260,7 @@ class Session:
             graded=sum(tracker.done().values()),
             asking_seconds=tracker.asking_seconds,
             limits=limit_use(self._endpoints, traffic, tracker.asking_seconds),
+            found_limits=found_limits(self._endpoints, traffic),
             models=tuple(models),
             in_batches=requests_in_batches(
                 store.cube.records, store.plan, [each.done < each.trials for each in models]
@@ -279,6 +283,12 @@ class _Work:
     def needed(self) -> bool:
         """Whether there is anything."""
         return any(self.left) or bool(self.stale) or bool(self.uncompared)
+
+
+def _described(cluster: Cluster, client: Client, workers: int) -> str:
+    if isinstance(cluster, ThisProcess):
+        return "few trials: asked by this process"
+    return f"{workers} workers, dashboard {client.dashboard_link}"
 
 
 def _register(client: Client, plugin: SweepPlugin) -> None:

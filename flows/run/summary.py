@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -49,6 +49,18 @@ class LimitUse:
 
 
 @dataclass(frozen=True)
+class FoundLimit:
+    """A limit of an endpoint that the config does not name, as far as the run found it out."""
+
+    models: tuple[str, ...]
+    """Labels of the models there."""
+    limit: str
+    """``requests_per_minute`` or ``connections``, as in the config."""
+    value: int
+    """What to write there."""
+
+
+@dataclass(frozen=True)
 class RunSummary:
     """What a run did, and what is left."""
 
@@ -86,6 +98,8 @@ class RunSummary:
     """From the first request to the last answer."""
     limits: tuple[LimitUse, ...] = ()
     """For each endpoint that was asked, the limit that was used most, and how far."""
+    found_limits: tuple[FoundLimit, ...] = ()
+    """For each endpoint that refused requests because of a limit that was found out, that limit."""
     models: tuple[ModelSummary, ...] = ()
     in_batches: int = 0
     """Requests in batches that were not waited for."""
@@ -213,6 +227,7 @@ class Tracker:
             failures=dict(failures),
             models=models,
             waiting=waiting,
+            found=_strictest_found(reports),
         )
 
     def _waiting(self) -> dict[str, dict[str, Any]]:
@@ -240,6 +255,41 @@ class Tracker:
             model: float(mean_score(tier_score(tally, labels=TALLY).score))
             for model, tally in tallies.items()
         }
+
+
+def _strictest_found(reports: Sequence[Traffic]) -> dict[str, dict[str, float | None]]:
+    """Limits that workers found out; of several workers' the strictest."""
+    strictest_found: dict[str, dict[str, float | None]] = {}
+    for report in reports:
+        for model, limits in report.found.items():
+            mine = strictest_found.setdefault(model, {})
+            for name, value in limits.items():
+                known = mine.get(name)
+                mine[name] = known if value is None else value if known is None else min(known, value)
+    return strictest_found
+
+
+def found_limits(endpoints: Mapping[str, Endpoint], traffic: Traffic) -> tuple[FoundLimit, ...]:
+    """Limits that the config could name, so that the next run need not find them out.
+
+    Parameters
+    ----------
+    endpoints
+        By label of the model.
+    traffic
+        Totals of the run.
+    """
+    found = []
+    for model, limits in traffic.found.items():
+        names = tuple(
+            name for name, endpoint in endpoints.items() if endpoint.account == endpoints[model].account
+        )
+        requests, connections = limits.get("requests"), limits.get("connections")
+        if requests is not None:
+            found.append(FoundLimit(names, "requests_per_minute", max(int(requests * 60), 1)))
+        elif connections is not None:
+            found.append(FoundLimit(names, "connections", max(int(connections), 1)))
+    return tuple(found)
 
 
 def limit_use(endpoints: Mapping[str, Endpoint], traffic: Traffic, seconds: float) -> tuple[LimitUse, ...]:

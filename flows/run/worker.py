@@ -12,7 +12,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -217,6 +217,7 @@ class Workspace:
             active=active,
             starved=tuple(starved),
             waiting=waiting,
+            found={model: asdict(found) for model, found in engine.found().items()},
             worker=worker,
         )
 
@@ -333,7 +334,12 @@ class SweepPlugin(WorkerPlugin):
                 report_traffic()
             for learned in work.slowdowns():
                 slowed = Slowed(
-                    worker.address, learned.model, learned.overload, learned.pause, learned.reason
+                    worker.address,
+                    learned.model,
+                    learned.overload,
+                    learned.pause,
+                    learned.reason,
+                    learned.news,
                 )
                 worker.log_event(topic(self.context.run), as_message(slowed))
 

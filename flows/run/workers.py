@@ -158,4 +158,4 @@ def _slow_down(name: str, slowed: list[Slowed], dask_worker: Any = None) -> None
     plugin = dask_worker.plugins.get(name)
     for one in slowed:
         if plugin is not None and plugin.workspace is not None and one.worker != dask_worker.address:
-            plugin.workspace.slow_down(Slowdown(one.model, one.overload, one.pause, one.reason))
+            plugin.workspace.slow_down(Slowdown(one.model, one.overload, one.pause, one.reason, one.news))

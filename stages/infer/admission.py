@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import math
+import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
+from stages.infer.limiter import Limiter, News
 from stages.infer.rates import Share, Throttle
 
 _SHORTEST_SLEEP = 0.001
@@ -30,12 +33,24 @@ class _Waiter:
     """Done with the tokens that were guessed when it was admitted, or with None when its owner was dismissed."""
 
 
+class Mark(NamedTuple):
+    """What a request is judged by when its answer comes."""
+
+    started: float
+    """Seconds on the loop's clock."""
+    in_flight: int
+    """Requests in flight when it started, itself among them."""
+    epoch: int
+    """See `stages.infer.aimd.Window.epoch`: an overload may have been acted upon meanwhile."""
+
+
 class Admission:
     """Lets requests start as the limits of an endpoint allow; each that was admitted is to `leave`, however it ends."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._throttle = Throttle()
+        self._throttle.limiter.offset = time.time() - self._loop.time()
         self._waiting: deque[_Waiter] = deque()
         self._timer: asyncio.TimerHandle | None = None
 
@@ -45,9 +60,15 @@ class Admission:
         return self._throttle.counts_tokens
 
     @property
-    def epoch(self) -> int:
-        """See `stages.infer.aimd.Window.epoch`."""
-        return self._throttle.window.epoch
+    def limiter(self) -> Limiter:
+        """What is found out about limits that nobody declared."""
+        return self._throttle.limiter
+
+    @property
+    def mark(self) -> Mark:
+        """What a request that starts now is to be judged by when its answer comes."""
+        throttle = self._throttle
+        return Mark(self._loop.time(), throttle.in_flight, throttle.window.epoch)
 
     def retune(self, share: Share) -> None:
         """Take another share of the endpoint."""
@@ -106,9 +127,28 @@ class Admission:
         """Note an answer."""
         self._throttle.window.succeeded()
 
-    def congested(self, epoch: int) -> bool:
-        """Note an overload for a request that started in `epoch`; returns whether requests became fewer by it."""
-        return self._throttle.window.congested(epoch)
+    def let_through(self, mark: Mark) -> None:
+        """Note that the endpoint did not refuse a request."""
+        self._throttle.accepted(self._loop.time(), mark.in_flight)
+
+    def refused(self, mark: Mark, pause: float) -> bool:
+        """Note that the endpoint refused a request and asked to wait; returns whether requests became fewer by it."""
+        slowed = self._throttle.refused(self._loop.time(), *mark, pause)
+        if slowed:
+            # Whoever waits may have to wait for a turn now.
+            self._admit()
+        return slowed
+
+    def hear(self, news: News) -> None:
+        """Take over what another worker learned of limits that nobody declared."""
+        self.limiter.offset = time.time() - self._loop.time()
+        self._throttle.hear(news, self._loop.time())
+        self._admit()
+
+    def congested(self, epoch: int | None = None) -> bool:
+        """Note an overload for a request that started in `epoch`, or now; returns whether requests became fewer."""
+        window = self._throttle.window
+        return window.congested(window.epoch if epoch is None else epoch)
 
     def pause(self, seconds: float) -> None:
         """Let nothing start for `seconds`; those who wait are admitted afterwards."""

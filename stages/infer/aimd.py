@@ -12,6 +12,10 @@ networks. Computer Networks and ISDN Systems 17(1), 1-14. https://doi.org/10.101
 from __future__ import annotations
 
 _DECREASE = 0.5
+_SMALL_DECREASE = 0.85
+_ROUNDS = 5
+_LEAST_ANSWERS = 50
+"""Answers after which one more is tried at an endpoint that bounds the requests in flight: each try costs a refusal."""
 
 
 class Window:
@@ -23,11 +27,13 @@ class Window:
         Connections of this worker; with 0 nothing may be sent.
     """
 
-    __slots__ = ("_exact", "ceiling", "epoch", "limit")
+    __slots__ = ("_exact", "_refused", "ceiling", "epoch", "limit")
 
     def __init__(self, ceiling: int) -> None:
         self.ceiling = ceiling
         self._exact = float(ceiling)
+        self._refused = False
+        """Whether the endpoint is known to bound the requests in flight."""
         self.limit = ceiling
         """Most requests in flight, now."""
         self.epoch = 0
@@ -42,7 +48,8 @@ class Window:
     def succeeded(self) -> None:
         """Note an answer."""
         if self.limit < self.ceiling:
-            self._set(self._exact + 1.0 / max(self._exact, 1.0))
+            rounds = max(_ROUNDS * self._exact, _LEAST_ANSWERS) if self._refused else max(self._exact, 1.0)
+            self._set(self._exact + 1.0 / rounds)
 
     def congested(self, epoch: int) -> bool:
         """Note an overload for a request that started in `epoch`; returns whether the window became smaller.
@@ -52,8 +59,19 @@ class Window:
         if epoch != self.epoch:
             return False
         self.epoch += 1
-        self._set(self._exact * _DECREASE)
+        self._set(self._exact * (_SMALL_DECREASE if self._refused else _DECREASE))
         return True
+
+    def bound(self, level: float) -> None:
+        """Go on with about `level` requests in flight, as the endpoint refuses more."""
+        self._refused = True
+        self.epoch += 1
+        self._set(level)
+
+    def open(self) -> None:
+        """Allow as many as the connections again."""
+        self._refused = False
+        self._set(float(self.ceiling))
 
     def _set(self, exact: float) -> None:
         self._exact = min(max(exact, 1.0), float(self.ceiling))

@@ -62,6 +62,8 @@ class Endpoint:
     """Seconds for one attempt, first byte sent to last byte read."""
     retries: int = 5
     """Further attempts after the first."""
+    patience: float = 600.0
+    """Seconds for which a request that is refused because of a limit is tried again, whatever `retries` is."""
     backoff_base: float = 0.5
     """Seconds before the first retry; see `stages.infer.retry.backoff`."""
     response_bytes: int = 4_000_000

@@ -17,8 +17,10 @@ from stages.infer.batch.note import Batches
 from stages.infer.batch.queue import BatchQueue
 from stages.infer.coalescing import Block, SharedJob
 from stages.infer.endpoint import Endpoint, InferenceError
-from stages.infer.jobs import Job, Result, Slowdown, Stats, Waiting
-from stages.infer.queue import EndpointQueue, HttpQueue
+from stages.infer.endpoint_queue import EndpointQueue
+from stages.infer.jobs import Found, Job, Result, Slowdown, Stats, Waiting
+from stages.infer.limiter import NO_NEWS, News, news_since
+from stages.infer.queue import HttpQueue
 from stages.infer.rates import strictest
 from stages.infer.writer import Store, Writer
 
@@ -70,6 +72,8 @@ class Engine:
         self._queues: dict[tuple[str, str | None], EndpointQueue] = {}
         self._reported: dict[tuple[str, str | None], tuple[int, float, str]] = {}
         """What `slowdowns` returned last, by address and key."""
+        self._heard: dict[tuple[str, str | None], News] = {}
+        """The same of limits that nobody declared."""
         self._in_flight: dict[str, SharedJob] = {}
         """Jobs that are queued or in flight, by digest."""
         self._callers: dict[Hashable, Block] = {}
@@ -156,27 +160,37 @@ class Engine:
 
     def slowdowns(self) -> list[Slowdown]:
         """What this engine learned of overloaded endpoints since the last call, for others that share them."""
-        news = []
+        found = []
         # A copy, made in one step: the loop's thread may add a queue meanwhile.
         for account, queue in tuple(self._queues.items()):
             learned, reported = queue.learned, self._reported.get(account, (0, -math.inf, ""))
-            self._reported[account] = learned
-            if learned != reported:
+            news, before = queue.news, self._heard.get(account, NO_NEWS)
+            self._reported[account], self._heard[account] = learned, news
+            if learned != reported or news != before:
                 # Seconds from now, as the clocks of two machines have nothing in common.
                 pause = learned[1] - self._loop.time() if learned[1] > reported[1] else 0.0
                 overload = learned[0] > reported[0]
-                news.append(
+                found.append(
                     Slowdown(
-                        self._label(account), overload, max(pause, 0.0), learned[2] if pause > 0.0 else ""
+                        self._label(account),
+                        overload,
+                        max(pause, 0.0),
+                        learned[2] if pause > 0.0 else "",
+                        news_since(news, before),
                     )
                 )
-        return news
+        return found
+
+    def found(self) -> dict[str, Found]:
+        """By label of any model, limits of its endpoint that nobody declared and that were found out."""
+        found = {self._label(account): queue.found for account, queue in tuple(self._queues.items())}
+        return {label: limits for label, limits in found.items() if limits != Found()}
 
     def waiting(self) -> list[Waiting]:
         """Endpoints to which nothing is sent for now, as they asked for that, while requests wait."""
         found, now = [], self._loop.time()
         for account, queue in tuple(self._queues.items()):
-            paused = queue.paused
+            paused = queue.paused(now)
             if paused is not None and paused[0] > now:
                 found.append(Waiting(self._label(account), paused[0] - now, paused[1]))
         return found

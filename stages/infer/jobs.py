@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from stages.infer.limiter import NO_NEWS, News
 from stages.infer.reply import Reply
 
 
@@ -67,6 +68,8 @@ class Slowdown:
     """Seconds in which nothing should start."""
     reason: str = ""
     """Why, for people; see `stages.infer.retry.pause_reason`."""
+    news: News = NO_NEWS
+    """What it learned of limits that nobody declared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +82,16 @@ class Waiting:
     """Until it is asked again."""
     reason: str
     """Why, for people; see `stages.infer.retry.pause_reason`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Limits of an endpoint that nobody declared, for all workers together; None where there seems to be none."""
+
+    requests: float | None = None
+    """Requests per second."""
+    connections: int | None = None
+    """Requests in flight."""
 
 
 @dataclass

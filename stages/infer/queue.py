@@ -1,149 +1,40 @@
-"""Queues of requests to one endpoint, and the coroutines that send them over HTTP, one per connection.
-
-`EndpointQueue` is what an engine knows of. It has two kinds: `HttpQueue` sends each request by itself, and
-`stages.infer.batch.queue.BatchQueue` many together. All methods belong to the event loop's thread; only `learned`,
-`idle` and `paused` are read from others.
-"""
+"""The queue of an endpoint over HTTP, and the coroutines that send its requests, one per connection."""
 
 from __future__ import annotations
 
 import asyncio
 import math
-from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Coroutine, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from functools import partial
 
-from stages.infer.admission import Admission
+from stages.infer.admission import Admission, Mark
 from stages.infer.coalescing import SharedJob
 from stages.infer.endpoint import Endpoint
-from stages.infer.jobs import Job, Result, Slowdown, Stats
-from stages.infer.key_source import KeyHolder
+from stages.infer.endpoint_queue import EndpointQueue
+from stages.infer.jobs import Found, Job, Result, Slowdown, Stats
+from stages.infer.limiter import NO_NEWS, News
 from stages.infer.rates import Quota
 from stages.infer.reply import Reply
 from stages.infer.retry import (
     Breaker,
     backoff,
     concerns_model,
+    is_let_through,
     is_overload,
+    is_refusal,
     longest_pause,
     pause_reason,
     retry,
 )
 from stages.infer.token_estimate import TokenEstimate
-from stages.infer.wire import Sender, connector
+from stages.infer.wire import Sender
 from stages.infer.writer import Writer
 
+_TOO_MANY = "http 429"
 _SAME_OVERLOAD_SECONDS = 2.0
 """What other workers report within this time is the overload that this worker saw itself."""
-
-
-class EndpointQueue(ABC):
-    """Requests to one endpoint, from `put` until each is resolved: stored, failed or skipped.
-
-    Parameters
-    ----------
-    endpoint
-        Any model's at that address.
-    stats
-        Where requests are counted.
-    writer
-        Where final replies go.
-    """
-
-    def __init__(self, endpoint: Endpoint, stats: Stats, writer: Writer) -> None:
-        self._stats = stats
-        self._writer = writer
-        self._keys = KeyHolder(endpoint)
-        self._connector = connector(endpoint)
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._down: Reply | None = None
-        """Why the endpoint was given up."""
-        self._halted = False
-        self.learned = (0, -math.inf, "")
-        """Number of overloads that this worker saw itself, the end of the last pause that it was asked for (seconds on
-        the loop's clock), and why. One tuple, replaced as a whole: another thread reads it without a lock."""
-
-    @property
-    @abstractmethod
-    def idle(self) -> float:
-        """Share of the connections for which no request waits, in [0, 1]."""
-
-    @property
-    def paused(self) -> tuple[float, str] | None:
-        """The end of a pause for which requests wait (seconds on the loop's clock), and why; None if none does."""
-        return None
-
-    @abstractmethod
-    def add(self, name: str, endpoint: Endpoint) -> None:
-        """Serve a model too; does nothing if it is served already.
-
-        Parameters
-        ----------
-        name
-            Label of the model.
-        endpoint
-            The model's own settings; address and key are the queue's.
-
-        Raises
-        ------
-        InferenceError
-            If the endpoint's key is missing, or if its address or proxy is none.
-        """
-
-    @abstractmethod
-    def put(self, name: str, shared: SharedJob) -> None:
-        """Queue a job of the model `name`, or resolve it at once where nothing is sent any more."""
-
-    @abstractmethod
-    def resize(self, workers: int, rank: int) -> None:
-        """Go on as number `rank` of `workers` that share the endpoint; with 0 workers, send nothing for now."""
-
-    @abstractmethod
-    def slow_down(self, slowdown: Slowdown) -> None:
-        """Take over what another worker learned of the endpoint."""
-
-    @abstractmethod
-    def halt(self) -> None:
-        """Send nothing more; what is in flight may end as usual."""
-
-    async def close(self) -> None:
-        """Give up what is in flight, and close the connections."""
-        # A copy, as each task takes itself out. Gathered, since a cancelled exchange needs further turns of the loop to
-        # hand back its connection, which must not be closed meanwhile.
-        tasks = tuple(self._tasks)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        for sender in self._senders():
-            await sender.close()
-        await self._connector.close()
-
-    @abstractmethod
-    def _senders(self) -> Iterable[Sender]:
-        """Whatever uses the connections."""
-
-    @abstractmethod
-    def _refuse_waiting(self, reply: Reply) -> None:
-        """Resolve what waits, after the endpoint was given up because of a reply."""
-
-    def _spawn(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
-        # The loop itself holds its tasks weakly: without the set, one that waits could be collected as garbage.
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        return task
-
-    def _give_up(self, shared: SharedJob, reply: Reply, attempts: int) -> None:
-        self._stats.failures[reply.cause] += 1
-        shared.resolve(Result.failed(reply, attempts))
-
-    def _record_failure(self, reply: Reply, breaker: Breaker) -> None:
-        """Give up the endpoint where that was one failure too many."""
-        if breaker.failed(reply) and self._down is None:
-            self._down = reply
-            self._refuse_waiting(reply)
 
 
 class _Model:
@@ -173,7 +64,7 @@ class HttpQueue(EndpointQueue):
     Parameters
     ----------
     endpoint, stats, writer
-        See `EndpointQueue`.
+        See `stages.infer.endpoint_queue.EndpointQueue`.
     quota
         The endpoint's limits, for the whole cluster.
     """
@@ -185,6 +76,10 @@ class HttpQueue(EndpointQueue):
         self._patience = max(2, min(quota.connections, 8))
         self._breaker = Breaker(self._patience)
         self._overloaded_at = -math.inf
+        self._let_through_at = math.inf
+        """When the endpoint last let a request through, or when the first one was sent."""
+        self._resting: dict[str, float] = {}
+        """By digest, until when requests wait for another attempt, seconds on the loop's clock."""
         self._paused = (-math.inf, "")
         """End of the pause that lasts longest, and why."""
         self._size = 0
@@ -197,15 +92,18 @@ class HttpQueue(EndpointQueue):
         """Share of the connections for which no request waits, in [0, 1]."""
         return len(self._idle) / self._size if self._size else 0.0
 
-    @property
-    def paused(self) -> tuple[float, str] | None:
-        """See `EndpointQueue.paused`; requests that wait for another attempt are among those that wait."""
+    def paused(self, now: float) -> tuple[float, str] | None:
+        """See the base class; requests that wait for another attempt are among those that wait."""
         # A copy, made in one step: the loop's thread may add a model meanwhile.
-        wanted = any(model.held or model.waiting for model in tuple(self._models.values()))
-        return self._paused if wanted else None
+        models = tuple(self._models.values())
+        held, waiting = sum(model.held for model in models), any(model.waiting for model in models)
+        resting = tuple(self._resting.values())
+        if self._paused[0] <= now and resting and len(resting) >= (self._size if waiting else held):
+            return min(resting), "refused: growing waits"
+        return self._paused if held or waiting else None
 
     def add(self, name: str, endpoint: Endpoint) -> None:
-        """Serve a model too; see `EndpointQueue.add`."""
+        """Serve a model too; see `stages.infer.endpoint_queue.EndpointQueue.add`."""
         if name not in self._models:
             model = _Model(endpoint, Sender(endpoint, self._connector, self._keys), self._patience)
             model.down = self._down
@@ -237,9 +135,22 @@ class HttpQueue(EndpointQueue):
         """Take over what another worker learned; an overload that this one just saw itself counts once."""
         if slowdown.overload and self._now() - self._overloaded_at > _SAME_OVERLOAD_SECONDS:
             self._overloaded_at = self._now()
-            self._admission.congested(self._admission.epoch)
+            self._admission.congested()
+        if slowdown.news != NO_NEWS:
+            self._admission.hear(slowdown.news)
         if slowdown.pause > 0.0:
             self._pause_all(slowdown.pause, slowdown.reason)
+
+    @property
+    def news(self) -> News:
+        """See `stages.infer.endpoint_queue.EndpointQueue.news`."""
+        return self._admission.limiter.news
+
+    @property
+    def found(self) -> Found:
+        """See `stages.infer.endpoint_queue.EndpointQueue.found`."""
+        limiter = self._admission.limiter
+        return Found(limiter.found_rate, limiter.found_connections)
 
     def halt(self) -> None:
         """Send nothing more but what is in flight."""
@@ -339,6 +250,13 @@ class HttpQueue(EndpointQueue):
 
     def _record_failure_of(self, model: _Model, reply: Reply) -> None:
         """Give up the model, or the whole endpoint, where that was one failure too many."""
+        patience = model.endpoint.patience
+        if self._is_refused(reply) and 0.0 < patience <= self._now() - self._let_through_at:
+            # Nothing was let through for so long: others would only wait as long again.
+            if self._down is None:
+                self._down = reply
+                self._refuse_waiting(reply)
+            return
         if not concerns_model(reply):
             self._record_failure(reply, self._breaker)
         elif model.breaker.failed(reply) and model.down is None:
@@ -352,9 +270,29 @@ class HttpQueue(EndpointQueue):
         endpoint = model.endpoint
         # From the digest: spread evenly over requests, and no random state that a worker would have to seed.
         jitter = int(job.digest[:8], 16) / 2**32
-        policy = backoff(endpoint.retries, base=endpoint.backoff_base, jitter=jitter)
+        deadline = self._now() + endpoint.patience
+        policy = backoff(
+            endpoint.retries,
+            base=endpoint.backoff_base,
+            jitter=jitter,
+            patient=lambda reply: self._is_refused(reply) and self._now() < deadline,
+        )
         attempt = partial(self._attempt, model, job)
-        return await retry(first, attempt, policy, partial(_pause, over=model.over), self._stats.retries)
+        return await retry(first, attempt, policy, partial(self._rest, model, job), self._stats.retries)
+
+    def _is_refused(self, reply: Reply) -> bool:
+        """Whether it is a limit that turned a request away; status 503 alone may as well be an outage."""
+        limiter = self._admission.limiter
+        limited = limiter.paced or limiter.counts_in_flight or reply.retry_after is not None
+        return is_refusal(reply) and (limited or reply.cause == _TOO_MANY)
+
+    async def _rest(self, model: _Model, job: Job, seconds: float) -> bool:
+        """Wait for another attempt, but not longer than until the model is over; returns whether it is."""
+        self._resting[job.digest] = self._now() + seconds
+        try:
+            return await _pause(seconds, model.over)
+        finally:
+            del self._resting[job.digest]
 
     async def _attempt(self, model: _Model, job: Job) -> tuple[Reply, bytes | None] | None:
         """Send once when the limits allow it; None if the model is over before. The record is that of a final reply."""
@@ -365,13 +303,13 @@ class HttpQueue(EndpointQueue):
             tokens = await admission.enter(partial(model.estimate.guess, job.body), model)
             if tokens is None:
                 return None
-        # Of the start: an overload that a reply reports later may be one that has been acted upon meanwhile.
-        epoch = admission.epoch
+        mark = admission.mark
+        self._let_through_at = min(self._let_through_at, mark.started)
         stats.sent += 1
         stats.in_flight += 1
         try:
             reply, record = await model.sender.send(job)
-            self._adapt_rate(reply, epoch)
+            self._adapt_rate(reply, mark)
             if tokens:
                 admission.correct(model.estimate.excess(tokens, job.body, reply))
             return reply, record
@@ -380,17 +318,23 @@ class HttpQueue(EndpointQueue):
             stats.in_flight -= 1
             admission.leave()
 
-    def _adapt_rate(self, reply: Reply, epoch: int) -> None:
+    def _adapt_rate(self, reply: Reply, mark: Mark) -> None:
         """Go slower or faster, as an attempt suggests."""
+        admission = self._admission
+        if is_let_through(reply):
+            self._let_through_at = self._now()
+            admission.let_through(mark)
         if reply.is_final:
-            self._admission.succeeded()
+            admission.succeeded()
             if reply.exhausted is None:
                 return
         overloads, paused_until, reason = self.learned
-        if is_overload(reply) and self._admission.congested(epoch):
+        pause = longest_pause(reply)
+        if is_refusal(reply):
+            admission.refused(mark, pause)
+        elif is_overload(reply) and admission.congested(mark.epoch):
             self._overloaded_at = self._now()
             overloads += 1
-        pause = longest_pause(reply)
         if pause > 0.0:
             self._pause_all(pause, pause_reason(reply))
             if self._now() + pause > paused_until:

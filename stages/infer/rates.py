@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from stages.infer.aimd import Window
+from stages.infer.limiter import Limiter, News
 
 _BURST_SECONDS = 0.1
 """Unused time that may be caught up with; so short that no minute has noticeably more than its share."""
@@ -30,6 +31,9 @@ class Share:
     """Tokens per second."""
     phase: float = 0.0
     """Part of an interval that this worker waits first, in [0, 1), so that the workers take turns."""
+    workers: int = 1
+    """Workers that share the endpoint, and this one's place among them, `rank`."""
+    rank: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +71,8 @@ class Quota:
             None if requests is None else requests / parts,
             None if tokens is None else tokens / parts,
             (rank % workers) / workers,
+            workers,
+            rank,
         )
 
 
@@ -144,6 +150,7 @@ class Throttle:
 
     def __init__(self) -> None:
         self.window = Window(0)
+        self.limiter = Limiter(self.window)
         self.in_flight = 0
         self._requests: Bucket | None = None
         self._tokens: Bucket | None = None
@@ -157,6 +164,8 @@ class Throttle:
         if share.connections:
             self._requests = _retuned(self._requests, share.requests, 1.0, share.phase, now)
             self._tokens = _retuned(self._tokens, share.tokens, 0.0, share.phase, now)
+            rate = None if share.requests is None else share.requests * share.workers
+            self.limiter.share_out(share.workers, share.rank, rate, now)
         self._update_timed()
 
     @property
@@ -167,6 +176,34 @@ class Throttle:
     def pause(self, seconds: float, now: float) -> None:
         """Let nothing start for `seconds`; of several pauses the one that ends last counts."""
         self._paused_until = max(self._paused_until, now + seconds)
+        self.limiter.blocked(now, seconds)
+        self._update_timed()
+
+    def accepted(self, now: float, in_flight: int) -> None:
+        """Note that the endpoint let a request through, which started when so many were in flight."""
+        self.limiter.accepted(now, in_flight)
+        self._update_timed()
+
+    def refused(self, now: float, started: float, in_flight: int, epoch: int, pause: float) -> bool:
+        """Note that the endpoint refused a request; returns whether requests became fewer by it.
+
+        Parameters
+        ----------
+        now
+            When that was answered.
+        started, in_flight, epoch
+            When it was sent, the requests in flight by then, and the window's epoch.
+        pause
+            Seconds that the endpoint asked to wait.
+        """
+        bounded = self.limiter.counts_in_flight and self.window.congested(epoch)
+        slowed = self.limiter.refused(now, started, in_flight, self.in_flight, pause)
+        self._update_timed()
+        return bounded or slowed
+
+    def hear(self, news: News, now: float) -> None:
+        """Take over what another worker learned, see `stages.infer.limiter.Limiter.hear`."""
+        self.limiter.hear(news, now)
         self._update_timed()
 
     def wait(self, tokens: float, now: float) -> float:
@@ -177,6 +214,8 @@ class Throttle:
         if wait <= 0.0:
             wait, self._paused_until = 0.0, -math.inf
             self._update_timed()
+        if self.limiter.paced:
+            wait = max(wait, self.limiter.wait(now))
         if self._requests is not None:
             wait = max(wait, self._requests.wait(1.0, now))
         if self._tokens is not None:
@@ -186,6 +225,8 @@ class Throttle:
     def start(self, tokens: float, now: float) -> None:
         """Note that a request of `tokens` tokens starts."""
         self.in_flight += 1
+        if self.limiter.paced:
+            self.limiter.take(now)
         if self._requests is not None:
             self._requests.take(1.0, now)
         if self._tokens is not None:
@@ -197,7 +238,9 @@ class Throttle:
             self._tokens.take(tokens, now)
 
     def _update_timed(self) -> None:
-        self.timed = not (self._requests is self._tokens is None and self._paused_until == -math.inf)
+        self.timed = self.limiter.paced or not (
+            self._requests is self._tokens is None and self._paused_until == -math.inf
+        )
 
 
 def _retuned(

@@ -5,6 +5,7 @@ Pure policies: who uses them brings the clock and the socket.
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Awaitable, Callable, Generator
 from typing import TypeVar
@@ -19,6 +20,7 @@ _MOST_DOUBLINGS = 30
 _UNREACHABLE = frozenset({"connect", "dns", "tls"})
 _OF_ONE_MODEL = frozenset({"http 403", "http 404", "http 405"})
 _OVERLOAD = frozenset({"http 408", "http 429", "http 503", "http 504", "http 524", "http 529", "timeout"})
+_REFUSAL = frozenset({"http 429", "http 503", "http 529"})
 _LONGEST_WAIT = 600.0
 _LONGEST_REFILL = 60.0
 
@@ -31,6 +33,16 @@ def concerns_model(reply: Reply) -> bool:
 def is_overload(reply: Reply) -> bool:
     """Whether `reply` says that the endpoint has too much to do."""
     return reply.cause in _OVERLOAD and reply.retryable
+
+
+def is_refusal(reply: Reply) -> bool:
+    """Whether `reply` turns a request away, which others or the same one a moment later need not be."""
+    return reply.cause in _REFUSAL and reply.retryable
+
+
+def is_let_through(reply: Reply) -> bool:
+    """Whether `reply` shows that no limit held the request up, whatever became of it then."""
+    return reply.is_final or (reply.cause.startswith("http ") and not is_overload(reply))
 
 
 def longest_pause(reply: Reply) -> float:
@@ -60,8 +72,18 @@ def pause_reason(reply: Reply) -> str:
     return what if reply.is_final else f"{reply.cause.removeprefix('http ')}: {what}"
 
 
+def _never(_: Reply) -> bool:
+    return False
+
+
 def backoff(
-    retries: int, *, base: float = 0.5, cap: float = 60.0, longest: float = _LONGEST_WAIT, jitter: float = 0.5
+    retries: int,
+    *,
+    base: float = 0.5,
+    cap: float = 60.0,
+    longest: float = _LONGEST_WAIT,
+    jitter: float = 0.5,
+    patient: Callable[[Reply], bool] = _never,
 ) -> Policy:
     """Yield the seconds to wait before each attempt; return the first reply that is not worth a retry, or the last.
 
@@ -75,7 +97,10 @@ def backoff(
         Bound on a wait that the endpoint itself asks for, seconds.
     jitter
         Number in [0, 1) that spreads a wait over 50-150 % of its length; give each request its own. A wait that the
-        endpoint asks for is never shortened, but lengthened by up to `base`, so that not all come back at once.
+        endpoint asks for is never shortened, but lengthened by up to `base`, so that not all come back at once, and
+        more with each further one, as what it asks for may be too short.
+    patient
+        Whether a reply is worth an attempt beyond `retries`: refusals say nothing of the request itself.
 
     Examples
     --------
@@ -87,13 +112,15 @@ def backoff(
     0.5
     """
     reply = yield 0.0
-    for attempt in range(retries):
-        if not reply.retryable:
+    for attempt in itertools.count():
+        if not reply.retryable or (attempt >= retries and not patient(reply)):
             break
-        if reply.retry_after is not None:
-            reply = yield min(reply.retry_after, longest) + base * jitter
+        growing = min(base * 2.0 ** min(attempt, _MOST_DOUBLINGS), cap)
+        if reply.retry_after is None:
+            reply = yield growing * (0.5 + jitter)
         else:
-            reply = yield min(base * 2.0 ** min(attempt, _MOST_DOUBLINGS), cap) * (0.5 + jitter)
+            asked = min(reply.retry_after, longest)
+            reply = yield max(asked, growing / 2.0 if attempt else 0.0) + base * jitter
     return reply
 
 

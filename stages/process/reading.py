@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from stages.process.tool_calls import Call, read_tool_calls
 from stages.reply.body import parse_body, read_error
 from stages.reply.forms import FORMS, counted
 from stages.reply.record import Record
@@ -36,6 +37,8 @@ class Reading:
     """-1 where the endpoint does not say."""
     latency: float
     """Seconds."""
+    tool_calls: tuple[Call, ...] = ()
+    """Tools that the model asks for, with their arguments; only chat completions have them."""
 
 
 def read_reply(record: Record) -> Reading:
@@ -65,6 +68,7 @@ def read_reply(record: Record) -> Reading:
         _finish(choice.get(form.finish), message),
         *counted(document.get("usage"), form),
         record.latency,
+        read_tool_calls(message.get("tool_calls")) if "tool_calls" in message else (),
     )
 
 

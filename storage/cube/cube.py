@@ -296,6 +296,19 @@ class Cube(SharedArrays):
             self._group.resize(target)
         self.refresh()
 
+    def summary(self) -> xr.Dataset:
+        """What the cube holds beside its trial arrays, in memory: counters, plan, repeated prompts and labels.
+
+        Raises
+        ------
+        CubeDamagedError
+            A chunk of these cannot be decoded.
+        """
+        from storage.cube.summary import in_memory
+
+        trials = [variable.name for variable in self.trial_arrays.values()]
+        return in_memory(self._open(chunks=None).drop_vars(trials, errors="ignore"), self._space)
+
     def dataset(self) -> xr.Dataset:
         """The cube as a lazy dataset, one Dask chunk per stored chunk.
 
@@ -303,21 +316,25 @@ class Cube(SharedArrays):
         sweep sees the cube before or after it. Whatever computes with a chunk that cannot be decoded gets a
         `CubeDamagedError`, which names the array.
         """
-        import xarray as xr  # takes a while, and workers need none
-
         from storage.cube.lazy import checked
+
+        dataset = self._open(chunks={})
+        names = {variable.name for variable in (*self.trial_arrays.values(), *SHARED)}
+        return checked(dataset, self._space, names)
+
+    def _open(self, chunks: dict[str, int] | None) -> xr.Dataset:
+        import xarray as xr  # takes a while, and workers need none
 
         self.refresh()
         with guarded(self._where, "open the cube"), expected_warnings():
             try:
                 dataset: xr.Dataset = xr.open_zarr(
-                    self._space.zarr(read_only=True), consolidated=self._group.consolidated, chunks={}
+                    self._space.zarr(read_only=True), consolidated=self._group.consolidated, chunks=chunks
                 )
             except UNREADABLE as error:  # it reads the indexes at once
                 found = self.shared_problems()
                 raise undecodable(", ".join(found) or "an index", self._where, error) from error
-        names = {variable.name for variable in (*self.trial_arrays.values(), *SHARED)}
-        return checked(dataset, self._space, names)
+        return dataset
 
     @property
     def consolidated(self) -> bool:

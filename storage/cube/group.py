@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import zarr
 from numpy.typing import NDArray
-from zarr.codecs import BloscCodec
+from zarr.codecs import BloscCodec, Crc32cCodec
 from zarr.core.buffer import default_buffer_prototype
 
 from storage.cube.layout import ARRAY_CONFIG, RESERVED_ATTRS, SIDE, consolidate, expected_warnings
@@ -30,6 +30,7 @@ _CODECS = frozenset(("bytes", "vlen-utf8", "blosc", "zstd", "gzip", "crc32c", "t
 """How arrays may be stored: by the standard's own codecs, which give values and nothing else."""
 _BLOSC_HEADER = struct.Struct("<BBBBIII")
 """Two versions, flags, size of an item; bytes before compression, of a block, and as stored."""
+_CHECKSUM_BYTES = 4
 _REPAIR = "Restore it from a copy, or move it away and run the sweep again; its cache has the replies."
 HEAL = "Heal it with `evalcube cube verify --heal CUBE`; the cache has the replies."
 UNREADABLE = (RuntimeError, ValueError, TypeError, KeyError)
@@ -133,11 +134,13 @@ class CubeGroup:
             found = self.space.get(f"{name}/{array.metadata.encode_chunk_key(index)}", _BLOSC_HEADER.size)
         if found is None:
             return "is gone"
-        if not array.compressors or not isinstance(array.compressors[-1], BloscCodec):
+        codecs = tuple(type(codec) for codec in array.compressors)
+        if codecs not in ((BloscCodec,), (BloscCodec, Crc32cCodec)):
             return None if found.size else "is empty"
         if len(found.data) < _BLOSC_HEADER.size:
             return "is cut off"
         _, _, _, _, raw, _, stored = _BLOSC_HEADER.unpack(found.data)
+        stored += _CHECKSUM_BYTES * (Crc32cCodec in codecs)
         if stored != found.size:
             return "is cut off" if found.size < stored else "is longer than it was written"
         return None if raw == math.prod(array.chunks) * array.dtype.itemsize else "is not of its array's size"

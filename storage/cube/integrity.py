@@ -31,7 +31,7 @@ def stored_problems(cube: Cube, receipt: Receipt) -> tuple[dict[str, str], dict[
     -------
     dict
         A few words by array; under `CONTENT` if all can be decoded and something differs from what was recorded.
-        What only ``latency`` has in it is not compared: it differs between equal runs, and digests leave it out.
+        Digests leave ``latency`` out, which differs between equal runs: for it, the chunk's own checksum has to do.
     dict
         The arrays, shaped as the cube is now.
     """

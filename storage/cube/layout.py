@@ -17,7 +17,7 @@ import numpy as np
 import zarr
 from numpy.typing import NDArray
 from zarr.abc.store import Store
-from zarr.codecs import BloscCodec
+from zarr.codecs import BloscCodec, Crc32cCodec, ZstdCodec
 from zarr.core.array_spec import ArrayConfigParams
 from zarr.errors import ZarrUserWarning
 
@@ -251,9 +251,9 @@ def _json(attrs: Mapping[str, object]) -> dict[str, Any]:
     return dict(json.loads(json.dumps(dict(attrs))))
 
 
-def _codec() -> BloscCodec:
-    # Smallest of those measured on trial arrays, at no loss of speed.
-    return BloscCodec(cname="zstd", clevel=5, shuffle="bitshuffle")
+def _codecs() -> tuple[BloscCodec, Crc32cCodec]:
+    # Smallest of those measured on trial arrays, at no loss of speed; Blosc gives changed bytes back without a word.
+    return BloscCodec(cname="zstd", clevel=5, shuffle="bitshuffle"), Crc32cCodec()
 
 
 def _create_variable(
@@ -265,7 +265,7 @@ def _create_variable(
         chunks=tuple(chunks[dim] for dim in variable.dims),
         dtype=variable.dtype,
         fill_value=variable.fill,
-        compressors=_codec(),
+        compressors=_codecs(),
         dimension_names=variable.dims,
         attributes=_json(variable.attributes),
         config=ARRAY_CONFIG,
@@ -288,6 +288,7 @@ def _create_coordinate(
         chunks=parts,
         dtype=str if text else coordinate.values.dtype.newbyteorder("="),
         fill_value=float("nan") if coordinate.values.dtype.kind == "f" else None,
+        compressors=ZstdCodec(checksum=True),
         dimension_names=dims,
         attributes=_json(coordinate.attrs),
         config=ARRAY_CONFIG,

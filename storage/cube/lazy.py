@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from storage.cube.group import UNREADABLE, undecodable
 from storage.cube.space import Space
+from storage.cube.summary import loaded
 from storage.errors import guarded
 
 if TYPE_CHECKING:
@@ -36,14 +37,7 @@ def checked(dataset: xr.Dataset, space: Space, names: Collection[str]) -> xr.Dat
     CubeDamagedError
         Labels cannot be decoded.
     """
-    labels = {}
-    for name, label in dataset.coords.items():
-        try:
-            with guarded(space.address, f"read {name}"):
-                labels[name] = label.variable.load()
-        except UNREADABLE as error:
-            raise undecodable(str(name), space.address, error) from error
-    dataset = dataset.assign_coords(labels)
+    dataset = dataset.assign_coords(loaded(dataset.coords, space))
     for name in names:
         lazy = dataset.variables[name]
         array = da.from_array(

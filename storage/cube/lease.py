@@ -1,9 +1,9 @@
 """The right to be the only driver of a cube, for as long as it is renewed.
 
-The record names its holder and never changes; the holder renews it every third of its time to live. Whoever finds it
-expired, or its holder ended, takes it over. How that is kept from happening twice at once is up to the space: see
-`storage.cube.space.LeaseRecord` and `storage.cube.directory.lease`. Clocks of machines that share a cube may
-differ by less than a third of the time to live.
+The record names its holder and never changes; the holder renews it twelve times within its time to live. Whoever finds
+that its holder ended, or watches for that long and sees no renewal, takes it over: see `storage.cube.holder`. How that
+is kept from happening twice at once is up to the space: see `storage.cube.space.LeaseRecord` and
+`storage.cube.directory.lease`. No clock of another machine decides anything.
 
 A lease keeps two drivers apart that both behave. A holder that was stopped for longer than its time to live may wake up
 in the middle of a write: so drivers call `Lease.check`, and tasks `check_holder`, right before they write, and the
@@ -16,60 +16,34 @@ import json
 import secrets
 import threading
 import time
-from dataclasses import asdict, dataclass, replace
-from datetime import UTC, datetime
+from collections.abc import Callable
+from dataclasses import asdict, replace
 from types import TracebackType
 from typing import Self
 
-from storage.cube.space import HeldRecord, Renewed, Space
-from storage.errors import LeaseHeldError, LeaseLostError, StorageError, guarded
-from storage.processes import ProcessIdentity, is_gone, this_process
+from storage.clocks import elapsed
+from storage.cube.holder import (
+    HELD_HERE,
+    LONGEST_TTL,
+    NAME,
+    Hold,
+    Holder,
+    Watch,
+    clock_warning,
+    held_error,
+    holder_of,
+    read_holder,
+    taken_over,
+    watched,
+    where_of,
+)
+from storage.cube.space import HeldRecord, LeaseRecord, Renewed, Space
+from storage.errors import LeaseLostError, StorageError, guarded
+from storage.processes import this_process
 
-NAME = "lease.json"
-"""Key of the lease among a cube's records."""
-
-
-@dataclass(frozen=True, slots=True)
-class Holder:
-    """Who holds a lease."""
-
-    token: str
-    """Differs for every lease."""
-    process: ProcessIdentity
-    since: float
-    """When it was acquired, seconds since the epoch."""
-    ttl: float
-    """Time to live after a renewal, seconds."""
-
-
-def read_holder(records: Space) -> tuple[Holder, float] | None:
-    """Holder of the lease and when it expires (seconds since the epoch); None if there is none.
-
-    Parameters
-    ----------
-    records
-        Where the lease is, usually `storage.cube.cube.Cube.records`.
-
-    Raises
-    ------
-    StorageError
-        It cannot be read.
-    """
-    with guarded(_where(records), "read the lease"):
-        found = records.lease(NAME).read()
-    return None if found is None else _holder(found)
-
-
-def _holder(record: Renewed) -> tuple[Holder, float]:
-    """Who wrote a record, and when it expires."""
-    try:
-        fields = json.loads(record.data)
-        process = ProcessIdentity(**fields["process"])
-        holder = Holder(str(fields["token"]), process, float(fields["since"]), float(fields["ttl"]))
-    except (ValueError, TypeError, KeyError):
-        # Not ours, or damaged: it holds for as long as a default lease without renewal.
-        holder = Holder("", ProcessIdentity("unknown", "", 0, 0), record.at, 60.0)
-    return holder, record.at + holder.ttl
+_RENEWALS = 12
+"""Within a time to live. One would do; of many, whoever watches sees one soon."""
+_POLL_SECONDS = 0.25
 
 
 def check_holder(records: Space, token: str) -> None:
@@ -86,7 +60,7 @@ def check_holder(records: Space, token: str) -> None:
     # The token alone counts, not the time: a lease that expired and that nobody took is the old holder's, who
     # renews it when it wakes up.
     if found is None or found[0].token != token:
-        raise _lost("the lease of the run that this belongs to is over", _where(records))
+        raise _lost("the lease of the run that this belongs to is over", where_of(records))
 
 
 class Lease:
@@ -98,7 +72,8 @@ class Lease:
         self.lost = threading.Event()
         """Set once another process has taken over; then nothing more may be written."""
         self._held: HeldRecord | None = held
-        self._renewed = holder.since
+        self._stamp = holder.since
+        self._renewed = elapsed()
         self._mutex = threading.Lock()
         self._stop = threading.Event()
         # A daemon: a process that ends without releasing its lease is not kept alive by it.
@@ -106,15 +81,23 @@ class Lease:
         self._thread.start()
 
     @classmethod
-    def acquire(cls, records: Space, *, ttl: float = 60.0) -> Self:
-        """Take the lease, or take it over from a holder that ended or has not renewed it in time.
+    def acquire(
+        cls, records: Space, *, ttl: float = 60.0, notify: Callable[[str], None] = lambda _: None
+    ) -> Self:
+        """Take the lease, or take it over from a holder that ended or does not renew it any more.
+
+        At once, unless the holder is on another machine: then it is watched, until it renews its lease or has not done
+        so for its time to live.
 
         Parameters
         ----------
         records
             Where the lease is, usually `storage.cube.cube.Cube.records`.
         ttl
-            Seconds that it lasts without renewal; renewed each third of that.
+            Seconds that it lasts without renewal, a day at most.
+        notify
+            Called with what a person should read: that another machine's process is watched, what came of it, and that
+            clocks differ by minutes.
 
         Raises
         ------
@@ -123,31 +106,18 @@ class Lease:
         StorageError
             It cannot be written, or the file system has no locks.
         """
-        where = _where(records)
-        if not ttl > 0:
-            raise StorageError(f"`ttl` must be positive, got {ttl}", where, "Give seconds, such as 60.")
-        holder = Holder(secrets.token_hex(16), this_process(), time.time(), ttl)
-
-        def successor(found: Renewed | None) -> Renewed:
-            nonlocal holder
-            if found is not None:
-                known, expires = _holder(found)
-                # A holder that ended is not waited for. Of another machine's processes nothing is known: the time
-                # decides.
-                if not is_gone(known.process) and time.time() < expires:
-                    raise _held(where, known, expires)
-            # The time begins now: until then another one's hold may have been waited for.
-            holder = replace(holder, since=time.time())
-            return Renewed(json.dumps(asdict(holder), indent=1).encode(), holder.since)
-
+        where = where_of(records)
+        if not 0 < ttl <= LONGEST_TTL:
+            raise StorageError(
+                f"`ttl` must be positive, and a day at most, got {ttl}", where, "Give seconds, such as 60."
+            )
         with guarded(where, "take the lease"):
-            held = records.lease(NAME).take(successor)
+            attempt = _Attempt(records, ttl, notify)
+            held, holder = attempt.take()
+            warning = clock_warning(attempt.found, held.stored)
+        if warning is not None:
+            notify(warning)
         return cls(where, held, holder)
-
-    @property
-    def expires(self) -> float:
-        """When it ends unless it is renewed, seconds since the epoch."""
-        return self._renewed + self.holder.ttl
 
     def check(self) -> None:
         """Make sure that the lease is still held; cheap, to be called before each commit.
@@ -186,6 +156,8 @@ class Lease:
                     held.withdraw()
             finally:
                 held.close()
+                # Also if the record could not be withdrawn: this process is alive, and yet holds it no more.
+                HELD_HERE.discard(self.holder.token)
 
     def __enter__(self) -> Self:
         return self
@@ -196,8 +168,7 @@ class Lease:
         self.release()
 
     def _renewing(self) -> None:
-        # Each third: one renewal may fail and the next comes in time.
-        while not self._stop.wait(self.holder.ttl / 3):
+        while not self._stop.wait(self.holder.ttl / _RENEWALS):
             with self._mutex:
                 try:
                     self._renew(touch=True)
@@ -213,39 +184,98 @@ class Lease:
         held = self._held
         if held is None:
             return
-        now = time.time()
-        late = now >= self.expires
+        begun = elapsed()
+        # By a clock of this machine alone: others count from the last renewal that they saw, which is not earlier.
+        late = begun - self._renewed >= self.holder.ttl
         if touch or late:
-            mine = held.renew(now, late=late)
+            # Always another one than the last, though a clock may stand still: others look for a change.
+            stamp = time.time()
+            stamp += 1e-3 * (stamp == self._stamp)
+            mine = held.renew(stamp, late=late)
             if mine:
                 # Only now: should the renewal fail, the lease ends when others see it end.
-                self._renewed = now
+                self._renewed, self._stamp = begun, stamp
         else:
             mine = held.is_mine()
         if not mine:
             self.lost.set()
 
 
-def _where(records: Space) -> str:
-    return f"{records.address}/{NAME}"
+class _UndecidedError(Exception):
+    """Raised under the lock, where nobody may wait: the holder has to be watched first."""
 
 
-def _held(where: str, holder: Holder, expires: float) -> LeaseHeldError:
-    process = holder.process
-    return LeaseHeldError(
-        f"process {process.pid} on {process.host} works on it since {_utc(holder.since)};"
-        f" its lease expires at {_utc(expires)} unless it is renewed",
-        where,
-        "Wait for it to finish, or stop it and run again: on the same machine a dead process's lease is taken"
-        " over at once, on another one after it expires.",
-    )
+class _Attempt:
+    """One process's attempt to take a lease."""
+
+    def __init__(self, records: Space, ttl: float, notify: Callable[[str], None]) -> None:
+        self._records, self._notify = records, notify
+        self._watch = Watch()
+        self._asked = 0.0
+        self._holder = Holder(secrets.token_hex(16), this_process(), time.time(), ttl)
+        self.found: Renewed | None = None
+        """The record that was taken over; None if there was none."""
+
+    def take(self) -> tuple[HeldRecord, Holder]:
+        """Take the lease as soon as nobody holds it.
+
+        Raises
+        ------
+        LeaseHeldError
+            Somebody holds it.
+        """
+        # Before it is there: another thread of this process must not take it for one that nobody gives back.
+        HELD_HERE.add(self._holder.token)
+        try:
+            return self._take(self._records.lease(NAME)), self._holder
+        except BaseException:
+            HELD_HERE.discard(self._holder.token)
+            raise
+
+    def _take(self, record: LeaseRecord) -> HeldRecord:
+        while True:
+            self._wait(record)
+            self._asked = time.monotonic()
+            try:
+                return record.take(self._successor)
+            except _UndecidedError:
+                continue
+
+    def _successor(self, found: Renewed | None) -> Renewed:
+        if found is not None and self._is_watched(found):
+            raise _UndecidedError
+        self.found = found
+        # The time begins now: until then another one's hold may have been waited for.
+        self._holder = replace(self._holder, since=time.time())
+        return Renewed(json.dumps(asdict(self._holder), indent=1).encode(), self._holder.since)
+
+    def _wait(self, record: LeaseRecord) -> None:
+        """Wait, without a lock, until nobody holds the lease, or raise as soon as it is known that somebody does."""
+        watches = False
+        while True:
+            self._asked = time.monotonic()
+            found = record.read()
+            if found is None:
+                return
+            holder = holder_of(found)
+            if not self._is_watched(found):
+                if watches:
+                    self._notify(taken_over(holder))
+                return
+            if not watches:
+                watches = True
+                self._notify(watched(holder))
+            time.sleep(min(_POLL_SECONDS, holder.ttl / _RENEWALS))
+
+    def _is_watched(self, found: Renewed) -> bool:
+        """Whether it is still unknown if a record has a holder; raises if it has."""
+        hold = self._watch.hold(found, self._asked)
+        if hold is Hold.SURE:
+            raise held_error(self._records, found)
+        return hold is Hold.WATCHED
 
 
 def _lost(rule: str, where: str) -> LeaseLostError:
     return LeaseLostError(
         rule, where, "Let the other one finish, then run again: nothing that was recorded is lost."
     )
-
-
-def _utc(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, tz=UTC).strftime("%Y-%m-%d %H:%M:%S UTC")

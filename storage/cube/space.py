@@ -84,11 +84,21 @@ class Renewed(NamedTuple):
 
     data: bytes
     at: float
-    """When it was renewed last, seconds since the epoch by the holder's clock."""
+    """When it was renewed last, seconds since the epoch by the holder's clock; for people."""
+    stored: float | None = None
+    """When that was, by the store's clock; None where the store does not say. For people, too."""
+
+    def same(self, other: Renewed) -> bool:
+        """Whether it was not renewed in between, by this holder or another one."""
+        return (self.data, self.at) == (other.data, other.at)
 
 
 class HeldRecord(Protocol):
     """The record of a lease that this process has taken."""
+
+    @property
+    def stored(self) -> float | None:
+        """When it was taken, seconds since the epoch by the store's clock; None where the store does not say."""
 
     def is_mine(self) -> bool:
         """Whether nobody has taken it over."""
@@ -99,7 +109,7 @@ class HeldRecord(Protocol):
         Parameters
         ----------
         now
-            Seconds since the epoch.
+            Seconds since the epoch by this process's clock; another value than at the last renewal.
         late
             Whether others may be taking it over at this moment, since it was not renewed in time.
         """

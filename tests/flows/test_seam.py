@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from flows.config import from_mapping
+from flows.config.load import from_mapping
 from flows.cubes.status import cube_status
 from flows.plan.build import build_plan
 from flows.plan.store import SweepStore, existing_store, open_store

@@ -35,6 +35,7 @@ def check(config: SweepConfig) -> list[Finding]:
         sampling.trials_or_precision(config),
         sampling.spend_has_prices(config),
         judges.assertions(config),
+        judges.measured_assertions(config),
         judges.references(config),
         judges.unique_names(config),
         judges.rubrics_are_used(config),

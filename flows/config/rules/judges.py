@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 from flows.config.assertions import declared_path, known_hooks
 from flows.config.findings import Finding, Path, unknown_name
-from flows.config.models import SweepConfig
+from flows.config.models import EvaluationRule, SweepConfig
 from flows.config.partial import each, keys, listed
 from flows.config.rules.models import names_of, repeated
 from flows.config.rules.sampling import limits
 from flows.config.secrecy import mask
-from stages.process.assertions import DeclarationError, parse_assertions
+from stages.process.assertions import DeclarationError, parse_assertions, unmeasurable
 
 
 def assertions(config: SweepConfig) -> Iterator[Finding]:
@@ -28,6 +28,30 @@ def assertions(config: SweepConfig) -> Iterator[Finding]:
                     return
                 remedy = error.remedy[:1].upper() + error.remedy[1:]
                 yield Finding((*path, index, *where[2:]), mask(error.rule), remedy=remedy)
+
+
+def measured_assertions(config: SweepConfig) -> Iterator[Finding]:
+    """Assertions about tools are measured: every request offers some."""
+    tools = _all_offer_tools(config)
+    for label, declarations in each(config.tasks, lambda task: task.assertions):
+        for index, declared in each(declarations, dict):
+            try:
+                parsed = parse_assertions([declared], hooks=known_hooks())
+            except DeclarationError:
+                continue
+            for kind, why, remedy in unmeasurable(parsed, tools=tools):
+                yield Finding(
+                    ("tasks", label, "assertions", index), f"{kind} cannot be measured: {why}", remedy=remedy
+                )
+
+
+def _all_offer_tools(config: SweepConfig) -> bool:
+    """Whether each sampler of an evaluation has tools, as far as samplers are valid."""
+    samplers = dict(each(config.samplers))
+    rules = (EvaluationRule(),) if config.evaluations is None else config.evaluations
+    chosen = [list(rule.samplers or samplers) for _, rule in each(rules)]
+    used = [samplers[name] for names in chosen for name in names if name in samplers]
+    return all("tools" in keys(sampler) and dict(each(sampler)).get("tools", True) for sampler in used)
 
 
 def references(config: SweepConfig) -> Iterator[Finding]:

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
 
-from flows.config import load_config, parse_config
-from flows.config.findings import close_name
+from flows.config.load import load_config, parse_config
 from flows.config.models import SweepConfig
+from flows.config.near_names import close_name
 from flows.config.secrecy import show
 from flows.config.suites.endpoints import model_section
 from flows.errors import ConfigError, Problem, SweepError

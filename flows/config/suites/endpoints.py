@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 from pathlib import PurePath
 
-from flows.config.findings import did_you_mean
 from flows.config.load import MODELS
+from flows.config.near_names import did_you_mean
 from flows.config.secrecy import show
 from flows.errors import ConfigError, Problem
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from stages.analyze.formulas.intervals import Floats
 from stages.analyze.formulas.reasonscore import column
 from stages.analyze.labelled.axes import names
-from stages.analyze.labelled.counters import task_counters
+from stages.analyze.labelled.counters import raw_task_counters
 
 _UNKNOWN = 255
 """A question that has not been compared with the others of its cell."""
@@ -20,7 +20,7 @@ def unique_shares(ds: xr.Dataset) -> Floats:
 
     NaN without trials, and for a task of which it is not known whether a planned question occurred before.
     """
-    summed, labels = task_counters(ds).values, names(ds, "counter")
+    summed, labels = raw_task_counters(ds).values, names(ds, "counter")
     if "duplicates" not in labels or "duplicate" not in ds:
         return np.full(summed.shape[:2], np.nan)
     trials = column(summed, "trials", labels)

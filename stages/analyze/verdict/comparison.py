@@ -9,12 +9,12 @@ from functools import partial
 import numpy as np
 
 from stages.analyze.formulas.intervals import Floats
-from stages.analyze.verdict.composite import LAYERS, common, composite, describe, layer_bits
+from stages.analyze.verdict.composite import LAYERS, common, composite, describe, difference, layer_bits
 from stages.analyze.verdict.gates import Gate
 from stages.analyze.verdict.hotelling import hotelling
 from stages.analyze.verdict.options import Options
 from stages.analyze.verdict.paired import Interval, paired_intervals, simultaneous_intervals
-from stages.analyze.verdict.result import Arm, PairResult
+from stages.analyze.verdict.result import Arm, Missing, PairResult
 from stages.analyze.verdict.rules import Evidence, decide_pair
 from stages.analyze.verdict.sensitivity import sensitivity
 
@@ -30,6 +30,7 @@ def compare(
     options: Options,
     *,
     treatments: int,
+    missing: Missing | None = None,
 ) -> PairResult:
     """One treatment against the control.
 
@@ -43,13 +44,15 @@ def compare(
         Choices of the caller.
     treatments
         Number of treatments K; this pair is tested at alpha / K.
+    missing
+        What the pair lacks; None if nothing.
     """
     shared = common(control_layers, treatment_layers)
     sides = shared if options.layer_set == "common" else (control_layers, treatment_layers)
     totals = [composite(side, options.weights) for side in sides]
     both = ~np.isnan(totals[0]) & ~np.isnan(totals[1])
     spread = [composite(side, options.weights) for side in standardised(*shared)]
-    steps = shared[1] - shared[0]
+    steps = difference(*shared)
     names = (
         [name for place, name in enumerate(LAYERS) if not np.isnan(steps[:, place]).all()]
         if len(steps)
@@ -58,10 +61,10 @@ def compare(
     moved = steps[:, [LAYERS.index(name) for name in names]]
     level, seed = options.alpha / treatments, options.seed
     intervals = partial(paired_intervals, alpha=level, draws=options.draws, seed=seed, method=options.method)
-    main, scaled = intervals(np.stack([totals[1] - totals[0], spread[1] - spread[0]], axis=1))
+    main, scaled = intervals(np.stack([difference(*totals), difference(*spread)], axis=1))
     together = simultaneous_intervals(moved, alpha=level, draws=options.draws, seed=seed)
     simultaneous = dict(zip(names, together, strict=True))
-    evidence = _evidence(control, treatment, main, simultaneous, options)
+    evidence = _evidence(control, treatment, main, simultaneous, missing, options)
     fewer = min(options.draws, SENSITIVITY_DRAWS)
     return PairResult(
         control=control.name,
@@ -75,6 +78,7 @@ def compare(
         standardised=scaled,
         joint=hotelling(moved, draws=options.draws, seed=seed),
         sensitivity=sensitivity(steps, weights=options.weights, alpha=level, draws=fewer, seed=seed),
+        missing=missing,
     )
 
 
@@ -96,7 +100,12 @@ def standardised(control: Floats, treatment: Floats) -> tuple[Floats, Floats]:
 
 
 def _evidence(
-    control: Arm, treatment: Arm, main: Interval, layers: Mapping[str, Interval], options: Options
+    control: Arm,
+    treatment: Arm,
+    main: Interval,
+    layers: Mapping[str, Interval],
+    missing: Missing | None,
+    options: Options,
 ) -> Evidence:
     return Evidence(
         composite=main,
@@ -104,11 +113,10 @@ def _evidence(
         control_gate=_gate(control, options.threshold),
         treatment_gate=_gate(treatment, options.threshold),
         saturation=treatment.saturation,
-        pearson={
-            arm.name: arm.agreement.pearson for arm in (control, treatment) if arm.agreement is not None
-        },
+        agreement={arm.name: arm.agreement for arm in (control, treatment) if arm.agreement is not None},
         variation=_median(control.variation, treatment.variation),
         overfit=treatment.overfit,
+        missing=missing,
     )
 
 

@@ -19,6 +19,11 @@ from stages.analyze.verdict.rounding import fixed
 LAYERS = ("fact", "behavior", "judge")
 """Facts and behaviour are shares of passed assertions mapped to 1..5, the judge is a reading from 1 to 5."""
 
+LOWEST, HIGHEST = 1.0, 5.0
+"""The scale of every layer."""
+GRAIN = 1e-9
+"""Scores that differ by less than this are equal: what remains is rounding, which no test may take for a change."""
+
 Bits = NDArray[np.uint8]
 
 
@@ -71,15 +76,12 @@ def checked_weights(weights: ArrayLike | None, layers: int) -> Floats:
     if weights is None:
         return np.full(layers, 1.0 / layers)
     values = np.asarray(weights, dtype=float)
-    if (
-        values.shape != (layers,)
-        or not np.all(np.isfinite(values))
-        or np.any(values < 0)
-        or values.sum() <= 0
-    ):
+    usable = values.shape == (layers,) and bool(np.all(np.isfinite(values)) and np.all(values >= 0))
+    if not usable or values.max() <= 0:
         raise ValueError(
             f"`weights` must be {layers} numbers >= 0 that are not all zero, got {np.ravel(values).tolist()}"
         )
+    values = values / values.max()  # sums of huge weights would overflow
     return np.asarray(values / values.sum())
 
 
@@ -94,6 +96,18 @@ def common(control: ArrayLike, treatment: ArrayLike) -> tuple[Floats, Floats]:
     one, other = np.asarray(control, dtype=float), np.asarray(treatment, dtype=float)
     both = ~(np.isnan(one) | np.isnan(other))
     return np.where(both, one, np.nan), np.where(both, other, np.nan)
+
+
+def difference(control: ArrayLike, treatment: ArrayLike) -> Floats:
+    """Treatment − control, 0 where they differ by rounding only, NaN where one is absent.
+
+    Parameters
+    ----------
+    control, treatment
+        Scores of one shape.
+    """
+    steps = np.asarray(treatment, dtype=float) - np.asarray(control, dtype=float)
+    return np.where(np.abs(steps) < GRAIN, 0.0, steps)
 
 
 def judge_layer(readings: ArrayLike) -> Floats:

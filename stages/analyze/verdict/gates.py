@@ -9,12 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from stages.analyze.verdict.composite import LAYERS
+from stages.analyze.verdict.composite import GRAIN, LAYERS
 
 THRESHOLD = 3.5
 """Lowest layer mean that passes."""
 
-SLACK = 1e-9
+SLACK = GRAIN
 """A mean this close below a threshold reaches it: 3.5 must pass however it was summed."""
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stages.analyze.formulas.intervals import Floats
-from stages.analyze.verdict.composite import LAYERS, judge_layer
+from stages.analyze.verdict.composite import GRAIN, HIGHEST, LAYERS, LOWEST, judge_layer
 
 JUDGE = LAYERS.index("judge")
 
@@ -30,6 +30,8 @@ class Scores:
     """Executions (run, variant, unit) that finished."""
     entries: Flags
     """Executions that have a row at all."""
+    judge_names: tuple[str, ...] = ()
+    """Names of the judges, in the order of `judges`."""
 
     def by_unit(self) -> Scores:
         """The same scores with units in the order of their ids, which no order of completion can change."""
@@ -52,24 +54,28 @@ def checked_scores(
     judges: ArrayLike | None = None,
     ok: ArrayLike | None = None,
     entries: ArrayLike | None = None,
+    judge_names: Sequence[str] | None = None,
 ) -> Scores:
     """Scores with a run axis in front, failed judge readings as NaN.
 
     Parameters
     ----------
     layers
-        Array ([run,] variant, unit, layer) with the layers fact, behavior, judge.
+        Array ([run,] variant, unit, layer) with the layers fact, behavior, judge, from 1 to 5; NaN where absent, and
+        <= 0 where the judge failed.
     variants, units
-        Names along these axes, each different.
+        Names along these axes, each different; at least one each.
     judges
-        Array ([run,] variant, unit, judge[, repeat]), NaN or <= 0 where a judge failed.
+        Array ([run,] variant, unit, judge[, repeat]) from 1 to 5, NaN or <= 0 where a judge failed.
     ok, entries
         Booleans ([run,] variant, unit), all true by default.
+    judge_names
+        Names of the judges; by default they are numbered.
 
     Raises
     ------
     ValueError
-        If shapes or names do not fit.
+        If shapes or names do not fit, a score is not on the scale, or there is no variant or no unit.
     """
     values = np.array(layers, dtype=float)
     runs_given = values.ndim == 4
@@ -82,13 +88,15 @@ def checked_scores(
         )
     if len(values) == 0:
         raise ValueError("`layers` has no run; give at least one")
-    if np.isinf(values).any():
-        raise ValueError("`layers` has an infinite score; NaN means that a layer is absent")
+    for name, labels in (("variants", variants), ("units", units)):
+        if not len(labels):
+            raise ValueError(f"`{name}` is empty: there is nothing to compare")
     for name, labels in (("variants", variants), ("units", units)):
         if len(set(labels)) != len(labels):
             twice = sorted({label for label in labels if list(labels).count(label) > 1})
             raise ValueError(f"`{name}` must differ from each other, {twice[0]!r} occurs twice")
-    values[..., JUDGE] = np.where(values[..., JUDGE] > 0, values[..., JUDGE], np.nan)
+    values[..., JUDGE] = np.where(values[..., JUDGE] <= 0, np.nan, values[..., JUDGE])
+    _refuse_off_scale("layers", values)
     readings = None if judges is None else _readings(judges, shape, runs_given=runs_given)
     return Scores(
         tuple(variants),
@@ -97,7 +105,26 @@ def checked_scores(
         readings,
         _flags("ok", ok, shape, runs_given=runs_given),
         _flags("entries", entries, shape, runs_given=runs_given),
+        _names(judge_names, 0 if readings is None else readings.shape[-1]),
     )
+
+
+def _names(given: Sequence[str] | None, judges: int) -> tuple[str, ...]:
+    if given is None:
+        return tuple(f"judge {place + 1}" for place in range(judges))
+    if len(given) != judges:
+        raise ValueError(f"`judge_names` must name {judges} judges, got {len(given)} names")
+    return tuple(given)
+
+
+def _refuse_off_scale(name: str, values: Floats) -> None:
+    """Refuse what is no score: one such value moves every mean, and nothing would show it."""
+    wrong = values[~np.isnan(values) & ((values < LOWEST - GRAIN) | (values > HIGHEST + GRAIN))]
+    if wrong.size:
+        raise ValueError(
+            f"`{name}` has the score {wrong[0]:g}, which is not from {LOWEST:g} to {HIGHEST:g}; "
+            f"NaN means that there is none"
+        )
 
 
 def _readings(judges: ArrayLike, shape: tuple[int, int, int], *, runs_given: bool) -> Floats:
@@ -108,9 +135,9 @@ def _readings(judges: ArrayLike, shape: tuple[int, int, int], *, runs_given: boo
             f"`judges` must be ([run,] variant, unit, judge[, repeat]) beginning with {shape[1:]} after the runs, "
             f"got {np.shape(judges)}"
         )
-    if values.ndim == 5:
-        return judge_layer(values)
-    return np.where(values > 0, values, np.nan)
+    values = np.where(values <= 0, np.nan, values)
+    _refuse_off_scale("judges", values)
+    return judge_layer(values) if values.ndim == 5 else values
 
 
 def _flags(name: str, flags: ArrayLike | None, shape: tuple[int, int, int], *, runs_given: bool) -> Flags:

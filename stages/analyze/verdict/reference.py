@@ -12,12 +12,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from stages.analyze.formulas.intervals import Floats
-from stages.analyze.verdict.agreement import GoldAgreement, gold_agreement, judge_agreement
+from stages.analyze.verdict.agreement import Agreement, GoldAgreement, gold_agreement, judge_agreement
 from stages.analyze.verdict.comparison import compare
 from stages.analyze.verdict.composite import composite, describe, judge_layer, layer_bits
-from stages.analyze.verdict.gates import layer_gate, layer_means
+from stages.analyze.verdict.gates import SLACK, layer_gate, layer_means
 from stages.analyze.verdict.holdout import overfit_gap, split_holdout
 from stages.analyze.verdict.inputs import JUDGE, Scores
+from stages.analyze.verdict.missing import missing_alone, missing_of_pair, silent_judges
 from stages.analyze.verdict.options import Options
 from stages.analyze.verdict.result import (
     NEXT_STEP,
@@ -27,10 +28,10 @@ from stages.analyze.verdict.result import (
     PairResult,
     Verdict,
 )
-from stages.analyze.verdict.rules import worst
+from stages.analyze.verdict.rules import Limits, dissents, worst
 from stages.analyze.verdict.saturation import MIN_RUNS, cumulative, saturation
 
-DISSENT, STRONG_PEARSON = 0.4, 0.7
+STRONG_PEARSON, STRONG_AC2 = 0.7, 0.8
 FAIR_ALPHA, STRONG_ALPHA = 0.667, 0.8
 
 
@@ -50,9 +51,17 @@ def evaluate(scores: Scores, options: Options) -> Verdict:
     arms = tuple(_arm(scores, runs, layers[place], place, options) for place in range(len(scores.variants)))
     gold = _gold(scores, layers, options)
     if len(arms) < 2:
-        return _solo(arms, gold, options)
+        return _solo(scores, runs, arms[0], gold, options)
     pairs = tuple(
-        compare(arms[0], arms[place], layers[0], layers[place], options, treatments=len(arms) - 1)
+        compare(
+            arms[0],
+            arms[place],
+            layers[0],
+            layers[place],
+            options,
+            treatments=len(arms) - 1,
+            missing=missing_of_pair(scores, runs, place, options, alpha=options.alpha / (len(arms) - 1)),
+        )
         for place in range(1, len(arms))
     )
     decided = pairs[worst([pair.decision for pair in pairs])]
@@ -64,7 +73,7 @@ def evaluate(scores: Scores, options: Options) -> Verdict:
         representative=(decided.control, decided.treatment),
         pairs=pairs,
         arms=arms,
-        badges=_badges(arms, decided, gold),
+        badges=_badges(arms, decided, gold, options.limits),
         gate_passed=all(arm.gate_passed for arm in arms),
         engine="reference",
         notes=_notes(arms, pairs, scores),
@@ -128,29 +137,31 @@ def _variation(per_run: Floats) -> float:
     return float(np.std(means, ddof=1) / np.mean(means))
 
 
-def _solo(arms: tuple[Arm, ...], gold: GoldAgreement | None, options: Options) -> Verdict:
-    passed = all(arm.gate_passed for arm in arms)
-    broken = [
-        f"{arm.name} ({', '.join(arm.failed_layers) or 'nothing measured'})"
-        for arm in arms
-        if not arm.gate_passed
-    ]
-    text = (
-        f"below the gate of {options.threshold:g}: {'; '.join(broken)}"
-        if broken
-        else "every layer passes its gate"
-    )
+def _solo(scores: Scores, runs: Floats, arm: Arm, gold: GoldAgreement | None, options: Options) -> Verdict:
+    lost, expected = missing_alone(scores, runs, 0)
+    known = lost <= (options.limits.missing + SLACK) * expected
+    if not arm.gate_passed:
+        branch = "solo_gate_fail"
+        text = (
+            f"below the gate of {options.threshold:g}: {', '.join(arm.failed_layers) or 'nothing measured'}"
+        )
+    elif not known:
+        branch = "solo_missing"
+        text = f"{lost} of {expected} answers have no score: those that have one pass the gate, the others may not"
+    else:
+        branch, text = "solo_gate_pass", "every layer passes its gate"
     return Verdict(
         verdict="SOLO",
-        branch="solo_gate_pass" if passed else "solo_gate_fail",
+        branch=branch,
         reasons=("fewer than two variants: there is nothing to compare with", text),
         next_step=NEXT_STEP["SOLO"],
         representative=None,
         pairs=(),
-        arms=arms,
-        badges=_badges(arms, None, gold),
-        gate_passed=passed,
+        arms=(arm,),
+        badges=_badges((arm,), None, gold, options.limits),
+        gate_passed=arm.gate_passed and known,
         engine="reference",
+        notes=tuple(silent_judges(scores)),
         gold=gold,
     )
 
@@ -169,18 +180,26 @@ def _gold(scores: Scores, layers: Floats, options: Options) -> GoldAgreement | N
     )
 
 
-def _badges(arms: Sequence[Arm], decided: PairResult | None, gold: GoldAgreement | None) -> Badges:
-    pearson = [arm.agreement.pearson for arm in arms if arm.agreement is not None]
-    weakest = min((value for value in pearson if not math.isnan(value)), default=math.nan)
+def _badges(
+    arms: Sequence[Arm], decided: PairResult | None, gold: GoldAgreement | None, limits: Limits
+) -> Badges:
+    judged = [_judged(arm.agreement, limits) for arm in arms if arm.agreement is not None]
     shown = next((arm for arm in arms if decided is not None and arm.name == decided.treatment), None)
     curve = None if shown is None else shown.saturation
     interval = None if decided is None else decided.composite
     return Badges(
-        judges_agree=_graded(weakest, DISSENT, STRONG_PEARSON),
+        judges_agree=min(judged, key=("no", "partly", "yes").index, default="unknown"),
         significant="unknown" if interval is None else "yes" if interval.significant else "no",
         saturated="unknown" if curve is None else "yes" if curve.saturated else "no",
         human_aligned="unknown" if gold is None else _graded(gold.alpha, FAIR_ALPHA, STRONG_ALPHA),
     )
+
+
+def _judged(agreement: Agreement, limits: Limits) -> Badge:
+    """Whether judges agree: by their order or by their distance, whichever speaks for them."""
+    if agreement.pearson >= STRONG_PEARSON or agreement.ac2 >= STRONG_AC2:
+        return "yes"
+    return "no" if dissents(agreement, limits.dissent, limits.apart) else "partly"
 
 
 def _graded(value: float, partly: float, full: float) -> Badge:
@@ -190,7 +209,7 @@ def _graded(value: float, partly: float, full: float) -> Badge:
 
 
 def _notes(arms: Sequence[Arm], pairs: Sequence[PairResult], scores: Scores) -> tuple[str, ...]:
-    notes = []
+    notes = silent_judges(scores)
     for pair, treatment in zip(pairs, arms[1:], strict=True):
         if treatment.bits != arms[0].bits:
             notes.append(

@@ -65,6 +65,42 @@ class Arm:
 
 
 @dataclass(frozen=True)
+class Gap:
+    """How much of one kind is missing in both arms of a pair."""
+
+    what: str
+    """``the composite``, a layer, or ``readings of`` a judge."""
+    control: int
+    """Missing in the control, of `control_expected`."""
+    control_expected: int
+    treatment: int
+    """Missing in the treatment, of `treatment_expected`."""
+    treatment_expected: int
+
+    @property
+    def shares(self) -> tuple[float, float]:
+        """Missing shares of control and treatment; 0 where nothing was expected."""
+        return (
+            self.control / max(self.control_expected, 1),
+            self.treatment / max(self.treatment_expected, 1),
+        )
+
+
+@dataclass(frozen=True)
+class Missing:
+    """What a pair lacks, and bounds on the difference of its composites."""
+
+    gaps: tuple[Gap, ...]
+    """Of each kind that lacks something."""
+    if_failed: Interval
+    """Had everything that is missing got the lowest score, in both arms."""
+    worst: Interval
+    """Had what the treatment lacks got the lowest score, and what only the control lacks the highest."""
+    failed_layers: tuple[str, ...]
+    """Layers of the treatment that would miss the gate, had what is missing of it got the lowest score."""
+
+
+@dataclass(frozen=True)
 class PairResult:
     """One treatment against the control."""
 
@@ -85,6 +121,8 @@ class PairResult:
     """Composite difference with every layer in units of its own standard deviation."""
     joint: Hotelling | None = None
     sensitivity: Sensitivity | None = None
+    missing: Missing | None = None
+    """What the pair lacks; None if nothing, or with the engine omk054, which does not look."""
 
     @property
     def verdict(self) -> Level:

@@ -3,6 +3,10 @@
 1 fewer than two variants: SOLO (in `verdict.py`). 2 composite worse: REGRESS. 3 treatment below a gate: CAUTIOUS if the
 composite is better, REGRESS if control held that gate, else CAUTIOUS. 4 nothing moved: UNDERPOWERED or NOISE.
 5 a layer moved and the composite did not: CAUTIOUS. 6 composite better, with a reservation: CAUTIOUS. 7 PROGRESS.
+
+Two rules go beyond the reference. What is missing more in one arm than in the other, or more than a declared bound,
+makes UNDERPOWERED of NOISE and CAUTIOUS of a gain. And judges dissent only if they neither order units alike (Pearson)
+nor rate them closely (Gwet's AC2): near the top of the scale there is no order left to agree on.
 """
 
 from __future__ import annotations
@@ -11,9 +15,10 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from stages.analyze.verdict.agreement import Agreement
 from stages.analyze.verdict.gates import SLACK, Gate
 from stages.analyze.verdict.paired import Interval
-from stages.analyze.verdict.result import ROLL_UP, Decision
+from stages.analyze.verdict.result import ROLL_UP, Decision, Gap, Missing
 from stages.analyze.verdict.rounding import fixed
 from stages.analyze.verdict.saturation import Saturation
 
@@ -26,7 +31,13 @@ class Limits:
     """A gain below this many points is too small to matter."""
     min_pairs: int = 20
     dissent: float = 0.4
-    """Inter-judge Pearson below this makes the judge layer unreliable."""
+    """Judges whose Pearson is below this order units differently ..."""
+    apart: float = 0.6
+    """... and those whose AC2 is below this are far apart, too; both make the judge layer unreliable."""
+    missing: float = 0.1
+    """Largest share that may be missing in an arm."""
+    uneven: float = 0.05
+    """Largest difference between the shares that are missing in two arms."""
     unstable: float = 0.15
     """Coefficient of variation over runs above this."""
     overfit: float = 0.5
@@ -44,12 +55,14 @@ class Evidence:
     treatment_gate: Gate
     saturation: Saturation | None = None
     """Of the treatment; None if it was not measured."""
-    pearson: Mapping[str, float] | None = None
-    """Inter-judge Pearson of the two arms by name, NaN where undefined."""
+    agreement: Mapping[str, Agreement] | None = None
+    """Agreement of judges by arm; left out where it was not measured."""
     variation: float = math.nan
     """Median coefficient of variation of the two arms over runs; NaN with a single run."""
     overfit: float = math.nan
     """The treatment's train − holdout; NaN without a split."""
+    missing: Missing | None = None
+    """What the pair lacks; None if nothing."""
 
 
 def decide_pair(evidence: Evidence, limits: Limits | None = None) -> Decision:
@@ -73,7 +86,8 @@ def decide_pair(evidence: Evidence, limits: Limits | None = None) -> Decision:
         return _nothing_moved(evidence, limits, gain)
     if not evidence.composite.positive:
         names = ", ".join(f"{name} {'rose' if layer.positive else 'fell'}" for name, layer in moved.items())
-        return Decision("CAUTIOUS", "layer_moved", (f"the composite hides a change: {names}", gain))
+        lacking = _lacking(evidence.missing, limits)
+        return Decision("CAUTIOUS", "layer_moved", (f"the composite hides a change: {names}", gain, *lacking))
     reservations = _reservations(evidence, limits, moved)
     if reservations:
         return Decision("CAUTIOUS", reservations[0][0], (gain, *(text for _, text in reservations)))
@@ -109,13 +123,18 @@ def _nothing_moved(evidence: Evidence, limits: Limits, gain: str) -> Decision:
     ):
         text = f"the saturation curve has {curve.confidence} confidence"
         return Decision("UNDERPOWERED", "not_significant_underpowered", (gain, text))
+    lacking = _lacking(evidence.missing, limits)
+    if lacking:
+        return Decision("UNDERPOWERED", "not_significant_missing", (gain, *lacking))
     return Decision("NOISE", "not_significant_noise", (gain, "no layer moved either"))
 
 
 def _reservations(evidence: Evidence, limits: Limits, moved: Mapping[str, Interval]) -> list[tuple[str, str]]:
     """What speaks against a gain, as (branch, words), in the order of the rules."""
     pairs, curve = evidence.composite.pairs, evidence.saturation
-    found = [
+    lacking = _lacking(evidence.missing, limits) or _bounds(evidence.missing)
+    found = [("positive_missing", text) for text in lacking]
+    found += [
         ("positive_layer_loss", f"{name} fell: {difference_text(layer)}")
         for name, layer in moved.items()
         if layer.negative
@@ -124,10 +143,7 @@ def _reservations(evidence: Evidence, limits: Limits, moved: Mapping[str, Interv
         found.append(("positive_underpowered", _too_few(pairs, limits)))
     if curve is not None and not curve.saturated:
         found.append(("positive_unsaturated", "the scores have not settled over the runs (unsaturated)"))
-    for name, value in sorted((evidence.pearson or {}).items(), key=lambda item: item[1]):
-        if value < limits.dissent:
-            text = f"the judges disagree on {name} (Pearson {fixed(value)} < {limits.dissent:g})"
-            found.append(("positive_judge_dissent", text))
+    found += [("positive_judge_dissent", text) for text in _dissent(evidence.agreement or {}, limits)]
     if evidence.composite.estimate < limits.trivial - SLACK:
         found.append(
             ("positive_trivially_small", f"a gain below {limits.trivial:g} points is too small to matter")
@@ -139,6 +155,78 @@ def _reservations(evidence: Evidence, limits: Limits, moved: Mapping[str, Interv
         text = f"the gain does not carry over to held-out units (train − holdout {fixed(evidence.overfit)})"
         found.append(("positive_overfit", text))
     return found
+
+
+def dissents(agreement: Agreement, pearson: float, ac2: float) -> bool:
+    """Whether judges neither order units alike nor rate them closely.
+
+    Parameters
+    ----------
+    agreement
+        Of the judges of one arm.
+    pearson, ac2
+        Values below these are too low. A Pearson that is undefined, since a judge rates all units alike, says nothing.
+    """
+    return not agreement.pearson >= pearson and agreement.ac2 < ac2
+
+
+def _dissent(agreement: Mapping[str, Agreement], limits: Limits) -> list[str]:
+    """The arms whose judges disagree, the worst first."""
+    found = [
+        (
+            one.ac2,
+            f"the judges disagree on {name} (AC2 {fixed(one.ac2)} < {limits.apart:g}, Pearson {_shown(one)})",
+        )
+        for name, one in agreement.items()
+        if dissents(one, limits.dissent, limits.apart)
+    ]
+    return [text for _, text in sorted(found)]
+
+
+def _shown(agreement: Agreement) -> str:
+    return "undefined" if math.isnan(agreement.pearson) else fixed(agreement.pearson)
+
+
+def _lacking(missing: Missing | None, limits: Limits) -> list[str]:
+    """What is missing more in one arm than in the other, or too often, with the bounds; empty if nothing is."""
+    if missing is None:
+        return []
+    uneven = [gap for gap in missing.gaps if _beyond(gap, limits)]
+    if not uneven:
+        return []
+    first = max(uneven, key=lambda gap: (abs(gap.shares[0] - gap.shares[1]), max(gap.shares)))
+    others = [gap.what for gap in uneven if gap is not first]
+    text = (
+        f"the treatment lacks {first.what} in {first.treatment} of {first.treatment_expected} answers, the control in "
+        f"{first.control} of {first.control_expected}: what is missing may not be like the rest"
+    )
+    return [text + (f" (also: {', '.join(others)})" if others else ""), *_bound_texts(missing)]
+
+
+def _beyond(gap: Gap, limits: Limits) -> bool:
+    control, treatment = gap.shares
+    return (
+        max(control, treatment) > limits.missing + SLACK or abs(control - treatment) > limits.uneven + SLACK
+    )
+
+
+def _bounds(missing: Missing | None) -> list[str]:
+    """Why a gain does not survive what is missing, little as it may be; empty if it does."""
+    if missing is None:
+        return []
+    # The second is a bound that no real gap attains: its sign is asked for, and not that it is significant.
+    if not missing.if_failed.positive or missing.worst.estimate <= 0:
+        return ["the gain rests on what is missing", *_bound_texts(missing)]
+    if missing.failed_layers:
+        return [
+            f"had what is missing failed, the treatment would miss its gate ({', '.join(missing.failed_layers)})"
+        ]
+    return []
+
+
+def _bound_texts(missing: Missing) -> list[str]:
+    failed, worst = difference_text(missing.if_failed), difference_text(missing.worst)
+    return [f"had all that is missing failed, the difference would be {failed}; at worst {worst}"]
 
 
 def _too_few(pairs: int, limits: Limits) -> str:

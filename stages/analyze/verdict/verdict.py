@@ -25,10 +25,12 @@ def verdict(
     judges: ArrayLike | None = None,
     ok: ArrayLike | None = None,
     entries: ArrayLike | None = None,
+    judge_names: Sequence[str] | None = None,
     engine: Engine = "reference",
     alpha: float = 0.05,
     threshold: float = THRESHOLD,
     trivial: float = 0.1,
+    missing: float = 0.1,
     method: Method = "sign-flip",
     draws: int | None = None,
     seed: int | None = None,
@@ -45,14 +47,16 @@ def verdict(
     layers
         Scores ([run,] variant, unit, layer) from 1 to 5 of the layers fact, behavior, judge; NaN where absent.
     variants
-        Names; the first is the control.
+        Names, at least one; the first is the control.
     units
-        Ids of the units (samples), the same for all variants.
+        Ids of the units (samples), at least one, the same for all variants.
     judges
-        Readings ([run,] variant, unit, judge[, repeat]); NaN or <= 0 where a judge failed. They give the agreement
-        of the judges, and the judge layer where `layers` has none.
+        Readings ([run,] variant, unit, judge[, repeat]) from 1 to 5; NaN or <= 0 where a judge failed. They
+        give the agreement of the judges, and the judge layer where `layers` has none.
     ok, entries
         Booleans ([run,] variant, unit): the execution finished, there is an execution at all.
+    judge_names
+        Names of the judges, for what is said about them; by default they are numbered.
     engine
         "reference" follows the reference text with tests that hold for few units. "omk054" answers as
         oh-my-knowledge 0.54 does, with its percentile bootstrap and its order of rules.
@@ -60,6 +64,10 @@ def verdict(
         Error of the whole comparison; K treatments are tested at alpha / K each.
     threshold, trivial
         Lowest layer mean that passes the gate; smallest gain that matters.
+    missing
+        Largest share of a variant's scores that may be missing; beyond it there is no PROGRESS and no NOISE. Nor is
+        there where the shares of two arms differ by more than .05, or where a gain does not survive that all that is
+        missing had failed. Reference engine only.
     method, draws, seed
         Test and its resampling; see `stages.analyze.verdict.paired`. By default 10 000 draws with seed 0, and for
         "omk054" 1 000 with that tool's seed.
@@ -79,7 +87,7 @@ def verdict(
     Raises
     ------
     ValueError
-        If shapes, names or choices do not fit.
+        If shapes, names or choices do not fit, a score is not from 1 to 5, or there is no variant or no unit.
 
     References
     ----------
@@ -95,7 +103,9 @@ def verdict(
     >>> result.verdict, result.exit_code, result.pairs[0].shown
     ('PROGRESS', 0, ('4.00 (3/3)', '4.20 (3/3)'))
     """
-    scores = checked_scores(layers, variants, units, judges=judges, ok=ok, entries=entries)
+    scores = checked_scores(
+        layers, variants, units, judges=judges, ok=ok, entries=entries, judge_names=judge_names
+    )
     if engine == "omk054":
         settings = omk054.Settings(
             threshold=threshold,
@@ -110,11 +120,14 @@ def verdict(
         raise ValueError(f"`engine` must be 'reference' or 'omk054', got {engine!r}")
     if layer_set not in ("common", "own"):
         raise ValueError(f"`layer_set` must be 'common' or 'own', got {layer_set!r}")
+    for name, share in (("missing", missing), ("holdout_ratio", holdout_ratio)):
+        if not 0.0 <= share <= 1.0:
+            raise ValueError(f"`{name}` must be a share from 0 to 1, got {share!r}")
     declared = None if weights is None else tuple(checked_weights(list(weights), len(LAYERS)).tolist())
     options = Options(
         alpha=alpha,
         threshold=threshold,
-        limits=Limits(trivial=trivial),
+        limits=Limits(trivial=trivial, missing=missing),
         method=method,
         draws=DRAWS if draws is None else draws,
         seed=0 if seed is None else seed,

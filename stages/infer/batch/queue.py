@@ -15,8 +15,8 @@ from stages.infer.batch.note import Batches, Note, find_notes
 from stages.infer.batch.wire import BatchSender
 from stages.infer.coalescing import Block, SharedJob
 from stages.infer.endpoint import Batching, Endpoint
+from stages.infer.endpoint_queue import EndpointQueue
 from stages.infer.jobs import Job, Result, Slowdown, Stats
-from stages.infer.queue import EndpointQueue
 from stages.infer.reply import Reply, classify
 from stages.infer.retry import Breaker, backoff
 from stages.infer.token_estimate import TokenEstimate
@@ -37,7 +37,7 @@ class BatchQueue(EndpointQueue):
     Parameters
     ----------
     endpoint, stats, writer
-        See `stages.infer.queue.EndpointQueue`.
+        See `stages.infer.endpoint_queue.EndpointQueue`.
     batches
         What the sweep keeps of its batches.
 

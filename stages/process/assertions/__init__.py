@@ -2,6 +2,7 @@
 
 from stages.process.assertions.evaluate import Graded, evaluate
 from stages.process.assertions.hooks import Hooks
+from stages.process.assertions.measurable import unmeasurable
 from stages.process.assertions.model import Assertion, Context, DeclarationError, ToolCall
 from stages.process.assertions.parse import parse_assertions
 from stages.process.assertions.scores import LayeredScores, layered_scores
@@ -17,4 +18,5 @@ __all__ = [
     "evaluate",
     "layered_scores",
     "parse_assertions",
+    "unmeasurable",
 ]

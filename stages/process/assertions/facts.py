@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 
-from stages.process.assertions import patterns, schemas, similarity
+from stages.process.assertions import patterns, similarity
 from stages.process.assertions.documents import DocumentError, parse_document
 from stages.process.assertions.model import Assertion, Context
 from stages.process.assertions.whitespace import trimmed
@@ -45,6 +45,8 @@ def _json_valid(_assertion: Assertion, context: Context) -> bool:
 
 
 def _json_schema(assertion: Assertion, context: Context) -> bool:
+    from stages.process.assertions import schemas  # `jsonschema` takes a while
+
     try:
         document = parse_document(context.output)
     except DocumentError:

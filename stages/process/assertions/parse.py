@@ -10,7 +10,7 @@ from typing import Any
 
 import regex
 
-from stages.process.assertions import patterns, schemas
+from stages.process.assertions import patterns
 from stages.process.assertions.hooks import CHECKS, SCORERS, Hooks
 from stages.process.assertions.model import (
     BEHAVIOR_TYPES,
@@ -248,6 +248,8 @@ def _pattern_value(declared: _Row) -> dict[str, Any]:
 
 
 def _schema_value(declared: _Row) -> dict[str, Any]:
+    from stages.process.assertions import schemas  # `jsonschema` takes a while
+
     schema = declared.row.get("schema")
     if not isinstance(schema, Mapping):
         raise declared.error(

@@ -34,7 +34,8 @@ class DirectoryLease:
         except FileNotFoundError:
             return None
         with os.fdopen(descriptor, "rb") as file:
-            return Renewed(file.read(_MOST_LEASE), os.fstat(descriptor).st_mtime)
+            status = os.fstat(descriptor)
+            return Renewed(file.read(_MOST_LEASE), status.st_mtime, status.st_ctime)
 
     def take(self, successor: Callable[[Renewed | None], Renewed]) -> HeldFile:
         """Replace the file under the lock, or make it, with its directory, where there is none.
@@ -88,6 +89,8 @@ class HeldFile:
     def __init__(self, path: Path, descriptor: int) -> None:
         self._path = path
         self._descriptor = descriptor
+        self.stored: float | None = os.fstat(descriptor).st_ctime
+        """When it got its name, by the clock of its file system, which no process sets."""
 
     def is_mine(self) -> bool:
         """Whether the lease's name still leads to the file that is open here."""
@@ -102,7 +105,7 @@ class HeldFile:
             raise
 
     def renew(self, now: float, *, late: bool = False) -> bool:
-        """Set the modification time, from this clock: a server's own may differ from those of its clients."""
+        """Set the modification time, to this one: a file system's own may have too few digits to be seen to change."""
         # In time, nobody may take over, so that no lock is needed. Late, one may be taking over at this moment.
         with locked(_lock_of(self._path)) if late else nullcontext():
             mine = self.is_mine()

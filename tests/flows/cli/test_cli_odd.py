@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -10,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from flows.cli.output import complain, show_json
+from flows.cubes.report import report
+from flows.errors import SweepError
 from tests.flows.support import change_attributes, evalcube, own_process, refused
 
 
@@ -65,9 +68,23 @@ def test_report_and_init__refuse_to_replace_what_is_no_file(small_sweep, tmp_pat
     for path in (pipe, link):
         refused(evalcube("report", "cube.zarr", "-o", path, cwd=small_sweep), str(path), "not a regular file")
         refused(evalcube("init", "--force", path, cwd=tmp_path), str(path), "not a regular file")
-    refused(evalcube("init", "--force", tmp_path, cwd=tmp_path), "is a directory")
+    refused(evalcube("init", "--force", tmp_path, cwd=tmp_path), "PATH: ", "is a directory")
+    refused(
+        evalcube("report", "cube.zarr", "--output", tmp_path, cwd=small_sweep), f"--output: '{tmp_path}' is a"
+    )
+    with pytest.raises(SweepError, match=r"`output`: '.*' is a directory"):
+        report(small_sweep / "cube.zarr", tmp_path)
     assert pipe.is_fifo()
     assert link.is_symlink()
+
+
+def test_show__has_the_key_on_one_line_to_be_copied(small_sweep, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "40")
+
+    code, output, _ = evalcube("show", "cube.zarr", "--task", "boolean", cwd=small_sweep)
+
+    assert code == 0
+    assert any(re.fullmatch(r"key [0-9a-f]{64}", line.strip()) for line in output.splitlines())
 
 
 def test_init__writes_through_a_link_to_a_file(tmp_path):

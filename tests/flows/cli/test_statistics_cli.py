@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 import evalcube as ec
 from flows.cli.app import app
-from flows.config import from_mapping
+from flows.config.load import from_mapping
 from flows.cubes.selection import Part, open_part
 from flows.cubes.statistics import compare, leaderboard, metrics, rank
 from flows.errors import SweepError

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from flows.cli.watching import _line
-from flows.config import as_config
+from flows.config.load import as_config
 from flows.plan.build import build_plan
 from flows.plan.records import read_live
 from flows.plan.store import SweepStore, open_store

@@ -2,7 +2,7 @@
 
 import pytest
 
-from flows.config import parse_config
+from flows.config.load import parse_config
 from flows.errors import ConfigError
 
 GOOD = {

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from flows.config import load_config, parse_config
 from flows.config.initial import initial_config
+from flows.config.load import load_config, parse_config
 from flows.config.models import Section
 from stages.generate import TASKS, Cell, all_tasks, expand
 

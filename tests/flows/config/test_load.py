@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from flows.config import SweepConfig, from_mapping, load_config, parse_config
 from flows.config.initial import initial_config
-from flows.config.models import ModelConfig, SimulatedModel
+from flows.config.load import from_mapping, load_config, parse_config
+from flows.config.models import ModelConfig, SimulatedModel, SweepConfig
 from flows.config.text import LONGEST_TEXT
 from flows.errors import ConfigError
 from tests.flows.config.sources import problems, text

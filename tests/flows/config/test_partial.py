@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flows.config import parse_config
-from flows.config.load import from_mapping
+from flows.config.load import from_mapping, parse_config
 from flows.config.models import ModelConfig, SweepConfig
 from flows.config.partial import each, every, keys, listed, valid_parts
 from flows.config.section import Hole, section_at

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from flows.config import parse_config
+from flows.config.load import parse_config
 from flows.errors import ConfigError
 from tests.flows.config.sources import problems, text
 

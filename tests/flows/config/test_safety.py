@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evalcube import EvalcubeError
-from flows.config import SweepConfig, from_mapping, parse_config
 from flows.config.initial import initial_config
+from flows.config.load import from_mapping, parse_config
+from flows.config.models import SweepConfig
 from flows.config.secrecy import HIDDEN, looks_secret, mask, secret_word, show
 from flows.errors import ConfigError, Problem, TemplateError
 

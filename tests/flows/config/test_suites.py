@@ -7,7 +7,7 @@ from statistics import mean
 
 import pytest
 
-from flows.config import parse_config
+from flows.config.load import parse_config
 from flows.config.suites import load_suite, load_sweep, suite_copy, suite_names, suite_text
 from flows.config.suites.endpoints import model_section
 from flows.errors import ConfigError, SweepError

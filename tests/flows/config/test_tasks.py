@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from flows.config import SweepConfig, from_mapping, parse_config
+from flows.config.load import from_mapping, parse_config
+from flows.config.models import SweepConfig
 from stages.generate import TASKS, expand
 from tests.flows.config.sources import problems, text
 

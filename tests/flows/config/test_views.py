@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from flows.config import parse_config
+from flows.config.load import parse_config
 from flows.config.views import View
 from flows.errors import SweepError
 from tests.flows.config.sources import problems, text

@@ -8,7 +8,7 @@ import typer
 from typer.testing import CliRunner
 
 from flows.cli.verdict import verdict as command
-from flows.config import from_mapping
+from flows.config.load import from_mapping
 from flows.cubes.verdict import cube_verdict
 from flows.errors import SweepError
 from flows.plan.build import build_plan
@@ -67,7 +67,13 @@ def test_cube_verdict__compares_units_with_repeats_as_runs(tmp_path):
     ).transpose(2, 0, 1, 3)
     readings = np.stack([arrays[model]["judge_readings"][0, 0] for model in (0, 1)]).transpose(2, 0, 1, 3, 4)
     names = [f"dataset/0/{index}" for index in range(UNITS)]
-    expected = verdict(layers.astype(float), ["before", "after"], names, judges=readings.astype(float))
+    expected = verdict(
+        layers.astype(float),
+        ["before", "after"],
+        names,
+        judges=readings.astype(float),
+        judge_names=["judge strict", "judge loose"],
+    )
     assert found.verdict == expected
     assert (found.units, found.tasks) == (UNITS, ("dataset",))
     assert (found.readings, found.readings_asked) == (2 * 2 * UNITS * 3, 2 * 2 * UNITS * 3)
@@ -115,6 +121,85 @@ def test_cube_verdict__tells_of_missing_readings_and_unfinished_trials(tmp_path)
     text = " ".join(found.verdict.notes)
     assert "2 planned trials are not finished" in text
     assert f"6 of {(2 * UNITS - 2) * 3} judge readings are missing" in text
+
+
+def test_cube_verdict__readings_of_unfinished_trials_do_not_count(tmp_path):
+    def change(model, made):
+        if model:
+            made["status"][0, 0, :12] = (
+                254  # with readings left there, as a cube from elsewhere may have them
+            )
+
+    url, _ = written_cube(tmp_path, change=change)
+
+    found = cube_verdict(url, "before", ["after"])
+
+    assert (found.readings_asked, found.readings) == ((UNITS + 12) * 3, (UNITS + 12) * 3)
+    assert not any("readings are missing" in note for note in found.verdict.notes)
+
+
+def test_cube_verdict__half_of_the_treatment_is_no_progress(tmp_path):
+    def change(model, made):
+        if model:
+            made["status"][0, 0, 12:] = 254
+            for name in ("fact", "behavior", "judge", "judge_readings"):
+                made[name][0, 0, 12:] = np.nan
+
+    url, _ = written_cube(tmp_path, gain=1.5, change=change)
+
+    text = run_command(url, "--control", "before", "--treatment", "after")
+    plain = run_command(url, "--control", "before", "--treatment", "after", "--json")
+
+    assert (text.exit_code, plain.exit_code) == (1, 1)
+    assert text.output.startswith("CAUTIOUS (positive_missing)")
+    assert "missing (control and treatment): the composite 0 of 24 and 12 of 24" in text.output
+    gaps = json.loads(plain.output)["pairs"][0]["missing"]["gaps"]
+    assert gaps[0] == {
+        "what": "the composite",
+        "control": 0,
+        "control_expected": 24,
+        "treatment": 12,
+        "treatment_expected": 24,
+    }
+
+
+def test_cube_verdict__a_judge_that_always_failed_is_named(tmp_path):
+    def change(_model, made):
+        made["judge_readings"][0, 0, ..., 1, :] = np.nan
+
+    url, _ = written_cube(tmp_path, change=change)
+
+    for engine in ("reference", "omk054"):
+        notes = cube_verdict(url, "before", ["after"], engine=engine).verdict.notes
+        assert "judge loose never gave a reading: it counts in nothing" in notes
+
+
+@pytest.mark.parametrize("name", ["fact", "judge_readings"])
+def test_cube_verdict__scores_that_nobody_gives_are_refused(tmp_path, name):
+    def change(_model, made):
+        made[name][0, 0, 3] = 50.0
+
+    url, _ = written_cube(tmp_path, change=change)
+
+    with pytest.raises(SweepError, match="hold scores that are not from 1 to 5"):
+        cube_verdict(url, "before", ["after"])
+
+
+def test_verdict__a_gain_that_held_out_questions_do_not_show_is_no_progress(tmp_path):
+    held = [0, 3, 6, 10, 13, 17, 20]  # of 24 units in the order of their names
+
+    def change(model, made):
+        order = sorted(range(UNITS), key=lambda index: f"dataset/0/{index}")
+        for name in ("fact", "behavior", "judge", "judge_readings"):
+            made[name][0, 0] = 3.0 + 2.0 * model
+            made[name][0, 0, [order[place] for place in held]] = 3.0 + model
+
+    url, _ = written_cube(tmp_path, change=change)
+
+    found = run_command(url, "--control", "before", "--treatment", "after", "--holdout", "0.3")
+
+    assert found.output.startswith("CAUTIOUS (positive_overfit)")
+    assert "on those held out: before +0.00, after +1.00" in found.output
 
 
 @pytest.mark.parametrize("name", ["gold.jsonl", "gold.csv"])
@@ -169,6 +254,7 @@ def test_cube_verdict__wrong_gold_is_told(tmp_path, content, message):
         (("before", ["none"]), {}, "`treatments`: no evaluation called 'none'"),
         (("before", ["before"]), {}, "'before' is given twice"),
         ((None, []), {}, "`control` is missing"),
+        (("", ["after"]), {}, "`control`: no evaluation called ''"),
         (("before", ["after"]), {"tasks": ["x"]}, "`tasks`: 'x' is not in this cube.*dataset"),
         (("before", ["after"]), {"engine": "x"}, "`engine`: 'x' is none"),
         (("before", ["after"]), {"gold": "g", "engine": "omk054"}, "`gold` goes with"),
@@ -190,6 +276,14 @@ def test_cube_verdict__wrong_gold_is_told(tmp_path, content, message):
             "`threshold`: must be a number from 1 to 5, got nan",
         ),
         (("before", []), {"gold_variant": "after"}, "`gold_variant`: 'after' is not compared"),
+        (("before", ["after"]), {"missing": 2.0}, "`missing`: must be a share from 0 to 1, got 2"),
+        (("before", ["after"]), {"missing": 0.2, "engine": "omk054"}, "`missing` goes with"),
+        (("before", ["after"]), {"holdout": 1.0}, "`holdout`: must be a share above 0 and below 1"),
+        (
+            ("before", ["after"]),
+            {"holdout": 0.05},
+            "`holdout`: 0.05 of 24 questions leaves one part fewer than 3",
+        ),
     ],
 )
 def test_cube_verdict__what_cannot_be_compared_is_refused(tmp_path, arguments, options, message):
@@ -251,6 +345,18 @@ def test_verdict__declared_weights_decide_what_the_composite_is(tmp_path):
     assert judged["branch"] == "significant_negative"
     assert mixed["pairs"][0]["sensitivity"]["weights"] == [0.75, 0.0, 0.25]
     assert 0 < mixed["pairs"][0]["sensitivity"]["same_sign"] < 1
+
+
+def test_verdict__only_the_ratios_of_weights_count(tmp_path):
+    url, _ = written_cube(tmp_path)
+    pair = ("--control", "before", "--treatment", "after", "--json")
+
+    huge, plain = (
+        json.loads(run_command(url, *pair, "--weights", text).output)
+        for text in ("fact=1e308,judge=1e308", "fact=1,judge=1")
+    )
+
+    assert huge == plain
 
 
 @pytest.mark.parametrize("text", ["judge", "judge=", "judge=x", "judge=1,judge=2", ""])

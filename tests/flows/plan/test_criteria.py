@@ -1,20 +1,23 @@
 """What outputs must be: rows checked before anything is sent, identity of a sweep, judges' replies read."""
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from deploy.simulator.truth import Truth, decode, encode
-from flows.config import from_mapping
+from flows.config.load import from_mapping
 from flows.errors import SweepError
 from flows.plan.build import build_plan
 from flows.plan.criteria import CriteriaBook
 from flows.plan.differences import criteria_differences
+from flows.plan.grading import LayerGrader
 from flows.plan.judges import score_in
 from flows.plan.plan import Plan
 from flows.run.in_flight import InFlightLimit, JudgeLimit
 from stages.generate import Trial
+from stages.process.reading import read_reply
 from stages.reply.record import Record
 from tests.flows.judging import judged_config, write_rows
 from tests.flows.support import sweep_config
@@ -190,3 +193,44 @@ def test_judge_budget__bounds_blocks_only_where_shares_cannot():
 def test_truth__carries_a_quality_for_judges_only():
     assert decode(encode(Truth("", quality=0.25))).quality == 0.25
     assert decode(encode(Truth("7"))).quality is None
+
+
+CALLING = [{"type": "tools_called", "values": ["add"]}, {"type": "tools_count_max", "value": 1}]
+TOOLS = [{"type": "function", "function": {"name": "add", "parameters": {"type": "object"}}}]
+
+
+def calling_config(folder, tools):
+    write_rows(folder / "rows.jsonl", lambda row: {**row, "assertions": CALLING})
+    return judged_config(folder, NOWHERE, samplers={"greedy": {"max_tokens": 200, **tools}})
+
+
+def test_build_plan__rows_that_ask_for_tools_that_nobody_offers_are_refused(tmp_path):
+    with pytest.raises(SweepError, match=r"rows.jsonl, row \d+: tools_called cannot be measured: not all"):
+        plan_of(calling_config(tmp_path, {}))
+
+
+@pytest.mark.parametrize(
+    ("calls", "held"),
+    [
+        ([("add", '{"x": 1}')], [True, True]),
+        ([("ADD", "{}"), ("add", "{}")], [True, False]),
+        ([("sub", "{}")], [False, True]),
+        ([], [False, True]),
+    ],
+)
+def test_graded_assertions__tools_are_measured_from_the_reply(tmp_path, calls, held):
+    plan = plan_of(calling_config(tmp_path, {"tools": TOOLS}))
+    trial = plan.tasks[0].cells[0].cell.trial(0)
+    message = {
+        "content": "",
+        "tool_calls": [
+            {"id": str(place), "function": {"name": name, "arguments": said}}
+            for place, (name, said) in enumerate(calls)
+        ],
+    }
+    body = json.dumps({"choices": [{"message": message, "finish_reason": "tool_calls"}]}).encode()
+    reading = read_reply(Record(200, 0.5, body))
+
+    graded = LayerGrader(plan).graded_assertions(SimpleNamespace(task=0, trial=trial), reading, (0.0, 0.0))
+
+    assert [one.passed for one in graded] == held

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import evalcube as ec
-from flows.config import as_config, from_mapping
+from flows.config.load import as_config, from_mapping
 from flows.plan import estimate as module
 from flows.plan.blocks import Window, pending_positions
 from flows.plan.build import build_plan

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from flows.config import from_mapping
+from flows.config.load import from_mapping
 from flows.errors import SweepError
 from flows.plan.build import build_plan
 from flows.plan.sampling import Adaptive, Fixed, Selection

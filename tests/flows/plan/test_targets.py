@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from flows.config import from_mapping
+from flows.config.load import from_mapping
 from flows.errors import SweepError
 from flows.plan.blocks import Window
 from flows.plan.build import build_plan

@@ -8,7 +8,7 @@ import time
 import numpy as np
 import pytest
 
-from flows.config import from_mapping
+from flows.config.load import from_mapping
 from flows.plan.build import build_plan
 from flows.plan.estimate import estimate
 from flows.run.batch_notes import requests_in_batches

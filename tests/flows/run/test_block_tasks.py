@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from flows.config import from_mapping
+from flows.config.load import from_mapping
 from flows.plan import grading
 from flows.plan.blocks import Block, Window
 from flows.plan.build import build_plan

@@ -2,7 +2,7 @@
 
 import pytest
 
-from flows.config import from_mapping
+from flows.config.load import from_mapping
 from flows.plan.build import build_plan
 from flows.run.sweep import _notes
 from tests.flows.support import sweep_config

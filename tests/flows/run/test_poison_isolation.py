@@ -7,7 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flows.plan.blocks import Block, Window
-from flows.run.failures import WorkerDiedError, is_killed
+from flows.run.failures import (
+    KilledTaskError,
+    WorkerDiedError,
+    is_killed,
+    raise_if_failed,
+    raise_own_error,
+)
 from flows.run.poison_isolation import PoisonIsolation, run_marked
 from storage.cube.directory import Directory
 from storage.cube.regions import Region
@@ -106,6 +112,55 @@ def test_add__passes_on_what_is_no_death(tmp_path):
     bench.run()
 
     assert [future for _, future in settled[0]] == [broken]
+
+
+def test_add__asks_again_what_went_with_its_worker_after_it_was_done(tmp_path):
+    bench, settled = Bench(tmp_path / "none", {3}), []
+    first_done = []
+
+    def submit(block, mark, submit=bench.submit):
+        future = submit(block, mark)
+        if future.error is None:
+            first_done.append(future)
+        # The worker that dies now held the first part's result, and the one that computed it again died, too.
+        elif bench.deaths == 3:
+            first_done[0].status, first_done[0].error = "error", WorkerDiedError("suspects/first")
+        return future
+
+    bench.isolation._submit = submit
+    bench.isolation.add(block(8), settled.append)
+    bench.run()
+
+    assert len(settled) == 1
+    assert not any(is_killed(future) for _, future in settled[0])
+    assert sorted_out(settled[0]) == {"done": [0, 1, 2, 4, 5, 6, 7], "given up": [3]}
+
+
+def test_add__settles_in_the_end_though_results_go_again_and_again(tmp_path):
+    bench, settled = Bench(tmp_path / "none", ()), []
+
+    class Vanishing(Done):
+        """Done when it arrives, dead when it is needed."""
+
+        looks = 0
+
+        @property
+        def status(self):
+            self.looks += 1
+            return "finished" if self.looks == 1 else "error"
+
+        @status.setter
+        def status(self, _):
+            pass
+
+    bench.isolation._submit = lambda *_: Vanishing(error=WorkerDiedError("suspects/0"))
+    bench.isolation.add(block(1), settled.append)
+    bench.run()
+
+    assert len(settled) == 1
+    raise_own_error(settled[0][0][1])
+    with pytest.raises(KilledTaskError, match="workers die again and again"):
+        raise_if_failed(settled[0][0][1])
 
 
 def test_run_marked__runs_once_until_it_ends_and_never_after_a_death(tmp_path):

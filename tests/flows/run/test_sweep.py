@@ -1,14 +1,17 @@
 """Whole sweeps: a real simulator process, a real cluster of two worker processes, real kills."""
 
+import json
 import os
 import signal
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from deploy.clusters import LocalProcesses
 from flows.errors import SweepError
+from flows.run.events import Noted
 from flows.run.sweep import run
 from storage.cache.cache import open_cache
 from storage.cube.cube import Cube, Region
@@ -274,6 +277,22 @@ def test_run__a_second_driver_is_refused_while_the_first_works(tmp_path, simulat
     finally:
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
+
+
+def test_run__says_that_it_watches_a_holder_on_another_machine_and_takes_over(tmp_path, simulator):
+    config = sweep_config(tmp_path, simulator.base_url, trials=2)
+    run(config, cluster=SHARED)
+    process = {"host": "far-away", "boot": "another", "pid": 77, "start": 5}
+    held = {"token": "t", "process": process, "since": 1e9, "ttl": 0.3}
+    (Path(config["cube"]) / "_evalcube" / "lease.json").write_text(json.dumps(held))
+    notes = []
+
+    run(config | {"trials": 3}, cluster=SHARED, subscribers=[notes.append])
+
+    texts = [note.message for note in notes if isinstance(note, Noted)][:2]
+    assert "process 77 on far-away has the lease of this cube" in texts[0]
+    assert "Ctrl-C" in texts[0]
+    assert "taken over" in texts[1]
 
 
 def test_run__a_region_under_way_can_be_read_before_it_is_complete(tmp_path, simulator):

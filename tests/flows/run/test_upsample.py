@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from evalcube import EvalcubeError
-from flows.config import from_mapping
+from flows.config.load import from_mapping
 from flows.errors import SweepError
 from flows.plan.build import build_plan
 from flows.plan.store import open_store

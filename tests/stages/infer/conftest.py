@@ -142,7 +142,14 @@ def engine_for(remote: Remote, store: Memory) -> Iterator[Callable[..., Engine]]
     with ExitStack() as stack:
 
         def make(into: Any = None, **settings: Any) -> Engine:
-            settings = {"connections": 4, "retries": 2, "backoff_base": 0.01, "timeout": 5.0, **settings}
+            settings = {
+                "connections": 4,
+                "retries": 2,
+                "backoff_base": 0.01,
+                "timeout": 5.0,
+                "patience": 0.0,
+                **settings,
+            }
             settings.setdefault("base_url", remote.base_url)
             engine = Engine({"m": Endpoint("m", **settings)}, store if into is None else into)
             stack.callback(engine.close)

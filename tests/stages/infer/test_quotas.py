@@ -121,6 +121,56 @@ def test_headers__of_a_limit_that_was_not_declared_are_heeded(engine_for, remote
     assert stats["limits"]["over"]["rpm"] <= 30
 
 
+def test_limit__that_is_neither_declared_nor_announced_is_found(store, remote, jobs):
+    """With bursts of 32 and no pace, nine of ten requests would be refused."""
+    remote.limits(rpm=6000, window=0.05, style="none", says_when=False)
+    endpoint = Endpoint("m", remote.base_url, connections=32, retries=0, backoff_base=0.05)
+    engine = Engine({"m": endpoint}, store)
+    try:
+        results = engine.run("m", jobs(800, latency=0.01))
+        found = engine.found()["m"]
+    finally:
+        engine.close()
+
+    assert kinds(results) == ["stored"] * 800
+    assert engine.stats.failures == {}
+    assert engine.stats.sent <= 1.35 * 800
+    assert 20 <= found.requests <= 110
+
+
+def test_refusals__that_last_longer_than_retry_after_says_cost_waits_and_no_trial(engine_for, remote, jobs):
+    remote.faults({"kind": "status", "status": 429, "retry_after": "0.01", "first": 6})
+    engine = engine_for(retries=1, patience=60.0)
+
+    (result,) = engine.run("m", jobs(1))
+
+    assert (result.kind, result.attempts) == ("stored", 7)
+
+
+def test_refusals__end_an_endpoint_that_lets_nothing_through_for_long(engine_for, remote, jobs):
+    remote.faults({"kind": "status", "status": 429})
+    engine = engine_for(connections=2, retries=1, patience=0.3)
+
+    results = engine.run("m", jobs(500))
+
+    assert {(result.kind, result.cause) for result in results} == {("failed", "http 429")}
+    assert remote.stats()["requests"] < 50
+
+
+def test_waiting__is_said_of_waits_that_nobody_asked_for(engine_for, remote, jobs, wait_until):
+    remote.faults({"kind": "status", "status": 429, "times": 1})
+    engine = engine_for(connections=2, backoff_base=1.0, patience=60.0)
+
+    with ThreadPoolExecutor(1) as pool:
+        refused = pool.submit(engine.run, "m", jobs(1))
+        wait_until(lambda: engine.waiting() != [])
+        (waiting,) = engine.waiting()
+        assert refused.result()[0].attempts == 2
+
+    assert (waiting.model, waiting.reason) == ("m", "refused: growing waits")
+    assert engine.waiting() == []
+
+
 def test_retry_after__holds_back_all_requests(engine_for, remote, jobs, wait_until):
     remote.faults({"kind": "status", "status": 429, "retry_after": "0.6", "times": 1})
     engine = engine_for(connections=4)
@@ -177,7 +227,7 @@ def test_slow_down__holds_back_what_another_engine_learned(engine_for, remote, j
         second.slow_down(slowdown)
         results = second.run("m", jobs(8, label="others"))
 
-    assert (slowdown.model, slowdown.overload, first.slowdowns()) == ("m", True, [])
+    assert (slowdown.model, slowdown.overload, first.slowdowns()) == ("m", False, [])
     assert 0.4 < slowdown.pause < 0.81
     assert time.monotonic() - start >= 0.9 * slowdown.pause
     assert kinds([*results, *refused.result()]) == ["stored"] * 9

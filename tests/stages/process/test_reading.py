@@ -322,3 +322,47 @@ def test_find__passes_over_tags_between_backticks(pattern, content, begin):
     found, expected = _find(pattern, content, begin), _PLAINLY[pattern].search(content, begin)
 
     assert (found and found.span()) == (expected and expected.span())
+
+
+def called(*calls):
+    return read(completion({"content": None, "tool_calls": list(calls)})).tool_calls
+
+
+def test_read_reply__tools_that_the_model_asks_for():
+    assert called(
+        {"id": "1", "type": "function", "function": {"name": "add", "arguments": '{"x": 1}'}},
+        {"id": "2", "type": "function", "function": {"name": "sub", "arguments": {"y": 2}}},
+    ) == (("add", '{"x": 1}'), ("sub", '{"y": 2}'))
+    assert read(completion({"content": "4"})).tool_calls == ()
+
+
+def test_read_reply__streamed_calls_are_put_together():
+    pieces = [
+        {"index": 0, "id": "1", "function": {"name": "add", "arguments": ""}},
+        {"index": 0, "function": {"arguments": '{"x"'}},
+        {"index": 1, "id": "2", "function": {"name": "sub", "arguments": "{}"}},
+        {"index": 0, "function": {"arguments": ": 1}"}},
+        {"index": 1, "id": "3", "function": {"name": "mul", "arguments": "[]"}},
+    ]
+
+    assert called(*pieces) == (("add", '{"x": 1}'), ("sub", "{}"), ("mul", "[]"))
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["function", "index", "id", "name", "arguments", "x"]), inner, max_size=4
+        )
+    ),
+    max_leaves=12,
+)
+
+
+@given(json_values)
+def test_read_reply__no_tool_calls_break_it(value):
+    found = read(completion({"content": "4", "tool_calls": value}))
+
+    assert found.answer == "4"
+    assert all(isinstance(text, str) for call in found.tool_calls for text in call)

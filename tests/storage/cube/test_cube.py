@@ -268,12 +268,12 @@ def test_write_counters__refuses_what_does_not_fit(cube, model, array, text):
 
 
 @pytest.mark.usefixtures("cube")
-def test_metadata__has_no_fill_value_attribute_and_one_codec(tmp_path):
+def test_metadata__has_no_fill_value_attribute_and_a_checksum(tmp_path):
     metadata = json.loads((tmp_path / "c.zarr/status/zarr.json").read_text())
 
     assert "_FillValue" not in metadata["attributes"]
     assert metadata["fill_value"] == 255
-    assert [codec["name"] for codec in metadata["codecs"]] == ["bytes", "blosc"]
+    assert [codec["name"] for codec in metadata["codecs"]] == ["bytes", "blosc", "crc32c"]
     assert metadata["codecs"][1]["configuration"]["shuffle"] == "bitshuffle"
     assert metadata["chunk_grid"]["configuration"]["chunk_shape"] == [1, 2, 4, 32, 2]
 

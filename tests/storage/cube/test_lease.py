@@ -10,12 +10,14 @@ from types import SimpleNamespace
 
 import pytest
 
+from storage.cube import holder as holder_module
 from storage.cube import lease as lease_module
 from storage.cube.directory import Directory
-from storage.cube.directory.lease import HeldFile
-from storage.cube.lease import Lease, check_holder, read_holder
+from storage.cube.directory.lease import DirectoryLease, HeldFile
+from storage.cube.holder import apparent_holder, read_holder
+from storage.cube.lease import Lease, check_holder
 from storage.errors import LeaseHeldError, LeaseLostError, NotWritableError, StorageError
-from storage.processes import ProcessIdentity, _state_and_start, is_gone, this_process
+from storage.processes import Life, ProcessIdentity, _state_and_start, is_gone, life_of, this_process
 
 
 @pytest.fixture
@@ -52,39 +54,175 @@ def test_acquire__held_until_released(path, records):
     Lease.acquire(records).release()
 
 
-def test_acquire__says_who_holds_it_since_when_and_until_when(path, records):
-    renewed = time.time() - 5
-    write_lease(path, ELSEWHERE, renewed)
+class Watching:
+    """A monotonic clock for whoever watches, which goes on only while it sleeps, and what happens meanwhile."""
+
+    def __init__(self):
+        self.now = 500.0
+        self.texts = []
+        self.meanwhile = lambda _: None
+
+    def monotonic(self):
+        return self.now
+
+    def sleep(self, seconds):
+        self.now += seconds
+        self.meanwhile(self.now - 500.0)
+
+    def time(self):
+        return time.time()
+
+    def notify(self, text):
+        self.texts.append(text)
+
+
+@pytest.fixture
+def watching(monkeypatch):
+    clock = Watching()
+    for module in (lease_module, holder_module):
+        monkeypatch.setattr(module, "time", clock)
+    return clock
+
+
+DAYS = [0.0, 300.0, -300.0, 2 * 86400.0, -2 * 86400.0]
+
+
+@pytest.mark.parametrize("skew", DAYS)
+def test_acquire__a_holder_elsewhere_that_renews_is_refused_whatever_its_clock_says(
+    path, records, watching, skew
+):
+    began = time.time() + skew
+    write_lease(path, ELSEWHERE, began)
+
+    def renew(passed):
+        if passed >= 20:  # as seldom as older versions do
+            os.utime(path, (began + passed, began + passed))
+
+    watching.meanwhile = renew
 
     with pytest.raises(LeaseHeldError) as caught:
-        Lease.acquire(records)
+        Lease.acquire(records, notify=watching.notify)
 
+    assert 20 <= watching.now - 500 < 21
     text = str(caught.value)
-    for moment in (renewed, renewed + 60):
-        assert time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(moment)) in text
+    assert time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(began)) in text
     assert "process 77 on far-away" in text
-    assert "Wait for it" in text
+    assert "kill 77" in text
+    assert ("its clock" in text) == (skew != 0)
+    assert len(watching.texts) == 1
+    assert "watched for up to 60 s" in watching.texts[0]
 
 
-def test_acquire__takes_over_when_expired(path, records):
-    write_lease(path, ELSEWHERE, time.time() - 61)
+@pytest.mark.parametrize("skew", DAYS)
+def test_acquire__takes_over_elsewhere_after_watching_in_vain(path, records, watching, skew):
+    write_lease(path, ELSEWHERE, time.time() + skew)
 
-    with Lease.acquire(records) as lease:
+    with Lease.acquire(records, notify=watching.notify) as lease:
+        assert 60 <= watching.now - 500 < 61
         found = read_holder(records)
         assert found is not None
         assert found[0].process == this_process()
         lease.check()
+    assert "taken over" in watching.texts[1]
+    # One that lies behind may be a machine that died long ago.
+    assert [("ahead" in text) for text in watching.texts[2:]] == [True] * (skew > 0)
 
 
-@pytest.mark.parametrize("content", ["", "{", "[]", '{"token": 1}'])
-def test_acquire__an_unreadable_lease_holds_a_minute(path, content, records):
-    path.parent.mkdir()
-    path.write_text(content)
-    with pytest.raises(LeaseHeldError, match="unknown"):
-        Lease.acquire(records)
-    os.utime(path, (1, 1))
+def test_acquire__at_once_when_it_is_released_while_it_is_watched(path, records, watching):
+    write_lease(path, ELSEWHERE, time.time())
+    watching.meanwhile = lambda passed: path.unlink(missing_ok=True) if passed >= 3 else None
 
     Lease.acquire(records).release()
+
+    assert watching.now - 500 < 4
+
+
+@pytest.mark.usefixtures("watching")
+def test_acquire__another_successor_under_way_is_refused(path, records, monkeypatch):
+    write_lease(path, ELSEWHERE, time.time())
+    take = DirectoryLease.take
+
+    def faster(record, successor):
+        write_lease(path, replace(ELSEWHERE, pid=78), time.time())
+        return take(record, successor)
+
+    monkeypatch.setattr(DirectoryLease, "take", faster)
+
+    with pytest.raises(LeaseHeldError, match="process 78"):
+        Lease.acquire(records)
+
+
+@pytest.mark.parametrize("skew", DAYS)
+def test_acquire__a_live_process_of_this_machine_keeps_it_whatever_clocks_say(path, records, watching, skew):
+    write_lease(
+        path, replace(this_process(), pid=os.getppid(), start=started(os.getppid())), time.time() - skew
+    )
+
+    with pytest.raises(LeaseHeldError, match=f"kill {os.getppid()}"):
+        Lease.acquire(records, notify=watching.notify)
+
+    assert watching.now == 500
+    assert watching.texts == []
+
+
+@pytest.mark.parametrize("skew", DAYS)
+def test_acquire__a_dead_process_of_this_machine_at_once_whatever_clocks_say(path, records, watching, skew):
+    write_lease(path, replace(this_process(), start=this_process().start - 1), time.time() - skew)
+
+    Lease.acquire(records).release()
+
+    assert watching.now == 500
+
+
+def started(pid):
+    known = _state_and_start(pid)
+    assert known is not None
+    return known[1]
+
+
+def test_acquire__what_a_part_of_this_process_could_not_release(path, records, monkeypatch):
+    lease = Lease.acquire(records)
+    monkeypatch.setattr(HeldFile, "withdraw", lambda _: Path("/nowhere/at/all").stat())
+    with pytest.raises(StorageError):
+        lease.release()
+    monkeypatch.undo()
+    assert path.exists()
+
+    Lease.acquire(records).release()
+
+
+def test_acquire__warns_of_clocks_that_differ_by_minutes(records, watching, monkeypatch):
+    monkeypatch.setattr(watching, "time", lambda: time.time() + 2 * 86400.0)
+
+    Lease.acquire(records, notify=watching.notify).release()
+
+    assert len(watching.texts) == 1
+    assert "2 days ahead of that of the cube's file system" in watching.texts[0]
+
+
+@pytest.mark.parametrize(("seconds", "seems"), [(0.0, True), (50.0, True), (70.0, False), (-3600.0, True)])
+def test_apparent_holder__elsewhere_by_the_stores_clock(path, records, watching, monkeypatch, seconds, seems):
+    write_lease(path, ELSEWHERE, 1.0)
+    monkeypatch.setattr(watching, "time", lambda: time.time() + seconds)
+
+    assert (apparent_holder(records) is not None) == seems
+    assert watching.now == 500
+
+
+ENDLESS = (
+    '{"token": "t", "process": {"host": "h", "boot": "b", "pid": 1, "start": 1}, "since": 0, "ttl": 1e9}'
+)
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"token": 1}', ENDLESS, ENDLESS.replace("1e9", "NaN")])
+def test_acquire__an_unreadable_lease_holds_a_minute(path, content, records, watching):
+    path.parent.mkdir()
+    path.write_text(content)
+
+    Lease.acquire(records, notify=watching.notify).release()
+
+    assert 60 <= watching.now - 500 < 61
+    assert "unknown" in watching.texts[0]
 
 
 def test_acquire__refuses_a_ttl_of_zero(records):
@@ -95,14 +233,6 @@ def test_acquire__refuses_a_ttl_of_zero(records):
 def test_acquire__below_a_file(below_a_file):
     with pytest.raises(NotWritableError, match="file"):
         Lease.acquire(Directory(below_a_file))
-
-
-@pytest.fixture
-def clock(monkeypatch):
-    """The time of day for leases, which stands still but for what a test adds."""
-    now = [1_000_000.0]
-    monkeypatch.setattr(lease_module, "time", SimpleNamespace(time=lambda: now[0]))
-    return now
 
 
 @pytest.fixture
@@ -120,15 +250,18 @@ def renewals(monkeypatch):
     return count
 
 
-@pytest.mark.parametrize("pause", [0.02, 86400.0], ids=["in time", "late"])
-def test_lease__is_renewed(records, clock, renewals, pause):
-    with Lease.acquire(records, ttl=0.03) as lease:
-        clock[0] += pause
-        for _ in range(3):  # the first may have begun before the clock went on, and the second ends after it
+@pytest.mark.parametrize("skew", [0.0, 86400.0, -86400.0])
+def test_lease__is_renewed_by_another_time_each_time(records, renewals, monkeypatch, skew):
+    now = time.time() + skew  # of a clock that stands still
+    monkeypatch.setattr(lease_module, "time", SimpleNamespace(time=lambda: now, monotonic=time.monotonic))
+    with Lease.acquire(records, ttl=0.12) as lease:
+        seen = {read_holder(records)}
+        for _ in range(4):
             assert renewals.acquire(timeout=60)
+            seen.add(read_holder(records))
 
-        assert lease.expires == clock[0] + 0.03
-        assert read_holder(records) == (lease.holder, pytest.approx(lease.expires, abs=1e-4))
+        assert {holder for holder, _ in seen} == {lease.holder}
+        assert {round(at - now, 3) for _, at in seen} == {0.0, 0.001}
         lease.check()
         with pytest.raises(LeaseHeldError):
             Lease.acquire(records)
@@ -163,12 +296,12 @@ def test_check_holder__knows_the_holder_its_end_and_its_successor(records):
 
 def test_check__late_without_a_successor_goes_on(path, records):
     lease = Lease.acquire(records)
+    os.utime(path, (1, 1))
     lease._renewed -= 100
-    os.utime(path, (lease._renewed, lease._renewed))
 
     lease.check()
 
-    assert lease.expires > time.time() + 50
+    assert path.stat().st_mtime > 1
     lease.release()
 
 
@@ -215,11 +348,19 @@ def vars_of(path):
     return json.loads(path.read_text())["process"]
 
 
-def test_lost__a_stopped_process_notices_its_successor(tmp_path, path, workers, processes, records):
+def test_lost__a_stopped_process_notices_its_successor(
+    tmp_path, path, workers, processes, records, monkeypatch
+):
     process = processes.start(workers.hold_lease, records, 1.0, tmp_path / "acks")
     processes.wait_lines(tmp_path / "acks")
     os.kill(process.pid, signal.SIGSTOP)
-    os.utime(path, (1, 1))  # as if it had been stopped for longer than its lease lives
+    deadline = time.monotonic() + 20
+    while life_of(replace(this_process(), pid=process.pid, start=started(process.pid))) is not Life.STOPPED:
+        assert time.monotonic() < deadline
+    with pytest.raises(LeaseHeldError, match=f"kill -CONT {process.pid}"):
+        Lease.acquire(records)
+    # As if the machine were another one: what is stopped there for longer than its lease lives is taken over.
+    monkeypatch.setattr(holder_module, "life_of", lambda _: Life.UNKNOWN)
     successor = Lease.acquire(records)
     os.kill(process.pid, signal.SIGCONT)
 
@@ -234,7 +375,7 @@ def test_race__exactly_one_wins(tmp_path, path, workers, processes, before, reco
     for number in range(4):
         me = this_process()
         if before == "expired":
-            write_lease(path, ELSEWHERE, time.time() - 100)
+            write_lease(path, ELSEWHERE, time.time() - 100, ttl=0.3)
         elif before == "dead":
             write_lease(path, ProcessIdentity(me.host, me.boot, me.pid, me.start - 1), time.time())
         start, stop = tmp_path / f"start{number}", tmp_path / f"stop{number}"

@@ -9,7 +9,8 @@ import pytest
 from storage.cube.batch_notes import BatchNotes
 from storage.cube.cube import Cube
 from storage.cube.directory import Directory
-from storage.cube.lease import Lease, read_holder
+from storage.cube.holder import read_holder
+from storage.cube.lease import Lease
 from storage.cube.ledger import Ledger
 from storage.cube.regions import Region
 from storage.errors import CubeDamagedError, StorageError

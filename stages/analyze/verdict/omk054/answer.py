@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from stages.analyze.verdict.agreement import Agreement
 from stages.analyze.verdict.composite import LAYERS, describe, layer_bits
 from stages.analyze.verdict.inputs import Scores
+from stages.analyze.verdict.missing import silent_judges
 from stages.analyze.verdict.omk054.bootstrap import Bootstrap
 from stages.analyze.verdict.omk054.engine import Evaluation, Settings, evaluate
 from stages.analyze.verdict.omk054.rules import DISSENT, Pair, gate_passes
@@ -58,7 +60,16 @@ def verdict(scores: Scores, settings: Settings | None = None) -> Verdict:
         badges=_badges(found),
         gate_passed=outcome.gate_passed,
         engine="omk054",
+        notes=(*silent_judges(scores), *_dropped(scores.variants, pairs)),
     )
+
+
+def _dropped(variants: Sequence[str], pairs: Sequence[PairResult]) -> Iterator[str]:
+    """What that tool does not say: which treatments take no part in its verdict."""
+    compared = {pair.treatment for pair in pairs}
+    for name in variants[1:]:
+        if name not in compared:
+            yield f"{name} takes no part in the verdict: it shares fewer than two measured units with {variants[0]}"
 
 
 def _arm(found: Evaluation, layers: np.ndarray, totals: np.ndarray, name: str) -> Arm:

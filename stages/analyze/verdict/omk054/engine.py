@@ -31,6 +31,9 @@ from stages.analyze.verdict.omk054.summary import (
 )
 from stages.analyze.verdict.saturation import MIN_RUNS, Saturation
 
+MIN_UNITS = 2
+"""Paired units that an interval needs; without any interval, that tool decides by the point estimate."""
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -120,21 +123,22 @@ def _measured(totals: Floats) -> list[float]:
 
 
 def _pairs(names: tuple[str, ...], totals: Floats, settings: Settings) -> list[Pair]:
-    """Pairs with at least one complete unit; the others are dropped, as that tool does."""
-    alpha = settings.alpha / max(len(names) - 1, 1)
+    """Pairs with at least two complete units, tested at alpha / K of these K; that tool drops the others."""
     found = []
     for place in range(1, len(names)):
         both = ~np.isnan(totals[0]) & ~np.isnan(totals[place])
-        if both.any():
-            interval = paired_difference(
-                totals[0, both].tolist(),
-                totals[place, both].tolist(),
-                alpha=alpha,
-                draws=settings.draws,
-                seed=settings.seed,
-            )
-            found.append(Pair(names[0], names[place], interval, alpha))
-    return found
+        if both.sum() >= MIN_UNITS:
+            found.append((names[place], totals[0, both].tolist(), totals[place, both].tolist()))
+    alpha = settings.alpha / max(len(found), 1)
+    return [
+        Pair(
+            names[0],
+            name,
+            paired_difference(control, treatment, alpha=alpha, draws=settings.draws, seed=settings.seed),
+            alpha,
+        )
+        for name, control, treatment in found
+    ]
 
 
 def _curves(names: tuple[str, ...], totals: Floats, settings: Settings) -> dict[str, Saturation]:

@@ -2,7 +2,8 @@
 
 What differs from the reference: gates count only if the composite is significantly better; a gain needs neither
 20 pairs nor saturation; the sample count is that of the authored samples, not of complete pairs; a treatment
-without a comparable pair is silently dropped; instability and overfitting act on the whole report, not on a pair.
+with fewer than two comparable units is dropped, unless all are; what is missing is not looked at; instability and
+overfitting act on the whole report, not on a pair.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 import pytest
 
-from flows.config import parse_config
+from flows.config.load import parse_config
 from flows.errors import ConfigError
 from tests.flows.config.sources import problems, text
 
@@ -72,6 +72,52 @@ def test_parse_config__wrong_assertions_are_told_at_their_place(task, field, fra
 
     assert line.startswith("c.yaml:6: tasks.arithmetic.assertions" + field)
     assert fragment in line
+
+
+@pytest.mark.parametrize(
+    "declared",
+    [
+        "{type: tools_not_called, values: [rm]}",
+        "{type: tools_count_max, value: 1}",
+        "{type: turns_max, value: 3}",
+        "{type: turns_min, value: 1, not: true}",
+        '{type: tool_input_not_contains, value: "sh:rm"}',
+        "{type: assert-set, mode: any, children: [{type: json_valid}, {type: tools_called, values: [a]}]}",
+    ],
+)
+@pytest.mark.parametrize(
+    ("samplers", "offered"),
+    [
+        ("{s: {max_tokens: 5}}", False),
+        ("{s: {tools: []}}", False),
+        ("{s: {tools: [{type: function, function: {name: a}}]}}", True),
+        ("{s: {tools: [{type: function, function: {name: a}}]}, t: {max_tokens: 5}}", False),
+    ],
+)
+def test_parse_config__assertions_on_tools_need_tools_on_offer(declared, samplers, offered):
+    config = judged("[]", f"assertions: [{{type: json_valid}}, {declared}]", samplers=samplers)
+
+    if offered:
+        parse_config(config)
+        return
+    (line,) = problems(config)
+    assert line.startswith("c.yaml:6: tasks.arithmetic.assertions[1]: t")
+    assert "cannot be measured: not all requests offer tools" in line
+
+
+@pytest.mark.parametrize(
+    ("declared", "fragment"),
+    [
+        ('{type: tool_output_contains, value: "sh:ok", not: true}', "a sweep runs no tool"),
+        ("{type: mock_hit, value: m}", "a sweep sets up no mocks"),
+    ],
+)
+def test_parse_config__what_no_sweep_measures_is_refused_with_tools_too(declared, fragment):
+    samplers = "{s: {tools: [{type: function, function: {name: a}}]}}"
+
+    (line,) = problems(judged("[]", f"assertions: [{declared}]", samplers=samplers))
+
+    assert f"cannot be measured: {fragment}" in line
 
 
 def test_parse_config__a_secret_in_an_assertion_is_not_shown():

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from stages.analyze.verdict.agreement import (
     gold_agreement,
+    gwet_ac2,
     judge_agreement,
     krippendorff_alpha,
     pearson,
@@ -209,3 +210,56 @@ def test_length_bias__is_silent_about_equal_judgements_and_failed_ones():
     assert math.isnan(length_bias(readings, readings).slope)
     with pytest.raises(ValueError, match="`lengths` must be positive"):
         length_bias(readings, readings, np.zeros(7))
+
+
+@pytest.mark.parametrize(
+    ("ratings", "expected"),
+    [
+        ([[5, 4], [4, 4], [5, 5], [3, 5], [4, 5], [5, 5]], 0.7193),
+        (
+            [
+                [1, 1, None, 1],
+                [2, 2, 3, 2],
+                [3, 3, 3, 3],
+                [3, 3, 3, 3],
+                [2, 2, 2, 2],
+                [1, 2, 3, 4],
+                [4, 4, 4, 4],
+                [1, 1, 2, 1],
+                [2, 2, 2, 2],
+                [None, 5, 5, 5],
+                [None, None, 1, 1],
+                [None, None, 3, None],
+            ],
+            0.85874,
+        ),
+    ],
+)
+def test_gwet_ac2__equals_that_of_irrcac(ratings, expected):
+    """Linear weights over the categories 1 to 5, by irrCAC 0.4.4."""
+    assert gwet_ac2(np.array(ratings, dtype=float)) == pytest.approx(expected, abs=5e-5)
+
+
+def test_gwet_ac2__survives_range_restriction_and_sees_guessing():
+    rng = np.random.default_rng(0)
+    near = np.full((40, 2), 5.0)
+    near[0, 0] = near[1, 1] = 4.0
+    guessed = rng.integers(1, 6, (4000, 2)).astype(float)
+    opposed = np.tile([[5.0, 1.0], [1.0, 5.0]], (20, 1))
+
+    assert pearson(*near.T) == pytest.approx(-0.026, abs=1e-3)
+    assert gwet_ac2(near) > 0.98
+    assert gwet_ac2(guessed) == pytest.approx(0.0, abs=0.03)
+    assert gwet_ac2(opposed) < -0.5
+    assert math.isnan(gwet_ac2([[4.0, math.nan]]))
+
+
+@given(st.lists(st.tuples(st.floats(1, 5), st.floats(1, 5)), min_size=1, max_size=12))
+def test_gwet_ac2__is_at_most_1_and_blind_to_the_names_of_judges(pairs):
+    ratings = np.array(pairs)
+
+    found = gwet_ac2(ratings)
+
+    assert found <= 1 + 1e-12
+    assert found == pytest.approx(gwet_ac2(ratings[:, ::-1]))
+    assert gwet_ac2(np.stack([ratings[:, 0]] * 2, axis=1)) == pytest.approx(1.0)

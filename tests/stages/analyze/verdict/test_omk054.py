@@ -8,6 +8,7 @@ import math
 import numpy as np
 import pytest
 
+from stages.analyze.verdict import verdict
 from stages.analyze.verdict.gates import layer_gate
 from stages.analyze.verdict.holdout import split_holdout
 from stages.analyze.verdict.omk054 import bootstrap as boot
@@ -297,3 +298,31 @@ def test_self_preference__several_judges_of_one_vendor_do_not_check_each_other()
     assert not omk_report.self_preference(["claude"], ["openai-api", "claude-sdk"])
     assert not omk_report.self_preference(["claude"], ["anthropic-api"], calibrated=True)
     assert not omk_report.self_preference(["claude"], ["anthropic-api"], judged=False)
+
+
+def test_verdict__one_pair_has_no_interval_and_is_decided_by_its_point_estimate():
+    """The tool makes intervals of two pairs and more: `aggregateReport` of 0.54.0."""
+    layers = np.full((2, 24, 3), 4.0)
+    layers[1] = np.nan
+    layers[1, 0] = 4.6
+
+    found = verdict(layers, ["a", "b"], [str(place) for place in range(24)], engine="omk054")
+
+    assert (found.verdict, found.branch, found.exit_code) == ("CAUTIOUS", "no_ci_positive", 1)
+    assert found.pairs[0].composite is None
+
+
+@pytest.mark.parametrize("measured", [0, 1])
+def test_verdict__a_treatment_that_produced_nothing_does_not_share_alpha(measured):
+    rng = np.random.default_rng(0)
+    layers = np.clip(rng.normal(4.0, 0.3, (3, 24, 3)), 1, 5)
+    layers[2, measured:] = np.nan
+    units = [str(place) for place in range(24)]
+
+    found = verdict(layers, ["a", "b", "c"], units, engine="omk054")
+    alone = verdict(layers[:2], ["a", "b"], units, engine="omk054")
+
+    assert [pair.treatment for pair in found.pairs] == ["b"]
+    assert found.pairs[0].composite == alone.pairs[0].composite
+    assert found.pairs[0].composite.alpha == 0.05
+    assert found.notes == ("c takes no part in the verdict: it shares fewer than two measured units with a",)

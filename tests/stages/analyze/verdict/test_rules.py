@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stages.analyze.verdict.agreement import Agreement
 from stages.analyze.verdict.gates import layer_gate, layer_means
 from stages.analyze.verdict.paired import Interval
 from stages.analyze.verdict.result import ROLL_UP, Decision
@@ -16,6 +17,10 @@ from stages.analyze.verdict.saturation import Saturation
 
 def interval(low, high, pairs=30):
     return Interval((low + high) / 2, low, high, 0.5, 0.05, pairs, "given")
+
+
+def judged(pearson, ac2=0.5):
+    return Agreement(pearson, 1.0, 1, 30, ac2)
 
 
 def curve(saturated, confidence):
@@ -73,8 +78,11 @@ def case(verdict, branch, **changes):
         case("CAUTIOUS", "positive_layer_loss", layers={"fact": UP, "judge": DOWN}),
         case("CAUTIOUS", "positive_underpowered", composite=interval(0.2, 0.6, 19)),
         case("CAUTIOUS", "positive_unsaturated", saturation=curve(False, "high")),
-        case("CAUTIOUS", "positive_judge_dissent", pearson={"c": 0.9, "t": 0.39}),
-        case("CAUTIOUS", "positive_judge_dissent", pearson={"c": -0.2, "t": 0.8}),
+        case(
+            "CAUTIOUS", "positive_judge_dissent", agreement={"c": judged(0.9, 0.2), "t": judged(0.39, 0.59)}
+        ),
+        case("CAUTIOUS", "positive_judge_dissent", agreement={"c": judged(-0.2, 0.1), "t": judged(0.8)}),
+        case("CAUTIOUS", "positive_judge_dissent", agreement={"t": judged(math.nan, 0.59)}),
         case("CAUTIOUS", "positive_trivially_small", composite=interval(0.01, 0.09)),
         case("CAUTIOUS", "positive_unstable", variation=0.151),
         case("CAUTIOUS", "positive_overfit", overfit=0.51),
@@ -82,7 +90,8 @@ def case(verdict, branch, **changes):
         case("PROGRESS", "positive_clean", composite=interval(0.2, 0.6, 20)),
         case("PROGRESS", "positive_clean", composite=interval(0.05, 0.15)),
         case("PROGRESS", "positive_clean", saturation=curve(True, "low")),
-        case("PROGRESS", "positive_clean", pearson={"c": 0.4, "t": math.nan}),
+        case("PROGRESS", "positive_clean", agreement={"c": judged(0.4, 0.1), "t": judged(math.nan, 0.6)}),
+        case("PROGRESS", "positive_clean", agreement={"c": judged(-0.03, 0.95), "t": judged(0.9, 0.2)}),
         case("PROGRESS", "positive_clean", variation=0.15, overfit=0.5),
         case("PROGRESS", "positive_recovers_broken_control", control_gate=BAD),
     ],
@@ -101,7 +110,9 @@ def test_decide_pair__names_the_layer_that_the_composite_hides():
 
 
 def test_decide_pair__lists_every_reservation():
-    found = decide_pair(replace(CLEAN, composite=interval(0.01, 0.09, 10), variation=0.5, pearson={"t": 0.1}))
+    found = decide_pair(
+        replace(CLEAN, composite=interval(0.01, 0.09, 10), variation=0.5, agreement={"t": judged(0.1)})
+    )
 
     assert found.branch == "positive_underpowered"
     assert len(found.reasons) == 5

@@ -1,0 +1,50 @@
+"""Finds the name that somebody meant among those that are known."""
+
+from __future__ import annotations
+
+import difflib
+
+from flows.config.secrecy import mask, show
+
+_OTHER_NAMES = {
+    "api_key": "key_env",
+    "apikey": "key_env",
+    "key": "key_env",
+    "token": "key_env",
+    "url": "endpoint",
+    "base_url": "endpoint",
+    "api_base": "endpoint",
+    "concurrency": "connections",
+    "max_connections": "connections",
+    "sampling": "samplers",
+    "task": "tasks",
+    "repetitions": "repeats",
+    "samples": "trials",
+    "output": "cube",
+    "input": "prompt",
+    "judge": "judges",
+    "asserts": "assertions",
+}
+
+
+def close_name(name: str, known: list[str]) -> str | None:
+    """Find the known name that `name` was meant to be; None if none is near."""
+    other = _OTHER_NAMES.get(name.lower())
+    if other in known:
+        return other
+    lower = {candidate.lower(): candidate for candidate in reversed(known)}
+    close = difflib.get_close_matches(name.lower()[:200], list(lower), n=1, cutoff=0.6)
+    return lower[close[0]] if close else None
+
+
+def did_you_mean(name: str, known: list[str], what: str) -> str:
+    """Write the remedy of an unknown name."""
+    return suggestion(close_name(name, known), known, what)
+
+
+def suggestion(close: str | None, known: list[str], what: str) -> str:
+    """Write the remedy of an unknown name, with the known one that is near, if any."""
+    if close is not None:
+        return f"Did you mean {show(close)}?"
+    listed = ", ".join(mask(candidate) for candidate in known[:20])
+    return f"{what}: {listed}" + (", ..." if len(known) > 20 else "")

@@ -1,0 +1,138 @@
+"""What an engine knows of a queue of requests to one endpoint, whichever way they travel.
+
+`stages.infer.queue.HttpQueue` sends each request by itself, `stages.infer.batch.queue.BatchQueue` many together. All
+methods belong to the event loop's thread; only `learned`, `news`, `found`, `idle` and `paused` are read from others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Coroutine, Iterable
+
+from stages.infer.coalescing import SharedJob
+from stages.infer.endpoint import Endpoint
+from stages.infer.jobs import Found, Result, Slowdown, Stats
+from stages.infer.key_source import KeyHolder
+from stages.infer.limiter import NO_NEWS, News
+from stages.infer.reply import Reply
+from stages.infer.retry import Breaker
+from stages.infer.wire import Sender, connector
+from stages.infer.writer import Writer
+
+
+class EndpointQueue(ABC):
+    """Requests to one endpoint, from `put` until each is resolved: stored, failed or skipped.
+
+    Parameters
+    ----------
+    endpoint
+        Any model's at that address.
+    stats
+        Where requests are counted.
+    writer
+        Where final replies go.
+    """
+
+    def __init__(self, endpoint: Endpoint, stats: Stats, writer: Writer) -> None:
+        self._stats = stats
+        self._writer = writer
+        self._keys = KeyHolder(endpoint)
+        self._connector = connector(endpoint)
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._down: Reply | None = None
+        """Why the endpoint was given up."""
+        self._halted = False
+        self.learned = (0, -math.inf, "")
+        """Number of overloads that this worker saw itself, the end of the last pause that it was asked for (seconds on
+        the loop's clock), and why. One tuple, replaced as a whole: another thread reads it without a lock."""
+
+    @property
+    @abstractmethod
+    def idle(self) -> float:
+        """Share of the connections for which no request waits, in [0, 1]."""
+
+    def paused(self, now: float) -> tuple[float, str] | None:  # noqa: ARG002 - other queues need it
+        """The end of a pause for which requests wait, on the loop's clock, and why; None if none does."""
+        return None
+
+    @abstractmethod
+    def add(self, name: str, endpoint: Endpoint) -> None:
+        """Serve a model too; does nothing if it is served already.
+
+        Parameters
+        ----------
+        name
+            Label of the model.
+        endpoint
+            The model's own settings; address and key are the queue's.
+
+        Raises
+        ------
+        InferenceError
+            If the endpoint's key is missing, or if its address or proxy is none.
+        """
+
+    @property
+    def news(self) -> News:
+        """What this worker learned of limits that nobody declared."""
+        return NO_NEWS
+
+    @property
+    def found(self) -> Found:
+        """Limits that nobody declared, as far as they are known."""
+        return Found()
+
+    @abstractmethod
+    def put(self, name: str, shared: SharedJob) -> None:
+        """Queue a job of the model `name`, or resolve it at once where nothing is sent any more."""
+
+    @abstractmethod
+    def resize(self, workers: int, rank: int) -> None:
+        """Go on as number `rank` of `workers` that share the endpoint; with 0 workers, send nothing for now."""
+
+    @abstractmethod
+    def slow_down(self, slowdown: Slowdown) -> None:
+        """Take over what another worker learned of the endpoint."""
+
+    @abstractmethod
+    def halt(self) -> None:
+        """Send nothing more; what is in flight may end as usual."""
+
+    async def close(self) -> None:
+        """Give up what is in flight, and close the connections."""
+        # A copy, as each task takes itself out. Gathered, since a cancelled exchange needs further turns of the loop to
+        # hand back its connection, which must not be closed meanwhile.
+        tasks = tuple(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for sender in self._senders():
+            await sender.close()
+        await self._connector.close()
+
+    @abstractmethod
+    def _senders(self) -> Iterable[Sender]:
+        """Whatever uses the connections."""
+
+    @abstractmethod
+    def _refuse_waiting(self, reply: Reply) -> None:
+        """Resolve what waits, after the endpoint was given up because of a reply."""
+
+    def _spawn(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
+        # The loop itself holds its tasks weakly: without the set, one that waits could be collected as garbage.
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    def _give_up(self, shared: SharedJob, reply: Reply, attempts: int) -> None:
+        self._stats.failures[reply.cause] += 1
+        shared.resolve(Result.failed(reply, attempts))
+
+    def _record_failure(self, reply: Reply, breaker: Breaker) -> None:
+        """Give up the endpoint where that was one failure too many."""
+        if breaker.failed(reply) and self._down is None:
+            self._down = reply
+            self._refuse_waiting(reply)

@@ -1,0 +1,75 @@
+"""Clocks: what may decide something, and what is only shown to people.
+
+The time of day differs between machines, is set by hand and jumps. So nothing that two processes must agree on follows
+from it: a process waits by its own monotonic clock, and takes the age of a file by the clock of the file system alone,
+which wrote both of the times that are compared.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+SUSPECT_SECONDS = 120.0
+"""Difference of two clocks that is worth a warning: networks and file systems explain no such delay."""
+
+
+def elapsed() -> float:
+    """Seconds by a clock that nobody sets, and that goes on while the machine sleeps where there is such a clock."""
+    if hasattr(time, "CLOCK_BOOTTIME"):
+        return time.clock_gettime(time.CLOCK_BOOTTIME)
+    return time.monotonic()
+
+
+def file_clock(folder: Path) -> float:
+    """What time it is by the clock that a folder's file system gives files their times by.
+
+    On a network mount that is the server's. Where nothing can be written it is this machine's, which will do for a
+    count; whoever deletes can write.
+    """
+    probe = folder / f".{secrets.token_hex(8)}.clock.partial"
+    try:
+        descriptor = os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    except OSError:
+        return time.time()
+    try:
+        return os.fstat(descriptor).st_mtime
+    finally:
+        os.close(descriptor)
+        probe.unlink(missing_ok=True)
+
+
+def aged(paths: Iterable[Path], folder: Path, seconds: float, *, sure: bool) -> Iterator[Path]:
+    """Those of some files that were written longer ago than that; files that are gone meanwhile are left out.
+
+    Parameters
+    ----------
+    paths
+        Files of one file system.
+    folder
+        A folder of it for a file that shows what time it is there.
+    seconds
+        Age from which no living process still writes such a file.
+    sure
+        Whether the time of the file system itself counts. A command that changes nothing takes this machine's.
+    """
+    now: float | None = None
+    for path in paths:
+        with suppress(FileNotFoundError):
+            modified = path.stat().st_mtime
+            # Asked after the file was seen, and only if there is one: most folders have none.
+            now = now or (file_clock(folder) if sure else time.time())
+            if now - modified > seconds:
+                yield path
+
+
+def in_words(seconds: float) -> str:
+    """About how long, for people: 40 seconds, 5 minutes, 3 hours, 2 days."""
+    for size, unit in ((86400.0, "days"), (3600.0, "hours"), (60.0, "minutes")):
+        if abs(seconds) >= 2 * size:
+            return f"{abs(seconds) / size:.0f} {unit}"
+    return f"{abs(seconds):.0f} seconds"

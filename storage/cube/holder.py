@@ -1,0 +1,230 @@
+"""Who holds a cube's lease, and whether that process still does.
+
+Of a process of the same machine the system knows, whatever clocks say: one that ended holds nothing, one that is there
+holds its lease for as long as it is there. Of another machine's process only its renewals are known. They are watched:
+a record that changes has a holder, and one that stays the same for its time to live, by the watcher's own monotonic
+clock, has none. The times in a record are for people.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import Enum
+
+from storage.clocks import SUSPECT_SECONDS, in_words
+from storage.cube.space import Renewed, Space
+from storage.errors import LeaseHeldError, guarded
+from storage.processes import Life, ProcessIdentity, life_of, this_process
+
+NAME = "lease.json"
+"""Key of the lease among a cube's records."""
+
+LONGEST_TTL = 86400.0
+"""Seconds to live of a lease at most; a record that says more is damaged, or not ours."""
+
+HELD_HERE: set[str] = set()
+"""Tokens of the leases that this process holds."""
+
+_UNREADABLE_TTL = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """Who holds a lease."""
+
+    token: str
+    """Differs for every lease."""
+    process: ProcessIdentity
+    since: float
+    """When it was acquired, seconds since the epoch by the holder's clock; shown, and never compared."""
+    ttl: float
+    """Time to live after a renewal, seconds."""
+
+
+class Hold(Enum):
+    """What is known of a holder."""
+
+    SURE = "sure"
+    """It holds the lease."""
+    OVER = "over"
+    """It has ended, or has not renewed the lease in time."""
+    WATCHED = "watched"
+    """Not known yet: it has to be watched."""
+
+
+def holder_of(record: Renewed) -> Holder:
+    """Who wrote a record."""
+    try:
+        fields = json.loads(record.data)
+        process = ProcessIdentity(**fields["process"])
+        holder = Holder(str(fields["token"]), process, float(fields["since"]), float(fields["ttl"]))
+        if 0 < holder.ttl <= LONGEST_TTL and isinstance(process.pid, int):
+            return holder
+    except (ValueError, TypeError, KeyError):
+        pass
+    # Not ours, or damaged: it holds for as long as a default lease without renewal.
+    return Holder("", ProcessIdentity("unknown", "", 0, 0), record.at, _UNREADABLE_TTL)
+
+
+class Watch:
+    """What one process sees of a lease that may be another one's, by reading its record again and again."""
+
+    def __init__(self) -> None:
+        self._last: Renewed | None = None
+        self._since = 0.0
+
+    def hold(self, found: Renewed, asked: float) -> Hold:
+        """What is known after one more reading.
+
+        Parameters
+        ----------
+        found
+            The record as it was read.
+        asked
+            When the reading began, seconds of `time.monotonic`.
+        """
+        holder = holder_of(found)
+        life = life_of(holder.process)
+        if life is Life.ENDED:
+            return Hold.OVER
+        if life is not Life.UNKNOWN:
+            # A part of this process that could not give its lease back, since the disk failed, never will.
+            leaked = holder.process == this_process() and holder.token not in HELD_HERE
+            return Hold.OVER if leaked else Hold.SURE
+        if self._last is None or not found.same(self._last):
+            # From after this reading to before the last one: what is in between was seen by nobody.
+            first, self._last, self._since = self._last is None, found, time.monotonic()
+            return Hold.WATCHED if first else Hold.SURE
+        return Hold.OVER if asked - self._since >= holder.ttl else Hold.WATCHED
+
+
+def read_holder(records: Space) -> tuple[Holder, float] | None:
+    """Holder of the lease, and when it renewed it (seconds since the epoch, by its clock); None if there is none.
+
+    Parameters
+    ----------
+    records
+        Where the lease is, usually `storage.cube.cube.Cube.records`.
+
+    Raises
+    ------
+    StorageError
+        It cannot be read.
+    """
+    found = _read(records)
+    return None if found is None else (holder_of(found), found.at)
+
+
+def apparent_holder(records: Space) -> Holder | None:
+    """Who seems to work on a cube at this moment, for readers that do not want to wait; None if nobody does.
+
+    For display: of another machine's process, the store's time of its last renewal is compared with this machine's
+    clock, which may be wrong.
+
+    Parameters
+    ----------
+    records
+        Where the lease is, usually `storage.cube.cube.Cube.records`.
+
+    Raises
+    ------
+    StorageError
+        It cannot be read.
+    """
+    found = _read(records)
+    if found is None:
+        return None
+    holder, hold = holder_of(found), Watch().hold(found, 0.0)
+    if (
+        hold is Hold.WATCHED
+        and time.time() - (found.at if found.stored is None else found.stored) > holder.ttl
+    ):
+        return None
+    return None if hold is Hold.OVER else holder
+
+
+def _read(records: Space) -> Renewed | None:
+    with guarded(where_of(records), "read the lease"):
+        return records.lease(NAME).read()
+
+
+def where_of(records: Space) -> str:
+    """Address of the lease, for messages."""
+    return f"{records.address}/{NAME}"
+
+
+def watched(holder: Holder) -> str:
+    """What is done while a holder on another machine is watched, for people."""
+    return (
+        f"{_name(holder)} has the lease of this cube, and whether it still runs is not known here: its renewals are"
+        f" watched for up to {holder.ttl:g} s (Ctrl-C ends that)"
+    )
+
+
+def taken_over(holder: Holder) -> str:
+    """What was found out by watching a holder in vain, for people."""
+    return f"{_name(holder)} has not renewed the lease for {holder.ttl:g} s: taken over"
+
+
+def held_error(records: Space, found: Renewed) -> LeaseHeldError:
+    """The refusal of a lease that another process is known to hold; says what the user can do about it."""
+    holder = holder_of(found)
+    process, life = holder.process, life_of(holder.process)
+    what = f"{_name(holder)} works on it since {_utc(holder.since)}"
+    again = "then run again: on the same machine the lease of a process that ended is taken over at once"
+    if life is Life.UNKNOWN:
+        behind = time.time() - found.at
+        if abs(behind) > SUSPECT_SECONDS:
+            side = "behind" if behind > 0 else "ahead of"
+            what += f" by its clock, which is {in_words(behind)} {side} this machine's"
+        remedy = (
+            f"Wait for it to finish, or end it there (`kill {process.pid}` on {process.host}), then run again: what it"
+            " no longer renews is taken over."
+        )
+    elif process == this_process():
+        remedy = "Another part of this process works on it: wait for that to finish."
+    elif life is Life.STOPPED:
+        what += ", and is stopped, as by Ctrl-Z"
+        remedy = (
+            f"Have it go on (`kill -CONT {process.pid}`, or `fg` in its terminal) and finish, or end it"
+            f" (`kill -KILL {process.pid}`), {again}."
+        )
+    else:
+        remedy = f"Wait for it to finish, or end it (`kill {process.pid}`), {again}."
+    return LeaseHeldError(what, where_of(records), remedy)
+
+
+def clock_warning(found: Renewed | None, stored: float | None) -> str | None:
+    """What is wrong with the clocks around a cube, as far as a lease shows it; None if nothing is.
+
+    Parameters
+    ----------
+    found
+        The record that was there, whose time may lie ahead; one that lies behind may just be old.
+    stored
+        When this process's own record was stored a moment ago, by the store's clock.
+    """
+    now = time.time()
+    if stored is not None and abs(now - stored) > SUSPECT_SECONDS:
+        side = "ahead of" if now > stored else "behind"
+        other = f"the clock of this machine is {in_words(now - stored)} {side} that of the cube's file system"
+    elif found is not None and found.at - now > SUSPECT_SECONDS:
+        name = holder_of(found).process.host
+        other = f"the clock of {name} was {in_words(found.at - now)} ahead of this machine's"
+    else:
+        return None
+    return f"{other}: no run depends on it, but times in notes and logs are wrong; set both clocks by the network"
+
+
+def _name(holder: Holder) -> str:
+    return f"process {holder.process.pid} on {holder.process.host}"
+
+
+def _utc(seconds: float) -> str:
+    try:
+        return datetime.fromtimestamp(seconds, tz=UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    except (ValueError, OverflowError, OSError):
+        return "an unknown time"

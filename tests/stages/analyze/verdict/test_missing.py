@@ -1,0 +1,178 @@
+"""Selective missingness: no gain rests on what is not there."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stages.analyze.verdict import verdict
+
+NAN = np.nan
+
+
+def names(count):
+    return [f"u{place:03}" for place in range(count)]
+
+
+def ask(layers, **options):
+    return verdict(layers, ["base", "new"], names(layers.shape[-2]), **{"draws": 1000, **options})
+
+
+def hard_and_easy(units=80, seed=0):
+    """Two arms that are alike on half of the units; on the other half, the treatment fails."""
+    rng = np.random.default_rng(seed)
+    layers = np.clip(np.full((2, units, 3), 4.0) + rng.normal(0, 0.2, (2, units, 3)), 1, 5)
+    layers[1, : units // 2] += 0.5
+    layers[1, units // 2 :] -= 2.0
+    return np.clip(layers, 1, 5)
+
+
+@pytest.mark.parametrize("how", ["nan", "ok", "entries"])
+def test_verdict__a_treatment_measured_on_the_easy_half_is_no_progress(how):
+    layers, there = hard_and_easy(), np.ones((2, 80), dtype=bool)
+    there[1, 40:] = False
+    options = {} if how == "nan" else {how: there}
+    if how == "nan":
+        layers[1, 40:] = NAN
+
+    found = ask(layers, **options)
+
+    assert (found.verdict, found.branch, found.exit_code) == ("CAUTIOUS", "positive_missing", 1)
+    assert "the treatment lacks the composite in 40 of 80 answers, the control in 0 of 80" in found.reasons[1]
+    pair = found.pairs[0]
+    assert pair.composite.positive
+    assert pair.missing.if_failed.estimate == pytest.approx((0.5 - 3.0) / 2, abs=0.1)
+    assert pair.missing.worst == pair.missing.if_failed  # the control lacks nothing
+
+
+def test_verdict__a_control_measured_on_its_hard_half_is_no_progress():
+    layers = np.full((2, 80, 3), 4.0)
+    layers[0, :40] = 3.6
+    layers[0, 40:] = NAN
+
+    found = ask(layers)
+
+    assert (found.verdict, found.branch) == ("CAUTIOUS", "positive_missing")
+    assert found.pairs[0].missing.if_failed.positive  # that the control failed speaks for the treatment ...
+    assert found.pairs[0].missing.worst.estimate == pytest.approx((0.4 - 1.0) / 2)  # ... if it did
+
+
+@pytest.mark.parametrize("layer", [0, 1, 2])
+def test_verdict__a_whole_layer_of_one_arm_missing_is_no_progress(layer):
+    layers = np.clip(np.full((2, 40, 3), 4.0) + np.random.default_rng(1).normal(0, 0.2, (2, 40, 3)), 1, 5)
+    layers[1] = np.clip(layers[1] + 0.4, 1, 5)
+    layers[1, :, layer] = NAN
+
+    found = ask(layers)
+
+    assert (found.verdict, found.branch) == ("CAUTIOUS", "positive_missing")
+    assert found.reasons[1].startswith(
+        f"the treatment lacks {('fact', 'behavior', 'judge')[layer]} in 40 of 40"
+    )
+
+
+def test_verdict__a_judge_that_answers_for_one_arm_only_is_no_progress():
+    readings = np.full((2, 40, 2), 4.0)
+    readings[1, :, 0], readings[1, :, 1] = NAN, 5.0
+    layers = np.full((2, 40, 3), NAN)
+
+    found = ask(layers, judges=readings, judge_names=["strict", "loose"])
+
+    assert (found.verdict, found.branch) == ("CAUTIOUS", "positive_missing")
+    assert found.reasons[1].startswith("the treatment lacks readings of strict in 40 of 40 answers")
+    assert "strict gave no reading of new" in found.notes
+
+
+def test_verdict__missing_runs_of_a_unit_count_too():
+    runs = np.stack([hard_and_easy()] * 2)
+    runs[1] = 4.0
+    runs[0, 1, 40:] = NAN  # the failures, of which the other runs know nothing
+
+    found = ask(runs)
+
+    assert found.pairs[0].complete_pairs == 80
+    assert (found.verdict, found.branch) == ("CAUTIOUS", "positive_missing")
+
+
+def test_verdict__runs_that_were_never_planned_are_not_missing():
+    runs = np.stack([np.full((2, 40, 3), [[[3.8]], [[4.4]]])] * 2)
+    entries = np.ones((2, 2, 40), dtype=bool)
+    entries[1, 1] = False
+    runs[1, 1] = NAN
+
+    assert ask(runs, entries=entries).verdict == "PROGRESS"
+
+
+@pytest.mark.parametrize(
+    ("lost", "missing", "expected"),
+    [(0, 0.1, "PROGRESS"), (4, 0.1, "PROGRESS"), (30, 0.1, "CAUTIOUS"), (30, 0.4, "PROGRESS")],
+)
+def test_verdict__the_share_that_may_be_missing_in_both_arms_is_declared(lost, missing, expected):
+    layers = np.full((2, 100, 3), [[[3.8]], [[4.4]]])
+    layers[:, :lost] = NAN
+
+    assert ask(layers, missing=missing).verdict == expected
+
+
+def test_verdict__a_few_missing_answers_that_could_explain_the_gain_do():
+    layers = np.full((2, 100, 3), [[[4.0]], [[4.12]]])
+    layers[1, :4] = NAN
+
+    found = ask(layers)
+
+    assert found.branch == "positive_missing"
+    assert found.reasons[1] == "the gain rests on what is missing"
+
+
+def test_verdict__noise_of_half_the_units_is_underpowered():
+    layers = np.full((2, 80, 3), 4.0)
+    layers[1, 40:] = NAN
+
+    found = ask(layers)
+
+    assert (found.verdict, found.branch) == ("UNDERPOWERED", "not_significant_missing")
+
+
+def test_verdict__a_gate_is_not_passed_by_the_half_that_answered():
+    layers = np.full((1, 40, 3), 4.0)
+    layers[0, 20:] = NAN
+
+    found = verdict(layers, ["base"], names(40))
+
+    assert (found.branch, found.exit_code) == ("solo_missing", 1)
+    assert "20 of 40 answers have no score" in found.reasons[1]
+    assert verdict(layers, ["base"], names(40), missing=0.5).exit_code == 0
+
+
+@settings(max_examples=60)
+@given(st.integers(0, 2**32 - 1), st.integers(20, 60), st.floats(0, 0.6), st.floats(0, 0.6))
+def test_verdict__no_progress_unless_the_gain_survives_every_way_to_fill_what_is_missing(
+    seed, units, lost_control, lost_treatment
+):
+    rng = np.random.default_rng(seed)
+    layers = np.clip(np.rint(rng.normal(4.0, 0.7, (2, units, 3))), 1, 5)
+    layers[1] = np.clip(layers[1] + 0.6, 1, 5)
+    for arm, share in ((0, lost_control), (1, lost_treatment)):
+        layers[arm, rng.random((units, 3)) < share] = NAN
+
+    found = ask(layers, draws=500)
+
+    if found.verdict != "PROGRESS" or found.pairs[0].missing is None:
+        return
+    known = ~np.isnan(layers).all(axis=0)
+    filled = layers.copy()
+    filled[0][np.isnan(layers[0]) & known], filled[1][np.isnan(layers[1]) & known] = 5.0, 1.0
+    composites = np.nanmean(filled, axis=2)
+    assert np.nansum(composites[1] - composites[0]) > 0
+
+
+@pytest.mark.parametrize("size", [1e-12, -1e-12])
+def test_verdict__rounding_is_neither_gain_nor_loss(size):
+    layers = np.full((2, 40, 3), 4.0)
+    layers[1] += size
+
+    found = ask(layers)
+
+    assert (found.verdict, found.badges.significant) == ("NOISE", "no")
+    assert found.pairs[0].composite.estimate == 0.0
+    assert found.pairs[0].joint.p_value == 1.0

@@ -1,0 +1,329 @@
+"""Servers with limits and the workers that ask them, on a clock of their own: minutes in a moment, always the same."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import math
+import random
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from stages.infer.limiter import news_since
+from stages.infer.rates import Quota, Throttle
+
+NOTICE_SECONDS = (0.5, 0.25, 0.1)
+"""Reports of workers, the driver's polls, and the way to the workers: what news take, at most."""
+RETRY_BASE = 0.5
+
+
+@dataclass
+class Bucket:
+    """Tokens that come at a rate, with room for some: nginx's `limit_req` with `burst` and `nodelay`, and many more."""
+
+    rate: float
+    burst: float = 0.0
+    retry_after: float = 0.0
+    _level: float = field(default=math.nan, init=False)
+    _at: float = field(default=0.0, init=False)
+
+    def asked(self, now: float, in_flight: int) -> bool:  # noqa: ARG002 - what other limits depend on
+        full = self.burst + 1.0
+        level = full if math.isnan(self._level) else min(full, self._level + (now - self._at) * self.rate)
+        self._at = now
+        taken = level >= 1.0 - 1e-9
+        self._level = level - taken
+        return taken
+
+    def pause(self, now: float) -> float:  # noqa: ARG002 - what other limits depend on
+        return self.retry_after
+
+
+@dataclass
+class FixedWindow:
+    """So many in each window, which all begin at the same times."""
+
+    count: int
+    seconds: float = 60.0
+    says: bool = False
+    """Whether refusals say when the next window begins."""
+    _window: float = field(default=-1.0, init=False)
+    _used: int = field(default=0, init=False)
+
+    @property
+    def rate(self) -> float:
+        return self.count / self.seconds
+
+    def asked(self, now: float, in_flight: int) -> bool:  # noqa: ARG002 - what other limits depend on
+        if now // self.seconds != self._window:
+            self._window, self._used = now // self.seconds, 0
+        taken = self._used < self.count
+        self._used += taken
+        return taken
+
+    def pause(self, now: float) -> float:
+        return self.seconds - now % self.seconds if self.says else 0.0
+
+
+@dataclass
+class SlidingWindow:
+    """So many in any time span of a length."""
+
+    count: int
+    seconds: float = 60.0
+    _taken: deque[float] = field(default_factory=deque, init=False)
+
+    @property
+    def rate(self) -> float:
+        return self.count / self.seconds
+
+    def asked(self, now: float, in_flight: int) -> bool:  # noqa: ARG002 - what other limits depend on
+        while self._taken and self._taken[0] <= now - self.seconds:
+            self._taken.popleft()
+        if len(self._taken) >= self.count:
+            return False
+        self._taken.append(now)
+        return True
+
+    def pause(self, now: float) -> float:  # noqa: ARG002 - what other limits depend on
+        return 0.0
+
+
+@dataclass
+class Concurrency:
+    """So many in flight at once."""
+
+    most: int
+    latency: float
+
+    @property
+    def rate(self) -> float:
+        return self.most / self.latency
+
+    def asked(self, now: float, in_flight: int) -> bool:  # noqa: ARG002 - what other limits depend on
+        return in_flight < self.most
+
+    def pause(self, now: float) -> float:  # noqa: ARG002 - what other limits depend on
+        return 0.0
+
+
+@dataclass
+class Changing:
+    """One limit, and from some time on another."""
+
+    first: Any
+    then: Any
+    at: float
+
+    def _now(self, now: float) -> Any:
+        return self.first if now < self.at else self.then
+
+    @property
+    def rate(self) -> float:
+        return float(self.then.rate)
+
+    def asked(self, now: float, in_flight: int) -> bool:
+        return bool(self._now(now).asked(now, in_flight))
+
+    def pause(self, now: float) -> float:
+        return float(self._now(now).pause(now))
+
+
+@dataclass
+class Flaky:
+    """No limit at all, but some requests fail with the same status as of one."""
+
+    share: float
+    rate: float = math.nan
+    _random: random.Random = field(default_factory=lambda: random.Random(1), init=False)
+
+    def asked(self, now: float, in_flight: int) -> bool:  # noqa: ARG002 - what other limits depend on
+        return self._random.random() >= self.share
+
+    def pause(self, now: float) -> float:  # noqa: ARG002 - what other limits depend on
+        return 0.0
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Of a simulation, from its start on or after a warm-up."""
+
+    accepted: int
+    refused: int
+    seconds: float
+    found: float | None
+    """Requests per second that were found."""
+    connections: int | None = None
+    """Requests in flight that were found."""
+
+    @property
+    def refused_share(self) -> float:
+        return self.refused / max(self.accepted + self.refused, 1)
+
+    def use(self, rate: float) -> float:
+        """Share of a rate that was used."""
+        return self.accepted / self.seconds / rate
+
+
+class _Simulation:
+    def __init__(
+        self,
+        server: Any,
+        latency: Callable[[random.Random], float],
+        *,
+        workers: int,
+        connections: int,
+        jitter: float,
+        skew: float,
+        seed: int,
+    ) -> None:
+        self.server, self.latency, self.jitter = server, latency, jitter
+        self.random = random.Random(seed)
+        self.now = 0.0
+        self.events: list[tuple[float, int, Callable[[], None]]] = []
+        self.order = itertools.count()
+        self.serving = 0
+        self.accepted: list[float] = []
+        self.refused: list[float] = []
+        self.throttles = [Throttle() for _ in range(workers)]
+        self.waiting = [deque(itertools.repeat(0, connections)) for _ in range(workers)]
+        self.timers = [math.inf] * workers
+        self.heard: list[Any] = [throttle.limiter.news for throttle in self.throttles]
+        for rank, throttle in enumerate(self.throttles):
+            throttle.limiter.offset = 1000.0 + self.random.uniform(-skew, skew)
+            throttle.retune(Quota(connections).share(workers, rank), 0.0)
+            self.at(0.001 * rank, lambda rank=rank: self.admit(rank))
+        if workers > 1:
+            self.at(0.5, self.report)
+
+    def at(self, when: float, what: Callable[[], None]) -> None:
+        heapq.heappush(self.events, (when, next(self.order), what))
+
+    def run(self, until: float) -> None:
+        while self.events and self.events[0][0] <= until:
+            self.now, _, what = heapq.heappop(self.events)
+            what()
+
+    def admit(self, rank: int) -> None:
+        """Start all who may start, and come back when the next one may, as `Admission` does."""
+        if self.now >= self.timers[rank]:
+            self.timers[rank] = math.inf
+        throttle, waiting = self.throttles[rank], self.waiting[rank]
+        while waiting:
+            wait = throttle.wait(0.0, self.now)
+            if wait > 0.0:
+                due = self.now + max(wait, 0.001)
+                if due < self.timers[rank] - 1e-12:
+                    self.timers[rank] = due
+                    self.at(due, lambda: self.admit(rank))
+                return
+            throttle.start(0.0, self.now)
+            self.send(rank, waiting.popleft())
+
+    def send(self, rank: int, attempt: int) -> None:
+        throttle = self.throttles[rank]
+        sent = self.now, throttle.in_flight, throttle.window.epoch
+        way = self.random.uniform(0.0, self.jitter) if self.jitter else 0.0
+        self.at(self.now + 0.001 + way, lambda: self.arrive(rank, attempt, sent))
+
+    def arrive(self, rank: int, attempt: int, sent: tuple[float, int, int]) -> None:
+        if self.server.asked(self.now, self.serving):
+            self.accepted.append(self.now)
+            self.serving += 1
+            self.at(self.now + self.latency(self.random), lambda: self.served(rank, sent))
+        else:
+            self.refused.append(self.now)
+            pause = self.server.pause(self.now)
+            self.at(self.now + 0.001, lambda: self.turned_away(rank, attempt, sent, pause))
+
+    def served(self, rank: int, sent: tuple[float, int, int]) -> None:
+        self.serving -= 1
+        throttle = self.throttles[rank]
+        throttle.in_flight -= 1
+        throttle.window.succeeded()
+        throttle.accepted(self.now, sent[1])
+        self.waiting[rank].append(0)
+        self.admit(rank)
+
+    def turned_away(self, rank: int, attempt: int, sent: tuple[float, int, int], pause: float) -> None:
+        throttle = self.throttles[rank]
+        throttle.in_flight -= 1
+        started, in_flight, epoch = sent
+        throttle.refused(self.now, started, in_flight, epoch, pause)
+        if pause:
+            throttle.pause(pause, self.now)
+        wait = max(pause, RETRY_BASE * min(2.0**attempt, 60.0) * self.random.uniform(0.5, 1.5))
+
+        def again() -> None:
+            self.waiting[rank].append(attempt + 1)
+            self.admit(rank)
+
+        self.at(self.now + wait, again)
+        self.admit(rank)
+
+    def report(self) -> None:
+        """What workers learned goes to the driver, and from there to all others."""
+        for rank, throttle in enumerate(self.throttles):
+            news, before = throttle.limiter.news, self.heard[rank]
+            if news != before:
+                self.heard[rank] = news
+                fresh = news_since(news, before)
+                late = NOTICE_SECONDS[1] * self.random.random() + NOTICE_SECONDS[2]
+                self.at(self.now + late, lambda rank=rank, fresh=fresh: self.spread(rank, fresh))
+        self.at(self.now + NOTICE_SECONDS[0], self.report)
+
+    def spread(self, source: int, news: Any) -> None:
+        for rank, throttle in enumerate(self.throttles):
+            if rank != source:
+                throttle.hear(news, self.now)
+                self.admit(rank)
+
+
+def simulate(
+    server: Any,
+    *,
+    latency: Callable[[random.Random], float] | float = 0.05,
+    workers: int = 1,
+    connections: int = 64,
+    seconds: float = 180.0,
+    warm_up: float = 60.0,
+    jitter: float = 0.001,
+    skew: float = 0.0,
+    seed: int = 0,
+) -> tuple[Outcome, Outcome]:
+    """The outcome of the warm-up, and of the time after it, with more to ask than the server takes.
+
+    Parameters
+    ----------
+    server
+        One of the classes above.
+    latency
+        Seconds of an answer, or what draws them.
+    workers
+        Number of workers.
+    connections
+        Of all workers together.
+    seconds, warm_up
+        Of the whole, and of its first part.
+    jitter
+        Most seconds by which a request is late.
+    skew
+        Most seconds by which workers' clocks are wrong.
+    seed
+        Of latencies, jitter and waits.
+    """
+    draw = latency if callable(latency) else lambda _: latency
+    world = _Simulation(
+        server, draw, workers=workers, connections=connections, jitter=jitter, skew=skew, seed=seed
+    )
+    world.run(seconds)
+    limiter = world.throttles[0].limiter
+
+    def outcome(begin: float, end: float) -> Outcome:
+        accepted = sum(begin <= at < end for at in world.accepted)
+        refused = sum(begin <= at < end for at in world.refused)
+        return Outcome(accepted, refused, end - begin, limiter.found_rate, limiter.found_connections)
+
+    return outcome(0.0, warm_up), outcome(warm_up, seconds)
