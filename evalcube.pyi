@@ -2,6 +2,7 @@
 
 from deploy.clusters import ExistingScheduler as ExistingScheduler
 from deploy.clusters import LocalProcesses as LocalProcesses
+from deploy.clusters import ThisProcess as ThisProcess
 from deploy.errors import DeployError as DeployError
 from flows.config.load import load_config as load_config
 from flows.config.precision import Precision as Precision

@@ -50,8 +50,6 @@ def interrupts_blocked() -> Iterator[None]:
     The terminal sends Ctrl-C to every process of its group, but the driver alone decides how a sweep ends. It gets
     the signal once the block is over.
     """
-    # multiprocessing starts its tracker with the first process, and unblocks the signal when it has done so.
-    resource_tracker.ensure_running()
     # A mask is inherited by threads and across exec; a handler is not, and SIG_IGN would lose a Ctrl-C meant for us.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
@@ -92,6 +90,8 @@ class LocalProcesses(Cluster):
         # The settings hold for as long as the cluster: workers that are added later read them, too.
         with scratch_folder() as scratch, dask.config.set(SETTINGS):
             try:
+                # multiprocessing starts its tracker with the first process, and unblocks the signal then.
+                resource_tracker.ensure_running()
                 # Blocked only while starting: Dask's loop thread keeps the mask, and workers restarted later get it.
                 with interrupts_blocked():
                     cluster = LocalCluster(

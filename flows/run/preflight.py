@@ -62,6 +62,8 @@ def _problem(sources: Sequence[Endpoint]) -> str:
 
 
 def _is_here(address: str) -> bool:
+    if address.startswith("inproc:"):
+        return True
     host = urlsplit(address).hostname or ""
     return host in {"127.0.0.1", "::1", "localhost", socket.gethostname()} or host == _own_address()
 

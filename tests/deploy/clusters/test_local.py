@@ -1,0 +1,37 @@
+"""The cluster within one process: nothing of it is left, and nobody else reaches it."""
+
+import os
+import threading
+
+import psutil
+import pytest
+
+from deploy.clusters import ThisProcess
+
+pytestmark = pytest.mark.cluster
+
+
+def listening():
+    return [
+        one.laddr.ip for one in psutil.Process().net_connections("inet") if one.status == psutil.CONN_LISTEN
+    ]
+
+
+def test_this_process__works_here_and_leaves_nothing():
+    before, threads = listening(), set(threading.enumerate())
+
+    with ThisProcess().connect() as client:
+        assert client.submit(os.getpid).result() == os.getpid()
+        assert client.scheduler.address.startswith("inproc://")
+        assert set(listening()) <= {"127.0.0.1", *before}
+
+    assert listening() == before
+    left = [thread.name for thread in set(threading.enumerate()) - threads if not thread.daemon]
+    assert left == []
+
+
+def test_this_process__gives_workers_no_limit_of_memory_that_would_pause_them():
+    with ThisProcess().connect() as client:
+        found = client.run(lambda dask_worker: dask_worker.memory_manager.memory_limit)
+
+    assert list(found.values()) == [None]

@@ -1,0 +1,43 @@
+"""Where a run works that names no cluster."""
+
+from importlib.metadata import EntryPoint, EntryPoints
+
+import pytest
+
+from deploy.clusters import LocalProcesses, ThisProcess
+from flows.run import default_cluster as module
+from flows.run.default_cluster import default_cluster
+from flows.run.sweep import run
+from tests.flows.shared_cluster import SHARED
+from tests.flows.support import assert_same_cube, simulator_stats, sweep_config
+
+
+@pytest.mark.parametrize(
+    ("trials", "kind"), [(0, ThisProcess), (10_000, ThisProcess), (10_001, LocalProcesses)]
+)
+def test_default_cluster__small_sweeps_need_no_process(trials, kind):
+    assert isinstance(default_cluster(trials), kind)
+
+
+def test_default_cluster__code_of_others_runs_in_processes_of_its_own(monkeypatch):
+    point = EntryPoint("theirs", "theirs:Task", "evalcube.tasks")
+    monkeypatch.setattr(module, "entry_points", lambda: EntryPoints([point]))
+
+    assert isinstance(default_cluster(5), LocalProcesses)
+
+
+def test_run__in_this_process_gives_the_cube_of_worker_processes(tmp_path, simulator):
+    ours, theirs = (
+        {
+            **sweep_config(tmp_path, simulator.base_url, repeats=2),
+            "cube": str(tmp_path / name),
+            "cache": str(tmp_path / f"{name}-cache"),
+        }
+        for name in ("one", "two")
+    )
+
+    summary = run(ours)
+    run(theirs, cluster=SHARED)
+
+    assert (summary.reason, summary.sent) == ("complete", simulator_stats(simulator)["requests"] / 2)
+    assert_same_cube(ours["cube"], theirs["cube"])
