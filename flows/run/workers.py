@@ -19,6 +19,8 @@ from stages.infer.jobs import Slowdown
 _POLL_SECONDS = 1.0
 _NOTE_SECONDS = 5.0
 _PATIENCE_SECONDS = 60.0
+_NOTED_LOSSES = 5
+"""Workers that have to go before it is said that they do: one that dies now and then is restarted, and no news."""
 
 
 class Shared(Protocol):
@@ -56,6 +58,7 @@ class Workers:
         self._polled_at = -math.inf
         self._gone_at: float | None = None
         self._noted = False
+        self._losses = 0
 
     @property
     def any(self) -> bool:
@@ -77,7 +80,8 @@ class Workers:
             return
         self._polled_at = now
         try:
-            self._there = present(self._client)
+            before, self._there = self._there, present(self._client)
+            self._count_losses(len(set(before).difference(self._there)))
             if self._there != self._shared_with:
                 self._share_out()
         except (OSError, TimeoutError):
@@ -111,6 +115,17 @@ class Workers:
         answers = self._client.run(_take_share, plugin_name(self._run), ranks, on_error="ignore")
         # A worker that is still starting has no plugin yet: it gets its share at the next poll.
         self._shared_with = sorted(address for address, taken in answers.items() if taken is True)
+
+    def _count_losses(self, lost: int) -> None:
+        """Say so, once, if workers end again and again: each that is restarted looks as if all were well."""
+        before, self._losses = self._losses, self._losses + lost
+        if before < _NOTED_LOSSES <= self._losses:
+            self._emit(
+                Noted(
+                    f"{self._losses} worker processes have ended so far, by crashes or for want of memory (Dask ends "
+                    "one at its memory limit): look at their logs, give fewer workers, or more memory for each"
+                )
+            )
 
     def _watch_absence(self, now: float) -> None:
         if self._there:

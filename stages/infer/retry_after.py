@@ -27,6 +27,7 @@ _LIMITS = (
     ),
 )
 """For each limit its name, if it has one, the header of what remains, and that of when all is there again."""
+_SAME_SECONDS = 2.0
 _LONGEST_TEXT = 64
 _DURATION = re.compile(r"(?:\d+(?:\.\d+)?(?:ms|h|m|s|d))+")
 _PART = re.compile(r"(\d+(?:\.\d+)?)(ms|h|m|s|d)")
@@ -60,7 +61,7 @@ def retry_after(headers: Mapping[str, str], now: float) -> float | None:
         if seconds is not None and seconds >= 0:
             return seconds / 1000.0
     value = headers.get("retry-after")
-    return None if value is None else seconds_until(value, now)
+    return None if value is None else seconds_until(value, _endpoint_time(headers, now))
 
 
 def exhausted(headers: Mapping[str, str], now: float) -> Refill | None:
@@ -78,7 +79,7 @@ def exhausted(headers: Mapping[str, str], now: float) -> Refill | None:
         left = headers.get(remaining)
         if left is None or _number(left) != 0:
             continue
-        seconds = seconds_until(headers.get(reset, ""), now)
+        seconds = seconds_until(headers.get(reset, ""), _endpoint_time(headers, now))
         if seconds is not None and (longest is None or seconds > longest.seconds):
             longest = Refill(seconds, limit)
     return longest
@@ -114,6 +115,13 @@ def seconds_until(value: str, now: float) -> float | None:
     if date is None:
         return None
     return max(0.0, (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp() - now)
+
+
+def _endpoint_time(headers: Mapping[str, str], now: float) -> float:
+    """What time it is by the endpoint's clock, by which it names dates; `now` if it does not say, or the same."""
+    stamp = seconds_until(headers.get("date", ""), 0.0)
+    # A header has whole seconds: where the clocks agree, this process's is more exact.
+    return now if stamp is None or abs(stamp - now) <= _SAME_SECONDS else stamp
 
 
 def _number(text: str) -> float | None:

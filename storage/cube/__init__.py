@@ -11,6 +11,7 @@ regions        the unit of writing, and its digest
 ledger         receipts of the regions that were written
 integrity      whether regions are what their receipts say
 lease          the right to be the only driver of a cube
+holder         who has that right, and whether that process still does
 batch_notes    batches that providers work on
 space          what all of these ask of the place that stores them
 address        which such place an address means

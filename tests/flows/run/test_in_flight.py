@@ -5,6 +5,7 @@ import time
 
 import pytest
 
+from flows.run import workers as workers_module
 from flows.run.events import Slowed, Traffic, as_message, from_message
 from flows.run.in_flight import InFlightLimit, make_limits
 from flows.run.workers import Workers
@@ -128,3 +129,20 @@ def test_took__a_small_sweep_stays_shared_out():
         limit.block_took(limit.block_size, 0.1)
 
     assert 800 / limit.block_size >= 16
+
+
+def test_workers__that_end_again_and_again_are_told_of_once(monkeypatch):
+    notes, there = [], iter([["a", "b"], ["a", "c"], ["d", "e"], ["f"], ["g", "h"], ["i", "j"], ["k"]])
+    monkeypatch.setattr(workers_module, "present", lambda _: next(there))
+    monkeypatch.setattr(workers_module, "_POLL_SECONDS", -1.0)
+    workers = Workers(None, "run", (), notes.append)
+    monkeypatch.setattr(workers, "_share_out", lambda: None)
+
+    counts = []
+    for _ in range(7):
+        workers.poll()
+        counts.append(len(notes))
+
+    assert counts == [0, 0, 0, 1, 1, 1, 1]
+    assert "5 worker processes have ended" in notes[0].message
+    assert "memory limit" in notes[0].message

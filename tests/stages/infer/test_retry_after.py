@@ -1,7 +1,8 @@
 """How long an endpoint asks to wait, from the headers of several kinds."""
 
 import math
-from email.utils import formatdate
+from datetime import UTC, datetime
+from email.utils import format_datetime, formatdate
 
 import pytest
 from hypothesis import given
@@ -159,3 +160,19 @@ def test_classify__an_account_without_money_is_no_overload():
     assert classify(429, {}, body, NOW) == Reply(
         RetryClass.FATAL, "http 429", "You exceeded your current quota"
     )
+
+
+@pytest.mark.parametrize("skew", [0.0, 0.7, 300.0, -300.0, 2 * 86400.0, -2 * 86400.0])
+def test_retry_after__dates_are_by_the_clock_of_the_endpoint(skew):
+    sent = 1_790_000_000
+    headers = {
+        "date": format_datetime(datetime.fromtimestamp(sent, UTC), usegmt=True),
+        "retry-after": format_datetime(datetime.fromtimestamp(sent + 30, UTC), usegmt=True),
+        "x-ratelimit-remaining": "0",
+        "x-ratelimit-reset": str(sent + 40),
+    }
+
+    assert retry_after(headers, sent + skew) == pytest.approx(30.0, abs=0.8)
+    assert exhausted(headers, sent + skew) == (pytest.approx(40.0, abs=0.8), "")
+    assert retry_after(headers | {"retry-after": "7"}, sent + skew) == 7.0
+    assert retry_after(headers | {"date": "no date"}, sent) == 30.0
