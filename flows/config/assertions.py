@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import cache
+from typing import Any
 
 from stages.process.assertions import DeclarationError, Hooks
 from stages.process.assertions.hooks import installed_hooks
@@ -13,6 +15,18 @@ from stages.process.assertions.hooks import installed_hooks
 def known_hooks() -> Hooks:
     """The functions that installed packages have for assertions, looked for once in a process."""
     return installed_hooks()
+
+
+def offers_tools(sampler: Mapping[str, Any]) -> bool:
+    """Whether requests with these parameters offer the model tools.
+
+    Examples
+    --------
+    >>> offers_tools({"tools": []}), offers_tools({"tools": [{"type": "function"}]})
+    (False, True)
+    """
+    tools = sampler.get("tools")
+    return isinstance(tools, (list, tuple)) and bool(tools)
 
 
 def declared_path(error: DeclarationError) -> tuple[str | int, ...]:

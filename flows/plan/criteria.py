@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from flows.config.assertions import known_hooks
+from flows.config.assertions import known_hooks, offers_tools
 from flows.errors import SweepError
 from flows.plan.plan import Plan, TaskPlan, carries
 from stages.generate import Cell, Trial
@@ -100,11 +100,6 @@ def check_criteria(plan: Plan) -> bool:
             "Give a task `rubric: TEXT`, or a data set `rubric: FIELD`; or remove judges",
         )
     return costs
-
-
-def offers_tools(sampler: Mapping[str, Any]) -> bool:
-    """Whether requests with these parameters offer the model tools."""
-    return bool(sampler.get("tools"))
 
 
 def _all(plan: Plan, index: int, *, tools: bool) -> Iterator[Criteria]:

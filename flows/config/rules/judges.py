@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from flows.config.assertions import declared_path, known_hooks
+from flows.config.assertions import declared_path, known_hooks, offers_tools
 from flows.config.findings import Finding, Path, unknown_name
 from flows.config.models import EvaluationRule, SweepConfig
 from flows.config.partial import each, keys, listed
@@ -51,7 +51,9 @@ def _all_offer_tools(config: SweepConfig) -> bool:
     rules = (EvaluationRule(),) if config.evaluations is None else config.evaluations
     chosen = [list(rule.samplers or samplers) for _, rule in each(rules)]
     used = [samplers[name] for names in chosen for name in names if name in samplers]
-    return all("tools" in keys(sampler) and dict(each(sampler)).get("tools", True) for sampler in used)
+    # A wrong value is somebody else's to report.
+    wrong = ["tools" in keys(sampler) and "tools" not in dict(each(sampler)) for sampler in used]
+    return all(bad or offers_tools(sampler) for bad, sampler in zip(wrong, used, strict=True))
 
 
 def references(config: SweepConfig) -> Iterator[Finding]:

@@ -377,3 +377,17 @@ def test_verdict__more_treatments_may_follow(tmp_path):
 
     pairs = json.loads(found.output)["pairs"]
     assert [pair["treatment"] for pair in pairs] == ["after", "third"]
+
+
+def test_cube_verdict__compares_what_all_variants_were_to_answer(tmp_path):
+    url, _ = written_cube(tmp_path)
+    cube = Cube.open(url, writable=True)
+    planned = cube.read_planned("trial").copy()
+    planned[0] = UNITS - 3  # the other one was measured further
+    cube.drop_chunks("planned_trials")
+    cube.write_planned("trial", planned)
+
+    found = cube_verdict(url, "before", ["after"])
+
+    assert (found.units, found.verdict.pairs[0].missing) == (UNITS - 3, None)
+    assert "3 questions that only some of the variants were asked are left out" in found.verdict.notes

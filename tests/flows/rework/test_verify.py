@@ -194,7 +194,7 @@ def test_heal__says_what_it_would_cost_where_the_cache_lacks_replies(sweep, simu
 
 
 def test_heal__leaves_transport_errors_as_they_were(tmp_path, simulator):
-    set_faults(simulator, [{"kind": "status", "status": 503, "share": 0.4}])
+    set_faults(simulator, [{"kind": "status", "status": 500, "share": 0.4}])
     config = sweep_config(tmp_path, simulator.base_url)
     summary = run(config, cluster=SHARED)
     assert 0 < summary.transport < summary.trials

@@ -90,6 +90,7 @@ def test_parse_config__wrong_assertions_are_told_at_their_place(task, field, fra
     [
         ("{s: {max_tokens: 5}}", False),
         ("{s: {tools: []}}", False),
+        ("{s: {tools: 5}}", False),
         ("{s: {tools: [{type: function, function: {name: a}}]}}", True),
         ("{s: {tools: [{type: function, function: {name: a}}]}, t: {max_tokens: 5}}", False),
     ],
