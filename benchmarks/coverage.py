@@ -19,6 +19,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from benchmarks.coverage_boards import SECTIONS as BOARDS
 from benchmarks.coverage_forensics import SECTIONS as OTHERS
 from benchmarks.coverage_rows import NOMINAL, Bench, Bounds, Row, Values, covered, share
 from stages.analyze.formulas import bootstrap, reasonscore, reasonscore_v2
@@ -322,7 +323,7 @@ def main() -> None:
     bench = Bench(options.repeats, options.seed)
     print(f"Nominal {NOMINAL:.0%}; seed {bench.seed}, {bench.repeats:,} repeats.\n")
     print("| interval | situation | coverage | ± | | why |\n|---|---|---|---|---|---|")
-    for section in (*SECTIONS, *OTHERS):
+    for section in (*BOARDS, *SECTIONS, *OTHERS):
         for row in section(bench):
             cells = (row.interval, row.case, f"{row.coverage:.1%}", f"{2 * row.error:.1%}", row.verdict)
             print(f"| {' | '.join(cells)} | {row.note if row.verdict != 'nominal' else ''} |", flush=True)

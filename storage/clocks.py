@@ -10,6 +10,8 @@ from __future__ import annotations
 import os
 import secrets
 import time
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 SUSPECT_SECONDS = 120.0
@@ -39,6 +41,30 @@ def file_clock(folder: Path) -> float:
     finally:
         os.close(descriptor)
         probe.unlink(missing_ok=True)
+
+
+def aged(paths: Iterable[Path], folder: Path, seconds: float, *, sure: bool) -> Iterator[Path]:
+    """Those of some files that were written longer ago than that; files that are gone meanwhile are left out.
+
+    Parameters
+    ----------
+    paths
+        Files of one file system.
+    folder
+        A folder of it for a file that shows what time it is there.
+    seconds
+        Age from which no living process still writes such a file.
+    sure
+        Whether the time of the file system itself counts. A command that changes nothing takes this machine's.
+    """
+    now: float | None = None
+    for path in paths:
+        with suppress(FileNotFoundError):
+            modified = path.stat().st_mtime
+            # Asked after the file was seen, and only if there is one: most folders have none.
+            now = now or (file_clock(folder) if sure else time.time())
+            if now - modified > seconds:
+                yield path
 
 
 def in_words(seconds: float) -> str:

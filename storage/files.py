@@ -117,14 +117,6 @@ def link_new(temporary: Path, path: Path) -> bool:
     return True
 
 
-def age_of(path: Path) -> float:
-    """Seconds since a file was written; 0 if it is gone."""
-    try:
-        return time.time() - path.stat().st_mtime
-    except OSError:  # it has another name by now, or is gone
-        return 0.0
-
-
 @contextmanager
 def locked(path: Path, timeout: float = 10.0) -> Iterator[None]:
     """Hold an advisory lock on the file `path`, which is created and stays.

@@ -6,7 +6,6 @@ import os
 import shutil
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -19,22 +18,23 @@ _YOUNGEST_SECONDS = 60.0
 @contextmanager
 def scratch_folder() -> Iterator[Path]:
     """A context with a temporary folder, which is locked while in use and removed afterwards."""
-    # Nothing runs in a driver that is killed, so the next one cleans up after it.
-    _sweep(Path(tempfile.gettempdir()))
     with tempfile.TemporaryDirectory(prefix=_PREFIX) as folder:
         descriptor = _lock(folder)
         try:
+            # Nothing runs in a driver that is killed, so the next one cleans up after it. What time it is the new
+            # folder says: this process's clock may differ from the one that gives folders their times.
+            _sweep(Path(folder).parent, Path(folder).stat().st_mtime)
             yield Path(folder)
         finally:
             if descriptor is not None:
                 os.close(descriptor)
 
 
-def _sweep(parent: Path) -> None:
+def _sweep(parent: Path, now: float) -> None:
     """Remove folders whose drivers are gone; what cannot be removed, such as another user's, stays."""
     for folder in parent.glob(f"{_PREFIX}*"):
         with suppress(OSError):
-            if not folder.is_dir() or time.time() - folder.stat().st_mtime < _YOUNGEST_SECONDS:
+            if not folder.is_dir() or now - folder.stat().st_mtime < _YOUNGEST_SECONDS:
                 continue
             descriptor = _lock(folder)
             if descriptor is not None:

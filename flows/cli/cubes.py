@@ -55,8 +55,8 @@ def status(
 
 def leaderboard(
     cube: CubeArgument,
-    version: ScoreOption = "v1",
-    mode: ModeOption = "C_I",
+    version: ScoreOption = "auto",
+    mode: ModeOption = "C_P",
     tier: Annotated[str | None, typer.Option(help="Only this tier; short for --where tier=NAME.")] = None,
     by: Annotated[
         str | None,
@@ -74,7 +74,7 @@ def leaderboard(
     as_json: JsonOption = False,
     markdown: MarkdownOption = False,
 ) -> None:
-    """Rank the models of a cube, or of a part of it, by ReasonScore."""
+    """Rank the models of a cube, or of a part of it, by ReasonScore; by accuracy where trials are few."""
     from flows.cubes.statistics import boards
     from stages.analyze.render.table_specs import leaderboard_spec
 
@@ -101,8 +101,8 @@ def report(
         int, typer.Option(min=0, max=5, help="Trials to show for each model and task; needs the cache.")
     ] = 1,
     cache: CacheOption = None,
-    version: ScoreOption = "v1",
-    mode: ModeOption = "C_I",
+    version: ScoreOption = "auto",
+    mode: ModeOption = "C_P",
     pooling: PoolingOption = "pooled",
     where: WhereOption = None,
     view: ViewOption = None,
@@ -172,6 +172,8 @@ def _print_trial(view: TrialView, missing: str) -> None:
     console = Console()
     params = ", ".join(f"{name}={value}" for name, value in view.params.items())
     head = f"{view.model} · {view.task} · {params} · trial {view.trial} · repeat {view.repeat}"
+    if view.row is not None:
+        head += f" · row {view.row}" + (f" ({view.row_id})" if view.row_id else "")
     console.print(Text(safe(head)))
     for message in view.messages:
         title = Text(safe(message["role"]))
@@ -190,8 +192,9 @@ def _print_trial(view: TrialView, missing: str) -> None:
             Text(f"judge {safe(said.judge)}, repeat {said.repeat}: {score_text}  {safe(said.reason)}")
         )
     first = "" if math.isnan(view.first_token) else f"   first token {view.first_token:.3f} s"
-    text = f"tokens {view.tokens}   latency {view.latency:.3f} s{first}   key {view.digest}"
-    console.print(Text(text, style="dim"))
+    console.print(Text(f"tokens {view.tokens}   latency {view.latency:.3f} s{first}", style="dim"))
+    # On one line however narrow the terminal is: it is there to be copied.
+    console.print(Text(f"key {view.digest}", style="dim"), soft_wrap=True)
 
 
 show_trial.__name__ = "show"

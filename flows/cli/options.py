@@ -57,7 +57,11 @@ ModeOption = Annotated[
 ]
 ScoreOption = Annotated[
     str,
-    typer.Option("--score", help="ReasonScore: v1 (upper bounds) or v2 (what was measured, by C_P)."),
+    typer.Option(
+        "--score",
+        help="auto: ReasonScore, or accuracy where trials are few. v1 (upper bounds) or v2 (what was measured): that "
+        "score, however few there are.",
+    ),
 ]
 PoolingOption = Annotated[
     str,

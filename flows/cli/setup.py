@@ -33,7 +33,7 @@ def init(
         raise SweepError("--model and --key-env go with --suite", "Edit the models in the file")
     text = initial_config() if suite is None else suite_copy(suite, models or (), key_envs or ())
     path = path or Path(f"{suite or 'sweep'}.yaml")
-    if check_output(path).exists() and not force:
+    if check_output(path, "path").exists() and not force:
         raise SweepError(f"'{path}' exists", "Give another name, or --force to overwrite it")
     write_output(path, text.encode(), "write the config")
     show(f"wrote {path}; next: evalcube plan {path}, then evalcube run {path}")

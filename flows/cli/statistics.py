@@ -61,13 +61,18 @@ def table(
     warn(opened.warnings)
     dims = [str(name) for name in found["point"].dims]
     rows = group_rows(found, axes.evaluation_labels(opened.dataset))
-    how = "every trial weighs the same" if pooling == "pooled" else "every point weighs the same"
+    how = {
+        "": "every trial weighs the same",
+        "known": "points weigh as in the first plan, however many trials were added",
+        "assumed": "the cube does not say its first plan, so points of a task weigh alike",
+    }[found.attrs["base_design"] if pooling == "pooled" else ""]
+    how = "every point weighs the same" if pooling == "stratified" else how
     notes = (*([f"Part of the cube ({opened.selection})."] if opened.selection else []), f"{pooling}: {how}.")
-    if axes.most_repeats(opened.dataset) > 1:
-        notes = (*notes, "Intervals take all answers as independent, also those to one question.")
+    if axes.most_repeats(opened.dataset) > 1 and joint == "none":
+        notes = (*notes, "Questions were asked several times: intervals go by question.")
     document = {
         "schema": "evalcube.table",
-        "schema_version": 1,
+        "schema_version": 2,
         **found.attrs,
         "by": dims,
         "selection": opened.selection,
@@ -78,7 +83,7 @@ def table(
 
 def rank(
     cube: CubeArgument,
-    version: ScoreOption = "v1",
+    version: ScoreOption = "auto",
     prior: Annotated[
         float,
         typer.Option(min=0.0, help="Drawn games that each model is taken to have played, for the ratings."),
@@ -137,14 +142,22 @@ def compare(
     opened, pairs = compare_models(cube, models or (), part, repeats=repeats, truncated=truncated)
     document = {
         "schema": "evalcube.comparison",
-        "schema_version": 1,
+        "schema_version": 2,
         "truncated": truncated,
         "confidence": 0.95,
         "selection": opened.selection,
         "warnings": list(opened.warnings),
         "pairs": [pair_row(pair) | {"words": pair_conclusion(pair)} for pair in pairs],
     }
-    part_note = (f"Part of the cube ({opened.selection}).",) if opened.selection else ()
+    counted = {
+        "wrong": "Truncated trials count as wrong, as in the leaderboard's accuracy and C_P; C_I leaves them out.",
+        "drop": "Trials that either truncated are left out; the leaderboard's accuracy and C_P count them as wrong.",
+    }
+    cut = any(row > 0 for pair in pairs for row in pair.truncated)
+    part_note = (
+        *((f"Part of the cube ({opened.selection}).",) if opened.selection else ()),
+        *((counted[truncated],) if cut else ()),
+    )
     sheet = (
         pair_spec(pairs[0], part_note)
         if len(pairs) == 1

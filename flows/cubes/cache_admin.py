@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
@@ -140,7 +139,7 @@ def verify(url: str, *, repair: bool = False, tick: Ticker = silent) -> Verifica
 def collect(url: str, cubes: Sequence[str], *, delete: bool = False, tick: Ticker = silent) -> Collection:
     """Find, or delete, the entries that none of the cubes references, and what killed writers left.
 
-    Entries that were stored after the call began are never touched, where the store knows when that was.
+    Entries that were stored after the call began are never touched, where the store knows which these are.
 
     Parameters
     ----------
@@ -173,15 +172,16 @@ def collect(url: str, cubes: Sequence[str], *, delete: bool = False, tick: Ticke
         References,  # takes a while, and what asks about a cache alone needs no cube
     )
 
-    began = time.time()
     entries = unreferenced = size = in_use = 0
     gone: list[str] = []
     with closing(open_cache(url, writable=delete)) as cache:
+        # Before the cubes are read: what a sweep stores from now on is no part of it, whatever its clock says.
+        listing = cache.entries(there_now=delete)
         kept = References.of(cubes, tick, cache)
-        for batch in _batches(cache.entries()):
+        for batch in _batches(listing):
             wanted = kept.mark([info.key for info in batch])
             for info, keep in zip(batch, wanted, strict=True):
-                if not keep and (info.modified is None or info.modified < began):
+                if not keep:
                     unreferenced, size = unreferenced + 1, size + info.size
                     gone += [info.key] if delete else []
             if len(gone) >= _REMOVED_AT_ONCE:
@@ -220,7 +220,7 @@ def export(url: str, path: Path, *, cube: str | None = None, tick: Ticker = sile
     StorageError
         The cube or the cache is not there, or something cannot be read or written.
     """
-    target = check_output(path)
+    target = check_output(path, "path")
     chosen: References | None = None
     skipped = 0
 

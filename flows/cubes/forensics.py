@@ -251,7 +251,7 @@ def _clipped(limit: int | None, board: Leaderboard) -> list[PlainRow]:
             "score_lower": row.score.lower,
             "score_upper": row.score.upper,
             "rank": row.rank,
-            "accuracy": row.accuracy.value,
+            "accuracy": row.rate.value,
             "truncated": row.truncated,
             "tokens": row.tokens_per_trial,
             "cost_per_1000": row.cost_per_1000,

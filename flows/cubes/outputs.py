@@ -15,13 +15,15 @@ ZOOM = 4
 """Pixels of a PNG for each unit of a drawing."""
 
 
-def check_output(path: Path) -> Path:
+def check_output(path: Path, parameter: str = "output") -> Path:
     """The file that `path` stands for, symbolic links followed; it need not exist.
 
     Parameters
     ----------
     path
         As a user gave it.
+    parameter
+        The caller's parameter that has it, for the message.
 
     Returns
     -------
@@ -42,10 +44,11 @@ def check_output(path: Path) -> Path:
         except FileNotFoundError:
             return target
     if stat.S_ISDIR(mode):
-        raise SweepError(f"'{path}' is a directory", "Give the name of a file in it")
+        raise SweepError(f"`{parameter}`: '{path}' is a directory", "Give the name of a file in it")
     if not stat.S_ISREG(mode):
         raise SweepError(
-            f"'{path}' is not a regular file but a device, pipe or socket", "Give the name of a file to write"
+            f"`{parameter}`: '{path}' is not a regular file but a device, pipe or socket",
+            "Give the name of a file to write",
         )
     return target
 
@@ -94,7 +97,7 @@ def check_picture(path: Path | None) -> None:
     kind = path.suffix.lower()
     if kind not in (".svg", ".png"):
         raise SweepError(f"`plot`: '{path}' ends neither in .svg nor in .png", "Give the file such a name")
-    check_output(path)
+    check_output(path, "plot")
     if kind == ".png":
         _png(_PROBE.format(text=""))
 

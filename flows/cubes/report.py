@@ -21,7 +21,7 @@ from flows.cubes.status import cube_status
 from stages.analyze.formulas.estimators import Mode
 from stages.analyze.labelled import axes
 from stages.analyze.labelled.aggregate import Pooling
-from stages.analyze.labelled.leaderboard import Version
+from stages.analyze.labelled.scores import Version
 from stages.analyze.render.report import SampleTrial, render_report
 from stages.reply.status import Status
 from storage.cube.cube import Cube
@@ -60,8 +60,8 @@ def report(
     cache: str | Path | None = None,
     date: datetime.date | None = None,
     part: Part | None = None,
-    version: Version = "v1",
-    mode: Mode = "C_I",
+    version: Version = "auto",
+    mode: Mode = "C_P",
     pooling: Pooling = "pooled",
 ) -> Path:
     """Write a cube's report: one HTML file that needs nothing else.
@@ -81,7 +81,7 @@ def report(
     part
         Which part of the cube to report on, see `flows.cubes.selection.open_part`; default all of it.
     version
-        Of the score, "v1" or "v2".
+        Of the score, "auto", "v1" or "v2".
     mode, pooling
         How accuracies of tasks are estimated, see `stages.analyze.labelled.aggregate.aggregate`.
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import xarray as xr
 
 from flows.config.near_names import close_name
+from flows.cubes.design import with_design
 from flows.cubes.filters import Where, checked_where
 from flows.errors import SweepError
 from flows.plan.records import read_notes
@@ -110,6 +111,9 @@ def open_part(
             dataset = trimmed(
                 dataset, trials=most, unique_only=chosen.unique_only, clip_tokens=part.clip_tokens
             )
+        if part.clip_tokens is not None and "max_tokens" in dataset.coords:
+            limit = dataset["max_tokens"].where(dataset["max_tokens"] > 0, part.clip_tokens)
+            dataset = dataset.assign_coords(max_tokens=limit.clip(max=part.clip_tokens))
     if view is not None and view.criteria:
         dataset = _restricted(
             dataset, view.where(), f"`view`: nothing in the cube fulfils view '{view.name}'"
@@ -163,8 +167,11 @@ def _opened(cube: str | Path) -> Cube:
 
 def _labelled(opened: Cube | xr.Dataset, *, trials: bool) -> xr.Dataset:
     if isinstance(opened, xr.Dataset):
-        return opened
-    return labelled_dataset(opened) if trials else opened.summary()
+        return with_design(opened)
+    # Intervals go by question where questions were asked several times, and only single trials tell how they went.
+    if trials or opened.sizes["repeat"] > 1:
+        return labelled_dataset(opened)
+    return with_design(opened.summary())
 
 
 def labelled_dataset(cube: Cube) -> xr.Dataset:
@@ -181,7 +188,7 @@ def labelled_dataset(cube: Cube) -> xr.Dataset:
         As of `flows.cubes.report.open_cube`.
     """
     dataset = cube.dataset()
-    return dataset.assign_coords(dataset.coords.to_dataset().load().coords)
+    return with_design(dataset.assign_coords(dataset.coords.to_dataset().load().coords))
 
 
 def _view(view: View | str | None, notes: Mapping[str, object]) -> View | None:

@@ -18,13 +18,13 @@ from stages.analyze.formulas.outcomes.table import METRICS, Options
 from stages.analyze.labelled import axes, pairing, ranking
 from stages.analyze.labelled.aggregate import Pooling
 from stages.analyze.labelled.aggregate import aggregate as estimate_groups
-from stages.analyze.labelled.leaderboard import VERSIONS, Version
 from stages.analyze.labelled.leaderboard import leaderboard as rank_evaluations
 from stages.analyze.labelled.outcomes import cube_outcome_metrics
 from stages.analyze.labelled.pairing import Pair
 from stages.analyze.labelled.ranking import Ranking
 from stages.analyze.labelled.restriction import restrict
 from stages.analyze.labelled.results import Leaderboard
+from stages.analyze.labelled.scores import VERSIONS, Version
 from stages.analyze.labelled.selection import keys
 
 
@@ -32,31 +32,32 @@ def leaderboard(
     cube: str | Path | xr.Dataset,
     part: Part | None = None,
     *,
-    version: Version = "v1",
-    mode: Mode = "C_I",
+    version: Version = "auto",
+    mode: Mode = "C_P",
     seed: int = 0,
     draws: int = 2000,
     confidence: float = 0.95,
 ) -> Leaderboard:
-    """All evaluations of a cube, or of a part of it, ranked by ReasonScore.
+    """All evaluations of a cube, or of a part of it, ranked by ReasonScore; by accuracy where trials are few.
 
     Parameters
     ----------
     cube, part
         As for `open_part`.
     version
-        "v1" scores upper bounds, "v2" what was measured.
+        "auto" is honest at any size: the score of what the rates may be, or the rate of `mode` where a task has few
+        trials in a tier. "v1" scores upper bounds, "v2" what was measured.
     mode
-        Estimator of the column ``accuracy``.
+        Estimator of the column ``rate``.
     seed, draws
-        Of the bootstrap behind the intervals.
+        Of the draws behind the intervals.
     confidence
         Level of the intervals.
 
     Returns
     -------
     Leaderboard
-        Rows in order of score, best first, with what they rest on and notes for the reader.
+        Rows in order of what leads the board, best first, with what they rest on and notes for the reader.
 
     Raises
     ------
@@ -70,8 +71,8 @@ def leaderboard(
 def leaderboard_of(
     opened: OpenPart,
     *,
-    version: Version = "v1",
-    mode: Mode = "C_I",
+    version: Version = "auto",
+    mode: Mode = "C_P",
     seed: int = 0,
     draws: int = 2000,
     confidence: float = 0.95,
@@ -109,8 +110,8 @@ def boards(
     by: str | None,
     part: Part | None = None,
     *,
-    version: Version = "v1",
-    mode: Mode = "C_I",
+    version: Version = "auto",
+    mode: Mode = "C_P",
 ) -> tuple[tuple[str, ...], dict[str, Leaderboard]]:
     """Warnings, and a leaderboard for each value of a coordinate of evaluations or cells.
 
@@ -205,7 +206,7 @@ def rank(
     cube: str | Path | xr.Dataset,
     part: Part | None = None,
     *,
-    version: Version = "v1",
+    version: Version = "auto",
     prior: float = ranking.PRIOR,
     seed: int = 0,
     draws: int = 2000,
@@ -217,11 +218,11 @@ def rank(
     cube, part
         As for `open_part`.
     version
-        Of the score, "v1" or "v2".
+        Of the score, "auto", "v1" or "v2".
     prior
         Drawn games of each model behind the ratings, see `bradley_terry`.
     seed, draws
-        Of the bootstrap behind the intervals.
+        Of the draws behind the intervals.
 
     Returns
     -------

@@ -282,9 +282,10 @@ def _weights(weights: Mapping[str, float]) -> list[float]:
             raise SweepError(
                 f"`weights`: {name} must be a finite number of at least 0, got {weight:g}", listed
             )
-    if not sum(weights.values()) > 0:
+    if not any(weights.values()):
         raise SweepError("`weights`: no layer has any weight", listed)
-    return [float(weights.get(name, 0.0)) for name in LAYERS]
+    largest = max(weights.values())  # only their ratios count, and sums of huge ones would overflow
+    return [float(weights.get(name, 0.0)) / largest for name in LAYERS]
 
 
 def _gold(path: str | Path, data: _Data) -> dict[str, float]:
@@ -308,7 +309,7 @@ def _chosen_models(reader: Reader, control: str | None, treatments: Sequence[str
     if control is None and len(reader.plan.labels) > 1:
         known = ", ".join(f"{i} = {label}" for i, label in enumerate(reader.plan.labels))
         raise SweepError("`control` is missing: say which variant is in use", f"Give one of: {known}")
-    models = [reader.evaluation_index(control or "0", "control")]
+    models = [reader.evaluation_index("0" if control is None else control, "control")]
     models += [reader.evaluation_index(name, "treatments") for name in treatments]
     if len(set(models)) < len(models):
         twice = next(model for model in models if models.count(model) > 1)

@@ -106,6 +106,11 @@ def _refuse_twins(evaluations: Sequence[Evaluation]) -> None:
 def _plan_task(known: Mapping[str, Task], config: SweepConfig, label: str) -> TaskPlan:
     name, entries = config.manifold(label)
     points = expand(known[name], entries)
-    cells = tuple(PlannedCell(Cell(known[name], p.params, config.seed), p.tiers) for p in points)
+    first = config.trials if config.precision is None else config.precision.base
+    cells = []
+    for point in points:
+        cell = Cell(known[name], point.params, config.seed)
+        trials = first if cell.size is None else min(first, cell.size)
+        cells.append(PlannedCell(cell, point.tiers, max(1, trials * config.repeats)))
     section = config.tasks[label]
-    return TaskPlan(label, known[name], cells, section.assertions or (), section.rubric or "")
+    return TaskPlan(label, known[name], tuple(cells), section.assertions or (), section.rubric or "")

@@ -7,7 +7,7 @@ alone, so that whoever opens a cube can regenerate every prompt and every cache 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from flows.errors import SweepError
 from flows.plan.evaluations import Evaluation
 from flows.plan.judges import Judge
-from flows.plan.spec import SPEC_FORMAT, TaskSpec, damaged, parse_spec
+from flows.plan.spec import SPEC_FORMAT, Spec, TaskSpec, damaged, parse_spec
 from stages.generate import Cell, Task, all_tasks
 
 _TRIAL_CHUNK = 32
@@ -37,6 +37,8 @@ class PlannedCell:
 
     cell: Cell
     tiers: tuple[str, ...]
+    base: int | None = None
+    """Answers (trials times repeats) that the first plan gives the point: its weight, whatever is asked later."""
 
     def spec(self) -> dict[str, object]:
         """The point as JSON."""
@@ -44,6 +46,7 @@ class PlannedCell:
             "cell_id": self.cell.id,
             "params": self.cell.params.canonical(),
             "tiers": list(self.tiers),
+            **({} if self.base is None else {"base": self.base}),
         }
 
 
@@ -178,8 +181,31 @@ class Plan:
             row[: len(task.cells)] = [_UNLIMITED if size is None else size for size in sizes]
         return counts
 
+    @cached_property
+    def base(self) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """Answers that the first plan gave each point, shape (task, params); 0 where that is not known."""
+        found = np.zeros((len(self.tasks), self.slots), dtype=np.int64)
+        for row, task in zip(found, self.tasks, strict=True):
+            row[: len(task.cells)] = [planned.base or 0 for planned in task.cells]
+        return found
+
+    def based_on(self, spec: Spec) -> Plan:
+        """The plan with the points' weights of a cube that is there already: later plans do not change them."""
+        weights = {(task.label, point.cell_id): point.base for task in spec.tasks for point in task.points}
+        tasks = tuple(
+            replace(
+                task,
+                cells=tuple(
+                    replace(planned, base=weights.get((task.label, planned.cell.id)))
+                    for planned in task.cells
+                ),
+            )
+            for task in self.tasks
+        )
+        return replace(self, tasks=tasks)
+
     def spec(self) -> dict[str, object]:
-        """The sweep's identity as JSON."""
+        """The sweep's identity as JSON, with the points' weights."""
         grading = {
             "judges": [judge.spec() for judge in self.judges],
             "asserted_prices": [list(pair) for pair in self.asserted_prices],
@@ -254,5 +280,5 @@ def _task_from_spec(spec: TaskSpec, seed: int, index: int, files: Mapping[str, s
             params = task.Params.model_validate(point.placed(files))
         except ValidationError as error:
             raise damaged(error, "tasks", index, "points", number, "params") from None
-        cells.append(PlannedCell(Cell(task, params, seed), tuple(point.tiers)))
+        cells.append(PlannedCell(Cell(task, params, seed), tuple(point.tiers), point.base))
     return TaskPlan(spec.label, task, tuple(cells), spec.assertions, spec.rubric)

@@ -25,6 +25,8 @@ class PointSpec(IdentityRecord):
     cell_id: str
     params: dict[str, Any]
     tiers: list[str]
+    base: int | None = Field(default=None, ge=1, le=2**53)
+    """Answers that the first plan gave the point, which is its weight; cubes of earlier versions do not say it."""
 
     def placed(self, files: Mapping[str, str]) -> dict[str, Any]:
         """The params with the path of their data file as it is in `files`, by SHA-256."""

@@ -97,6 +97,7 @@ class Budget(Sampling):
             cost=np.where(paid, each, 1.0),
             purpose=self.purpose,
             most=np.minimum(plan.sources, _MOST_TRIALS) * paid,
+            weights=plan.base if plan.base.any() else None,
         )
         return SampleTargets(more.astype(np.int32), here.repeats)
 

@@ -215,7 +215,17 @@ class SweepStore:
 
 
 def open_store(plan: Plan, url: str) -> SweepStore:
-    """Open the sweep's cube, or create it with nothing planned yet.
+    """Open the sweep's cube, or create it with nothing planned yet; raises as `sweep_cube`."""
+    return SweepStore(*sweep_cube(plan, url))
+
+
+def sweep_cube(plan: Plan, url: str) -> tuple[Cube, Plan]:
+    """The sweep's cube, open for writing; created with nothing planned yet if there is none.
+
+    Returns
+    -------
+    Cube, Plan
+        And the plan with the weights of its points that the cube has.
 
     Raises
     ------
@@ -236,20 +246,19 @@ def open_store(plan: Plan, url: str) -> SweepStore:
                 attrs={"title": "evalcube sweep", "spec": plan.spec()},
                 layers=list(plan.layers),
             )
-            return SweepStore(cube, plan)
+            return cube, plan
         except storage.errors.CubeExistsError:
             pass  # another driver was faster: its lease decides who goes on
     try:
-        cube = _open_same(plan, url, writable=True)
+        return _open_same(plan, url, writable=True)
     except OtherSweepError:
         spent = _removed_unused(url)
         if spent is None:
             raise
-        store = open_store(plan, url)
+        cube, plan = sweep_cube(plan, url)
         if spent:
-            store.cube.records.put(SPENT, spent)
-        return store
-    return SweepStore(cube, plan)
+            cube.records.put(SPENT, spent)
+        return cube, plan
 
 
 def _removed_unused(url: str) -> bytes | None:
@@ -288,16 +297,17 @@ def existing_store(plan: Plan, url: str) -> SweepStore | None:
     targets = SampleTargets.uniform(plan, plan.trials, plan.repeats)
     targets.refuse_too_many()
     try:
-        return SweepStore(_open_same(plan, url, writable=False), plan, targets)
+        return SweepStore(*_open_same(plan, url, writable=False), targets)
     except OtherSweepError:
         if _is_unused(Cube.open(url)):
             return None  # a run will replace it
         raise
 
 
-def _open_same(plan: Plan, url: str, *, writable: bool) -> Cube:
+def _open_same(plan: Plan, url: str, *, writable: bool) -> tuple[Cube, Plan]:
+    """The cube of the plan's sweep, and the plan with the weights of its points that the cube has."""
     cube = Cube.open(url, writable=writable)
-    parse_spec(cube.attrs.get("spec"), cube.sizes)  # damaged, it cannot be compared
+    written = parse_spec(cube.attrs.get("spec"), cube.sizes)  # damaged, it cannot be compared
     old, new = cube.attrs.get("spec", {}), plan.spec()
     differences = spec_differences(old, new) + criteria_differences(old, new)
     if differences:
@@ -309,7 +319,7 @@ def _open_same(plan: Plan, url: str, *, writable: bool) -> Cube:
             "Give this sweep a cube of its own with `cube`, or under `cube:` in its config; with the same cache, what "
             "both have in common is not asked again",
         )
-    return cube
+    return cube, plan.based_on(written)
 
 
 def cube_plan(cube: Cube, notes: Mapping[str, Any]) -> Plan:

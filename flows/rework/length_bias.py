@@ -7,6 +7,8 @@ never asked twice.
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -26,6 +28,7 @@ from flows.plan.acting import acting_config
 from flows.plan.blocks import Block, window_of
 from flows.plan.build import build_plan
 from flows.plan.estimate import SweepEstimate, estimate
+from flows.plan.evaluations import Evaluation
 from flows.plan.grading import read_stored
 from flows.plan.plan import Plan
 from flows.plan.requests import prepare_trials
@@ -40,7 +43,6 @@ from storage.cube.cube import Cube
 
 _AT_ONCE = 256
 """Answers in memory at once, whose lengths are counted."""
-_SUFFIX = ".length-bias.zarr"
 
 
 @dataclass(frozen=True)
@@ -148,7 +150,7 @@ def length_bias_check(
     unknown = [name for name in tasks if name not in judged]
     if unknown:
         raise SweepError(f"`tasks`: '{unknown[0]}' is not judged here", f"Give one of: {', '.join(judged)}")
-    models = [reader.evaluation_index(control or "0", "control")]
+    models = [reader.evaluation_index("0" if control is None else control, "control")]
     models += [reader.evaluation_index(name, "treatments") for name in treatments]
     settings = acting_config(cube, cache=cache, config=config, endpoints=endpoints, key_envs=key_envs)
     existing_store(build_plan(settings), str(cube))  # refuses a config that is not the cube's
@@ -171,7 +173,7 @@ def _derived(
         {
             **fields,
             "name": f"{settings.name}, length bias of its judges",
-            "cube": cube.rstrip("/").removesuffix(".zarr") + _SUFFIX,
+            "cube": f"{cube.rstrip('/').removesuffix('.zarr')}.length-bias-{_digest(chosen, tasks)}.zarr",
             "trials": settings.trials,
             "evaluations": [
                 {
@@ -189,6 +191,12 @@ def _derived(
             ],
         }
     )
+
+
+def _digest(evaluations: Sequence[Evaluation], tasks: Sequence[str]) -> str:
+    """A name for what is checked: each selection has a cube of its own, and all share the replies."""
+    text = json.dumps([[one.eval_id for one in evaluations], list(tasks)])
+    return hashlib.sha256(text.encode()).hexdigest()[:8]
 
 
 def _readings(cube: Cube) -> npt.NDArray[np.float64]:

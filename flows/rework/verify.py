@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -13,83 +13,33 @@ import numpy.typing as npt
 
 from flows.cubes.cache_at_hand import cache_at_hand
 from flows.errors import SweepError
-from flows.plan.blocks import Window, window_of
 from flows.plan.coordinates import coordinates
 from flows.plan.grading import Prices
 from flows.plan.plan import Plan
+from flows.plan.recording import count_region, summed
 from flows.plan.records import read_notes
+from flows.plan.shared_arrays import measured_plan, write_planned
 from flows.plan.store import CHANGING, cube_plan
 from flows.plan.targets import SampleTargets
-from flows.rework.regrade import regrade
-from flows.run.counting import SUM_WIDTH
+from flows.rework.damage import Damage, Verification
+from flows.rework.remake import recorded_window, remake
 from stages.generate.novelty import repeated
 from stages.reply.status import COUNTERS as STATUS_COUNTERS
-from stages.reply.status import Status
-from stages.score.counters import add_counters, count_trials
+from stages.score.counters import add_counters
 from storage.cache.cache import Cache, find_cache
 from storage.cube.cube import Cube
 from storage.cube.holder import apparent_holder
-from storage.cube.integrity import CONTENT, recorded_part, stored_problems
+from storage.cube.integrity import CONTENT, stored_problems
 from storage.cube.lease import Lease
 from storage.cube.ledger import Ledger, Receipt
-from storage.cube.regions import Region, region_digest
-from storage.cube.schema import COUNTERS, DUPLICATE, PLANNED, VARIABLES
+from storage.cube.regions import Region
+from storage.cube.schema import COUNTERS, DUPLICATE, PLANNED
 from storage.errors import CubeDamagedError
 
 Array = npt.NDArray[Any]
 
 _INDEXES = ("trial", "repeat")
 _COUNTED = (COUNTERS.name, DUPLICATE.name, *PLANNED)
-
-
-@dataclass(frozen=True)
-class Damage:
-    """One thing in a cube that is not as it was recorded."""
-
-    array: str
-    """Its name; empty if it is not known which array of the region differs."""
-    problem: str
-    """A few words that follow the name."""
-    model: str = ""
-    """Label of the evaluation; empty for an array that all share."""
-    region: Region | None = None
-    healed: bool = False
-    requests: int = 0
-    """What a run would have to ask, since the cache has the replies no more."""
-
-    def __str__(self) -> str:
-        what = f"`{self.array}`" if self.array else "one of its arrays"
-        if self.region is None:
-            return f"{what} {self.problem}"
-        place = f"trials' chunk {self.region.trial}, repeats' chunk {self.region.repeat}"
-        return f"{self.model}, {place}: {what} {self.problem}"
-
-
-@dataclass(frozen=True)
-class Verification:
-    """What was compared, and what was found."""
-
-    cube: str
-    regions: int
-    """Recorded ones, all of which were compared."""
-    lines: int
-    """Damaged lines of the ledger: a run does their regions again."""
-    damages: list[Damage] = field(default_factory=list)
-
-    @property
-    def whole(self) -> bool:
-        """Whether nothing is damaged, or nothing any more."""
-        return all(damage.healed for damage in self.damages)
-
-    @property
-    def requests(self) -> int:
-        """What a run would have to ask to make the cube whole."""
-        asked = {damage.region: damage.requests for damage in self.damages if not damage.healed}
-        return sum(asked.values())
-
-    def to_dict(self) -> dict[str, Any]:
-        """The result as JSON values."""
-        return {**asdict(self), "whole": self.whole, "requests": self.requests}
 
 
 def verify_cube(url: str | Path, *, heal: bool = False, cache: str | Path | None = None) -> Verification:
@@ -194,9 +144,9 @@ class _Check:
             self._damages.append(Damage(name, problem + more, healed=self._heals and known))
 
     def _check_planned(self, problems: dict[str, str]) -> None:
-        derived = self._derived_plan()
+        derived = measured_plan(self._cube, self._newest)
         if not problems:
-            stored = self._planned()
+            stored = self._planned
             pairs = {"trial": (stored.trials, derived.trials), "repeat": (stored.repeats, derived.repeats)}
             for dim, (here, least) in pairs.items():
                 # More than was measured may be planned, in cells that there are.
@@ -207,36 +157,15 @@ class _Check:
         if not problems:
             return
         exact = all(
-            int(derived.mask(self._recorded_window(receipt)).sum()) == receipt.planned
+            int(derived.mask(recorded_window(self._cube, receipt)).sum()) == receipt.planned
             for receipt in self._newest.values()
         )
+        self._planned = derived
         if self._heals:
-            for name in PLANNED:
-                # A plan never shrinks, and what is there cannot be compared.
-                self._cube.drop_chunks(name)
-            self._cube.write_planned("trial", derived.trials)
-            self._cube.write_planned("repeat", derived.repeats)
+            write_planned(self._cube, derived)
         more = "" if exact else "; a run of the sweep's config plans the rest anew"
         for name, problem in problems.items():
             self._damages.append(Damage(name, problem + more, healed=self._heals and exact))
-
-    def _derived_plan(self) -> SampleTargets:
-        """How far each cell is measured, from the status of its trials."""
-        shape = (self._cube.sizes["model"], self._cube.sizes["task"], self._cube.sizes["params"])
-        trials, repeats = np.zeros(shape, np.int32), np.zeros(shape, np.int32)
-        for region in self._newest:
-            window = self._window(region)
-            try:
-                there = self._cube.read_region(region, ["status"])["status"] != Status.MISSING
-            except CubeDamagedError:
-                continue
-            for sums, axis, first in ((trials, 3, window.first_trial), (repeats, 2, window.first_repeat)):
-                along = there.any(axis=axis)
-                count = np.where(
-                    along.any(axis=2), first + along.shape[2] - along[..., ::-1].argmax(axis=2), 0
-                )
-                np.maximum(sums[region.model], count, out=sums[region.model], casting="unsafe")
-        return SampleTargets(trials, repeats)
 
     def _check_flags(self, problem: str | None) -> None:
         if problem is None and not np.isin(self._cube.read_duplicates(), DUPLICATE.allowed).all():
@@ -267,54 +196,31 @@ class _Check:
     def _found(self, receipt: Receipt, problems: dict[str, str], arrays: Mapping[str, Array]) -> None:
         """Keep what is wrong with a region, and make it again if that is wanted."""
         healed, lost = False, 0
-        if self._heals:
-            made, lost = self._made_again(receipt, arrays.get("status"))
-            healed = not lost
+        if self._cache is not None:
+            made = remake(
+                self._cube,
+                self._plan,
+                receipt,
+                self._planned,
+                self._cache,
+                self._prices,
+                arrays.get("status"),
+            )
+            lost, healed = made.lost, not made.lost
+            if made.receipt is not None:
+                self._newest[receipt.region] = made.receipt
+                self._ledger.append(made.receipt)
             if healed:
-                changed = [name for name in arrays if not _equal(arrays[name], made[name])]
+                changed = [name for name in arrays if not _equal(arrays[name], made.arrays[name])]
                 if CONTENT in problems and changed:
                     problems = dict.fromkeys(changed, problems[CONTENT])
         label = self._plan.labels[receipt.region.model]
         for name, problem in problems.items():
             self._damages.append(Damage(name, problem, label, receipt.region, healed, lost))
 
-    def _made_again(self, receipt: Receipt, stored: Array | None) -> tuple[Mapping[str, Array], int]:
-        """A region from the cache, and how many replies that were recorded are lost; it is written if none is."""
-        window, recorded = self._window(receipt.region), self._recorded_window(receipt)
-        planned = np.zeros(window.shape, dtype=bool)
-        planned[:, :, : receipt.trials, : receipt.repeats] = self._planned().mask(recorded)
-        assert self._cache is not None  # noqa: S101 - for the type checker
-        prices = self._prices()[receipt.region.model]
-        made = regrade(self._plan, window, planned, receipt, self._cache, prices, stored)
-        later = int(planned.sum()) - receipt.planned  # planned since it was recorded, and not run yet
-        lost = max(0, made.unanswered - later - receipt.transport - receipt.missing)
-        if not lost:
-            digest = self._cube.write_region(receipt.region, made.arrays)
-            if region_digest(recorded_part(made.arrays, receipt)) != receipt.digest:
-                # The cache has got other replies since, or more of them: what is there now is what counts.
-                self._record(receipt, window, made.arrays["status"], digest)
-        return made.arrays, lost
-
-    def _record(self, receipt: Receipt, window: Window, status: Array, digest: str) -> None:
-        planned = self._planned().mask(window)
-        transport = int((planned & (status == Status.TRANSPORT)).sum())
-        missing = int((planned & (status == Status.MISSING)).sum())
-        self._newest[receipt.region] = new = replace(
-            receipt,
-            generation=receipt.generation + 1,
-            trials=window.shape[2],
-            repeats=window.shape[3],
-            planned=int(planned.sum()),
-            complete=not transport and not missing,
-            transport=transport,
-            missing=missing,
-            digest=digest,
-        )
-        self._ledger.append(new)
-
     def _check_counters(self, problem: str | None) -> None:
         damaged = {damage.region.model for damage in self._damages if damage.region and not damage.healed}
-        unpriced = {model for model, prices in enumerate(self._prices()) if not np.isfinite(prices).all()}
+        unpriced = {model for model, prices in enumerate(self._prices) if not np.isfinite(prices).all()}
         for model in sorted(unpriced):
             text = "is gone, and costs with it; the next run with its config writes it"
             self._damages.append(Damage("price_prompt", text, self._plan.labels[model]))
@@ -352,33 +258,21 @@ class _Check:
     def _sum(self, model: int) -> Array:
         """Counters of an evaluation, added in the order in which a run adds them."""
         regions = sorted(region for region in self._newest if region.model == model)
-        level = [self._count(region) for region in regions]
-        if not level:
+        if not regions:
             return np.zeros((*self._plan.sources.shape, len(STATUS_COUNTERS)))
-        while len(level) > 1:
-            level = [add_counters(level[i : i + SUM_WIDTH]) for i in range(0, len(level), SUM_WIDTH)]
-        return level[0]
+        return summed([self._count(region) for region in regions], add_counters)
 
     def _count(self, region: Region) -> Array:
-        window = self._window(region)
-        price_prompt, price_completion = self._prices()[region.model]
-        trials = slice(window.first_trial, window.first_trial + window.shape[2])
-        return count_trials(
-            {
-                **self._cube.read_region(region, VARIABLES),
-                "duplicate": self._cube.read_duplicates(trials)[..., None],
-                "planned": self._planned().mask(window),
-            },
-            price_prompt=price_prompt,
-            price_completion=price_completion,
-        )
+        return count_region(self._cube, region, self._planned, self._prices[region.model])
 
+    @cached_property
     def _planned(self) -> SampleTargets:
         try:
             return SampleTargets(self._cube.read_planned("trial"), self._cube.read_planned("repeat"))
         except CubeDamagedError:
-            return self._derived_plan()
+            return measured_plan(self._cube, self._newest)
 
+    @cached_property
     def _prices(self) -> list[Prices]:
         """By model, as the cube has them; where it cannot say, a run counts the cost anew."""
         try:
@@ -386,14 +280,6 @@ class _Check:
         except CubeDamagedError:
             return [(0.0, 0.0)] * len(self._plan.labels)
         return [(float(prompt), float(completion)) for prompt, completion in zip(*both, strict=True)]
-
-    def _window(self, region: Region) -> Window:
-        return window_of(self._cube.sizes, region, self._cube.chunks)
-
-    def _recorded_window(self, receipt: Receipt) -> Window:
-        """The part of a region that was there when it was recorded."""
-        window = self._window(receipt.region)
-        return replace(window, shape=(*window.shape[:2], receipt.trials, receipt.repeats))
 
 
 def _columns(stored: Array, counted: Array) -> set[str]:

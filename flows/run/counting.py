@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from distributed import Future as DaskFuture
 
+from flows.plan.recording import summed
 from flows.run import region_tasks
 from flows.run.events import Event, Noted
 from flows.run.failures import is_killed, raise_if_failed
@@ -16,8 +17,6 @@ from storage.cube.regions import Region
 
 Future = DaskFuture[Any]
 
-SUM_WIDTH = 16
-"""Counters that are added at once, and so the order of additions."""
 _MOST_MODELS = 25
 """Models whose counters one task writes, so that its inputs stay small."""
 _MOST_DEATHS = 3
@@ -161,9 +160,4 @@ class Counting:
             if region not in self._scores:
                 self._scores[region] = self._score(region)
             level.append(self._scores[region])
-        while len(level) > 1:
-            level = [
-                self._submit("score", region_tasks.score_sum, level[i : i + SUM_WIDTH], priority=20)
-                for i in range(0, len(level), SUM_WIDTH)
-            ]
-        return level[0]
+        return summed(level, lambda parts: self._submit("score", region_tasks.score_sum, parts, priority=20))

@@ -48,8 +48,8 @@ def ask(work: Workspace, model: str, jobs: Sequence[Job], task: Hashable) -> lis
     try:
         theirs = claims.others(keys, claim)
         mine = [job for job in jobs if job.digest not in theirs]
-        # What another run claimed when this one looked it up may be answered by now, and claimed no more.
-        answers = run(_unanswered(work, mine) if claims.met_others else mine)
+        # What another run was asking when this one looked it up may be answered by now, and claimed no more.
+        answers = run(_unanswered(work, mine))
         if theirs:
             # Own requests went first, so that connections are not idle while another run answers the rest.
             claims.wait(sorted(set(theirs.values())), _PATIENCE_SECONDS, _is_over(work, task))

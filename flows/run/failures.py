@@ -55,9 +55,13 @@ def raise_if_failed(future: DaskFuture[Any]) -> None:
         )
         raise KilledTaskError(
             f"a task of the sweep{seen}",
-            "Look at the workers' memory and logs, then run the same command again to resume",
+            "Look at the workers' logs, and whether they reached their memory limit, where Dask ends them: give fewer "
+            "workers, or more memory for each. Then run the same command again to resume",
         ) from error
-    raise error if isinstance(error, Exception) else RuntimeError(f"a task of the sweep raised {error!r}")
+    if isinstance(error, Exception):
+        # With the lines of the worker, which show whether a plugin is at fault.
+        raise error.with_traceback(future.traceback())
+    raise RuntimeError(f"a task of the sweep raised {error!r}")
 
 
 def raise_own_error(future: DaskFuture[Any]) -> None:

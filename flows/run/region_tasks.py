@@ -10,14 +10,14 @@ import numpy.typing as npt
 
 from flows.plan.blocks import Window, window_of
 from flows.plan.grading import Arrays, trial_variables
+from flows.plan.recording import count_region, receipt_of
 from flows.run.tasks import BlockResult
 from flows.run.worker import Workspace, workspace
 from stages.generate.novelty import repeated
-from stages.reply.status import COUNTERS, Status
-from stages.score.counters import add_counters, count_trials
+from stages.reply.status import COUNTERS
+from stages.score.counters import add_counters
 from storage.cube.ledger import Receipt
 from storage.cube.regions import Region
-from storage.cube.schema import VARIABLES
 from storage.errors import CubeDamagedError
 
 
@@ -64,21 +64,8 @@ def write_region(
     # Whole chunks, and of one region by one task at a time, so that a kill leaves old or new chunks and never a mix
     # within one; a mix between arrays does not fit the digest, and the next run grades the region again.
     digest = work.cube.write_region(window.region, arrays)
-    planned, status = work.planned().mask(window), arrays["status"]
-    transport = int((planned & (status == Status.TRANSPORT)).sum())
-    missing = int((planned & (status == Status.MISSING)).sum())
-    return Receipt(
-        region=window.region,
-        generation=generation,
-        trials=window.shape[2],
-        repeats=window.shape[3],
-        planned=int(planned.sum()),
-        complete=not transport and not missing,
-        transport=transport,
-        missing=missing,
-        causes=dict(causes),
-        digest=digest,
-    )
+    planned = work.planned().mask(window)
+    return receipt_of(window, generation, planned, arrays["status"], digest, causes)
 
 
 def _kept_arrays(work: Workspace, window: Window, kept: tuple[int, int]) -> Arrays:
@@ -104,24 +91,14 @@ def score(run: str, region: Region, compared: Sequence[None]) -> npt.NDArray[np.
     """
     work = workspace(run)
     work.cube.refresh()
-    price_prompt, price_completion = work.context.prices[region.model]
-    window = window_of(work.cube.sizes, region, work.cube.chunks)
+    prices = work.context.prices[region.model]
     try:
-        arrays = work.cube.read_region(region, VARIABLES)
+        return count_region(work.cube, region, work.planned(), prices)
     except CubeDamagedError:
         # It is being done again, and counted again then; if that is cut short, the counters are behind the ledger,
         # which the next run sees.
+        window = window_of(work.cube.sizes, region, work.cube.chunks)
         return np.zeros((*window.shape[:2], len(COUNTERS)))
-    trials = slice(window.first_trial, window.first_trial + window.shape[2])
-    return count_trials(
-        {
-            **arrays,
-            "duplicate": work.cube.read_duplicates(trials)[..., None],
-            "planned": work.planned().mask(window),  # an absent slot is no missing trial
-        },
-        price_prompt=price_prompt,
-        price_completion=price_completion,
-    )
 
 
 def score_sum(parts: Sequence[npt.NDArray[np.float64]]) -> npt.NDArray[np.float64]:

@@ -14,7 +14,8 @@ from flows.errors import SweepError
 from flows.plan.build import build_plan
 from flows.plan.plan import Plan
 from flows.plan.sampling import Sampling, as_configured
-from flows.plan.store import open_store
+from flows.plan.shared_arrays import mend_shared
+from flows.plan.store import SweepStore, sweep_cube
 from flows.plan.trust import remember_run
 from flows.run.driver import FLUSH_SECONDS
 from flows.run.events import Noted, Subscriber
@@ -87,30 +88,37 @@ def run(
         raise SweepError("`cluster` excludes `scheduler` and `workers`", "Give one of them")
     settings = as_config(config, cube=cube, cache=cache)
     plan = build_plan(settings)
-    if cluster is None and scheduler is not None:
-        cluster = ExistingScheduler(scheduler)
-    elif cluster is None and workers is not None:
-        cluster = LocalProcesses(workers)
+    cluster = cluster or _named_cluster(scheduler, workers)
     if cluster is None or cluster.inherits_environment:
         _check_keys(settings.models)
-    store = open_store(plan, settings.cube)
+    opened, _ = sweep_cube(plan, settings.cube)
     open_cache(settings.cache)  # fails now, not on a worker later
 
     def notify(text: str) -> None:
         for subscriber in subscribers:
             subscriber(Noted(text))
 
-    with Lease.acquire(store.cube.records, notify=notify) as lease:
-        # Read again: whoever held the lease a moment ago may have grown the cube and added to the ledger.
-        store = open_store(plan, settings.cube)
+    with Lease.acquire(opened.records, notify=notify) as lease:
+        # Opened again: whoever held the lease a moment ago may have grown the cube and added to the ledger.
+        opened, plan = sweep_cube(plan, settings.cube)
+        mended = mend_shared(opened)
+        store = SweepStore(opened, plan)
         store.relabel()
         chosen, notes = sampling or as_configured(settings), _notes(settings, plan)
         store.note({**notes, **chosen.notes()})
         remember_run(store.cube, notes["config"])
+        for name in mended:
+            notify(f"`{name}` of the cube was damaged; it is made again")
         summary = Session(store, settings, chosen, cluster, lease, subscribers, flush_seconds).run()
         if summary.reason == "complete":
             store.note(notes)
         return summary
+
+
+def _named_cluster(scheduler: str | None, workers: int | None) -> Cluster | None:
+    if scheduler is not None:
+        return ExistingScheduler(scheduler)
+    return None if workers is None else LocalProcesses(workers)
 
 
 def _check_keys(models: Sequence[ModelConfig]) -> None:

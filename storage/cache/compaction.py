@@ -7,7 +7,6 @@ alone: see `Folders.exclusive`. Packs that other processes write are left alone.
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -31,6 +30,7 @@ from storage.cache.packs import (
     walk,
 )
 from storage.cache.sealed_index import SealedIndex, write_index
+from storage.clocks import aged, file_clock
 from storage.files import sync_path, write_all
 
 _MERGED_BYTES = 2**30
@@ -72,8 +72,13 @@ def recover(folders: Folders, token: str, *, was_sealed: bool = False) -> None:
     descriptor = handle.descriptor
     # The lock is kept until the handle goes: of several processes that open the cache after a crash one recovers the
     # pack, and the others take its lock for a writer's and leave it.
-    if not was_sealed and not is_abandoned(descriptor, PACK_MAGIC, take=True):
-        return
+    if not was_sealed:
+
+        def clock() -> float:
+            return file_clock(folders.temporaries)
+
+        if not is_abandoned(descriptor, PACK_MAGIC, clock=clock, take=True):
+            return
     size = os.fstat(descriptor).st_size
     records = survey(descriptor, first_record(descriptor), size, salt_of(token))
     if records:
@@ -154,13 +159,11 @@ def merge(folders: Folders) -> None:
 def sweep(folders: Folders, *, delete: bool) -> int:
     """Count, or delete, temporary files, and indexes without a pack, that killed writers left."""
     found = sweep_files(folders.temporaries, delete=delete)
-    before = time.time() - _STALE_SECONDS
-    for path in _orphans(folders):
+    for path in aged(_orphans(folders), folders.temporaries, _STALE_SECONDS, sure=delete):
         with suppress(FileNotFoundError):
-            if path.stat().st_mtime < before:
-                found += 1
-                if delete:
-                    path.unlink()
+            found += 1
+            if delete:
+                path.unlink()
     return found
 
 

@@ -36,7 +36,8 @@ class EntryInfo:
     size: int
     """Bytes as stored."""
     modified: float | None
-    """When it was stored, in seconds since the epoch; None where that is not known."""
+    """When it was stored, in seconds since the epoch, for people: by whose clock is up to the store. None where that is
+    not known."""
 
 
 class Cache(Protocol):
@@ -79,8 +80,15 @@ class ManagedCache(Cache, Protocol):
     def stats(self) -> CacheStats:
         """Count entries and their bytes."""
 
-    def entries(self) -> Iterator[EntryInfo]:
-        """List the entries, one at a time."""
+    def entries(self, *, there_now: bool = False) -> Iterator[EntryInfo]:
+        """List the entries, one at a time.
+
+        Parameters
+        ----------
+        there_now
+            Only those that are there at the call, where the store can say so: what comes later is left out, whatever
+            the clocks of those who store it say. An object store is written to then, to learn its time.
+        """
 
     def contents(self, keys: Sequence[str]) -> list[bytes | None]:
         """What is stored under each key as it stands, unverified; None where there is nothing."""

@@ -24,7 +24,7 @@ from storage.cache.entry import MAX_VALUE, Contexts, encode
 from storage.cache.folders import Folders, is_cache, sweep_files
 from storage.cache.key_index import Location
 from storage.cache.pack_index import PackIndex
-from storage.cache.packs import tokens_in
+from storage.cache.packs import Columns, tokens_in
 from storage.cache.reader import Reader
 from storage.cache.scan import scan_packs
 from storage.cache.writer import Writer
@@ -243,8 +243,8 @@ class DirectoryCache:
         unindexed = sum(f"{token}.idx" not in names for token in tokens_in(names))
         return CacheStats(entries, size, damaged, unindexed)
 
-    def entries(self) -> Iterator[EntryInfo]:
-        """List the entries by key; holds some ten thousand of them in memory.
+    def entries(self, *, there_now: bool = False) -> Iterator[EntryInfo]:  # noqa: ARG002 - no others are ever listed
+        """List the entries that are there now, by key; holds some ten thousand of them in memory.
 
         Raises
         ------
@@ -252,7 +252,12 @@ class DirectoryCache:
             The directory cannot be read.
         """
         with guarded(self._root, "read the cache"):
-            for columns in scan_packs(self._folders, self._index):
+            # At the call, not when the first one is wanted.
+            return self._listed(scan_packs(self._folders, self._index))
+
+    def _listed(self, scan: Iterator[Columns]) -> Iterator[EntryInfo]:
+        with guarded(self._root, "read the cache"):
+            for columns in scan:
                 names = columns.keys.tobytes().hex()
                 rows = zip(columns.lengths.tolist(), columns.times.tolist(), strict=True)
                 for row, (length, when) in enumerate(rows):

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import os
 import stat
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
+from storage.clocks import aged
 from storage.files import locked
 
+CLAIMS_LOCK = "claims.lock"
+"""Name of the lock, in ``tmp/``, under which claims are made."""
+
+_LOCKS = ("lock", CLAIMS_LOCK)
 _STALE_SECONDS = 3600.0
 _WAIT_SECONDS = 60.0
 
@@ -79,13 +83,13 @@ def is_cache_without_links(path: Path) -> bool:
 
 def sweep_files(folder: Path, *, delete: bool) -> int:
     """Count, or delete, what killed writers left an hour ago or earlier."""
-    before, found = time.time() - _STALE_SECONDS, 0
+    found = 0
     if folder.is_symlink():
         return 0  # whatever is there, no writer of this cache left it
-    for file in folder.iterdir():
+    files = (file for file in folder.iterdir() if file.name not in _LOCKS)
+    for file in aged(files, folder, _STALE_SECONDS, sure=delete):
         with suppress(FileNotFoundError):  # its writer lives and has removed it
-            if file.name != "lock" and file.stat().st_mtime < before:
-                found += 1
-                if delete:
-                    file.unlink()
+            if delete:
+                file.unlink()
+            found += 1
     return found

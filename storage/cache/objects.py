@@ -6,6 +6,7 @@ Credentials come from the environment variables that the store's own tools use.
 
 from __future__ import annotations
 
+import math
 import re
 import secrets
 import time
@@ -100,10 +101,14 @@ class ObjectBackend:
         with self._translated("copy a damaged entry"):
             obstore.copy(self._store, _path(key), f"damaged/{key}.{secrets.token_hex(4)}")
 
-    def entries(self) -> Iterator[EntryInfo]:
-        """List the entries by key, page by page."""
+    def entries(self, *, there_now: bool = False) -> Iterator[EntryInfo]:
+        """List the entries by key, page by page; those that are there now are older than an object that is put now."""
+        return self._entries(self._clock() if there_now else math.inf)
+
+    def _entries(self, before: float) -> Iterator[EntryInfo]:
         for path, size, modified in self._list(None):
-            if match := _ENTRY.fullmatch(path):
+            # Stores count in whole seconds: what came in the same one stays for the next time.
+            if modified < before and (match := _ENTRY.fullmatch(path)):
                 yield EntryInfo(match[1] + match[2], size, modified)
 
     def remove(self, keys: Sequence[str]) -> None:
@@ -116,7 +121,8 @@ class ObjectBackend:
 
     def sweep(self, *, delete: bool) -> int:
         """Count, or delete, probes that killed processes left."""
-        before = time.time() - _STALE_SECONDS
+        # By the store's own clock: another process may be about to use its probe at this moment.
+        before = (self._clock() if delete else time.time()) - _STALE_SECONDS
         stale = [path for path, _, modified in self._list("tmp") if modified < before]
         if delete:
             self._delete(stale)
@@ -196,6 +202,16 @@ class ObjectBackend:
                 self.address,
                 "Use a store that honours it, such as S3, GCS, Azure or a current MinIO, or a directory.",
             )
+
+    def _clock(self) -> float:
+        """What time it is by the store's clock, which objects have their times by."""
+        path = f"tmp/clock-{secrets.token_hex(12)}"
+        self._put(path, b"", "create")
+        with self._translated("read the cache"):
+            now: float = obstore.head(self._store, path)["last_modified"].timestamp()
+        with suppress(StorageError):
+            self._delete([path])
+        return now
 
     def _need_bucket(self, error: Exception) -> None:
         if "NoSuchBucket" in str(error) or "ContainerNotFound" in str(error):

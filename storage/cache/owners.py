@@ -11,12 +11,12 @@ import fcntl
 import json
 import os
 import struct
-import time
 import zlib
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 
-from storage.processes import ProcessIdentity, is_gone, machine_id, same_kernel, this_process
+from storage.processes import Life, ProcessIdentity, life_of, machine_id, same_kernel, this_process
 
 FOREIGN_SECONDS = 7 * 86400.0
 """Age from which a file of another machine, of which nothing can be known from here, is taken for abandoned."""
@@ -70,16 +70,24 @@ def lock(descriptor: int) -> None:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
 
 
-def is_abandoned(descriptor: int, magic: bytes, *, take: bool = False) -> bool:
+def is_abandoned(
+    descriptor: int, magic: bytes, *, clock: Callable[[], float] | None = None, take: bool = False
+) -> bool:
     """Whether a file's process is gone; False whenever that is in doubt.
 
     Parameters
     ----------
+    clock
+        Returns the time by the clock that gave the file its own (`storage.clocks.file_clock`): a file that is very old
+        by it is abandoned, too. Without it, age means nothing.
     take
         Whether the descriptor, which is open for writing then, keeps the file's lock to itself.
     """
     # The heading first: asking for the lock of a file that lives would, for a moment, keep it from its owner.
-    if not _is_gone(descriptor, magic, locks=True):
+    life = owner_life(descriptor, magic)
+    if life is Life.RUNNING:
+        return False
+    if life is Life.UNKNOWN and not _is_old(descriptor, magic, clock):
         return False
     kind = fcntl.LOCK_EX if take else fcntl.LOCK_SH
     try:
@@ -87,28 +95,48 @@ def is_abandoned(descriptor: int, magic: bytes, *, take: bool = False) -> bool:
     except BlockingIOError:
         return False  # it lives, on whatever machine
     except OSError:
-        # No locks here: then the heading alone has to be sure.
-        return _is_gone(descriptor, magic, locks=False)
+        return True  # no locks here: the heading alone was sure
     if not take:
         # A shared lock, given back at once: any number of readers may ask, and none is taken for a writer for long.
         fcntl.flock(descriptor, fcntl.LOCK_UN)
     return True
 
 
-def _is_gone(descriptor: int, magic: bytes, *, locks: bool) -> bool:
-    """Whether the process in a heading has ended; with `locks`, whether it may have, since its lock is asked next."""
-    age = time.time() - os.fstat(descriptor).st_mtime
-    known, here = read_heading(descriptor, magic), this_process()
+def owner_life(descriptor: int, magic: bytes) -> Life:
+    """What is known here of the process in a file's heading, by its identity and its lock, whatever clocks say.
+
+    A process that is stopped counts as running: its file is still its own.
+    """
+    known = read_heading(descriptor, magic)
     if known is None:
-        # Killed before its heading was written, or writing it now.
-        return age > _STALE_SECONDS
-    owner = known[0]
+        return Life.UNKNOWN  # killed before its heading was written, or writing it now
+    owner, here = known[0], this_process()
     process = owner.process
-    if process.boot and same_kernel(process, here):
-        # Process ids of another container mean nothing here, but its locks are in the same kernel.
-        return is_gone(process) or (locks and process.boot != here.boot)
-    if process.boot and here.boot and (process.host, owner.machine) == (here.host, machine_id()):
-        return True  # this machine before it started anew
-    # Another machine, of which the lock says nothing on many mounts. A pack that is indexed too early costs a scan at
-    # each opening, and no entry; a week is longer than runs go without an append.
-    return is_gone(process) or age > FOREIGN_SECONDS
+    if process.boot and here.boot:
+        if same_kernel(process, here) and process.boot != here.boot:
+            return _life_in_container(descriptor)
+        if not same_kernel(process, here) and (process.host, owner.machine) == (here.host, machine_id()):
+            return Life.ENDED  # this machine before it started anew
+    life = life_of(process)
+    return Life.RUNNING if life is Life.STOPPED else life
+
+
+def _life_in_container(descriptor: int) -> Life:
+    # Process ids of another container mean nothing here, but its locks are in the same kernel.
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return Life.RUNNING
+    except OSError:
+        return Life.UNKNOWN
+    fcntl.flock(descriptor, fcntl.LOCK_UN)
+    return Life.ENDED
+
+
+def _is_old(descriptor: int, magic: bytes, clock: Callable[[], float] | None) -> bool:
+    if clock is None:
+        return False
+    # Of another machine, of which the lock says nothing on many mounts. A pack that is indexed too early costs a scan
+    # at each opening, and no entry; a week is longer than runs go without an append.
+    patience = _STALE_SECONDS if read_heading(descriptor, magic) is None else FOREIGN_SECONDS
+    return clock() - os.fstat(descriptor).st_mtime > patience

@@ -101,7 +101,7 @@ class RedisBackend:
         with self._translated("copy a damaged entry"):
             self._client.copy(_ENTRY + key, f"{_ASIDE}{key}:{secrets.token_hex(4)}")
 
-    def entries(self) -> Iterator[EntryInfo]:
+    def entries(self, *, there_now: bool = False) -> Iterator[EntryInfo]:  # noqa: ARG002 - no times are kept
         """List the entries in no order; one may come twice while others write."""
         for names in self._scan(_ENTRY):
             keys = [key for name in names if KEY.fullmatch(key := name[len(_ENTRY) :])]

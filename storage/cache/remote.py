@@ -60,8 +60,8 @@ class Backend(Protocol):
     def set_aside(self, key: str) -> None:
         """Copy an entry into quarantine."""
 
-    def entries(self) -> Iterator[EntryInfo]:
-        """List the entries."""
+    def entries(self, *, there_now: bool = False) -> Iterator[EntryInfo]:
+        """List the entries, or those that are there now, where that is known."""
 
     def remove(self, keys: Sequence[str]) -> None:
         """Delete entries."""
@@ -227,9 +227,9 @@ class RemoteCache:
             entries, size = entries + 1, size + entry.size
         return CacheStats(entries, size, self._backend.aside())
 
-    def entries(self) -> Iterator[EntryInfo]:
-        """List the entries, one at a time."""
-        return self._backend.entries()
+    def entries(self, *, there_now: bool = False) -> Iterator[EntryInfo]:
+        """List the entries, one at a time; see `storage.cache.contract.ManagedCache.entries`."""
+        return self._backend.entries(there_now=there_now)
 
     def contents(self, keys: Sequence[str]) -> list[bytes | None]:
         """What is stored under each key, unverified; empty for what is too large to be an entry."""

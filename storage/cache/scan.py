@@ -35,14 +35,17 @@ class _Held:
 
 
 def scan_packs(folders: Folders, index: PackIndex) -> Iterator[Columns]:
-    """Entries, of each key the one that readers take; those that are known to be damaged are left out.
+    """Entries that are there at the call, of each key the one that readers take, but for damaged ones that are known.
 
     Raises
     ------
     OSError
         As the operating system says.
     """
-    sources = _sources(folders, index)
+    return _scan(_sources(folders, index), index)
+
+
+def _scan(sources: list[tuple[str, SealedIndex | _Held]], index: PackIndex) -> Iterator[Columns]:
     heads = [source.heads() for _, source in sources]
     shards = max(1, sum(map(len, heads)) // _SHARD_ROWS)
     bounds = [np.uint64(shard * 2**64 // shards) for shard in range(shards)]

@@ -24,3 +24,4 @@ def install():
     """Use that clock from now on."""
     if VARIABLE in os.environ and time.time is _real:
         time.time = _ahead
+        time.time_ns = lambda: int(_ahead() * 1e9)

@@ -1,14 +1,18 @@
 """Faults that no signal makes: a clock that jumps, a cache that cannot be written any more."""
 
+import os
 import shutil
 import subprocess
+import sys
 
 import pytest
 
 from tests.chaos import clock, verdict
 from tests.chaos.campaign import Campaign, run_calmly
-from tests.chaos.processes import fleet, wait_for
-from tests.flows.support import own_process, simulator_stats, sweep_config, write_config
+from tests.chaos.processes import ROOT, fleet, wait_for
+from tests.flows.support import assert_same_cube, own_process, simulator_stats, sweep_config, write_config
+
+TRIALS = 120
 
 
 # Not hours back: Dask's own timers count in wall-clock time, and wait for as long as it was set back.
@@ -28,6 +32,47 @@ def test_run__a_clock_that_jumps_changes_nothing(seconds, tmp_path):
         assert ships.driver.wait(120) == 0, ships.driver_log()
         assert ships.requests() == campaign.requests
     assert verdict.differences(tmp_path / "struck.zarr", run_calmly(campaign, tmp_path)) == []
+
+
+DAYS, MINUTES = 2 * 86400, 600
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize(
+    "skews",
+    [
+        pytest.param((DAYS, 0, -DAYS), id="days"),
+        pytest.param((0, MINUTES, -MINUTES), id="minutes"),
+    ],
+)
+def test_run__of_three_with_clocks_apart_each_answer_is_paid_for_once(tmp_path, simulator, skews):
+    drivers = []
+    for number, skew in enumerate(skews):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        (folder / "ahead").write_text(str(skew))
+        config = sweep_config(tmp_path, simulator.base_url, trials=TRIALS, cube=f"{number}.zarr")
+        config["models"][0]["simulate"]["latency"] = 0.05
+        module = ("-m", "tests.chaos.drive", "run", write_config(folder, config), "--workers", "1")
+        env = os.environ | {
+            clock.VARIABLE: str(folder / "ahead"),
+            "PYTHONPATH": str(ROOT),
+            "TMPDIR": str(folder),
+        }
+        with (folder / "log").open("wb") as log:
+            drivers.append(
+                subprocess.Popen([sys.executable, *module], cwd=folder, env=env, stdout=log, stderr=log)
+            )
+    codes = [driver.wait(120) for driver in drivers]
+
+    logs = [(tmp_path / str(number) / "log").read_text() for number in range(3)]
+    assert codes == [0, 0, 0], logs
+    stats = simulator_stats(simulator)
+    assert (stats["requests"], stats["distinct"]) == (5 * TRIALS, 5 * TRIALS)
+    for skew, log in zip(skews, logs, strict=True):
+        assert log.count("the clock of this machine is") == (skew != 0)
+    for number in (1, 2):
+        assert_same_cube(tmp_path / "0.zarr", tmp_path / f"{number}.zarr")
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ import numpy.typing as npt
 from scipy.special import ndtr  # `scipy.stats` takes half a second to import
 
 from stages.analyze.formulas.reasonscore import adjusted, column
+from stages.analyze.formulas.reasonscore_posterior import ENOUGH
 
 Floats = npt.NDArray[np.float64]
 Purpose = Literal["ranking", "intervals"]
@@ -27,14 +28,17 @@ def allocate(
     cost: npt.ArrayLike,
     purpose: Purpose,
     most: npt.ArrayLike,
+    weights: npt.ArrayLike | None = None,
 ) -> npt.NDArray[np.int64]:
     """Trials of each cell once a budget is spent where it helps most.
 
-    The score of a model is the mean over tiers of the geometric mean over tasks of the mean rate of the points. Its
-    variance is, to first order, the sum over cells of g²·v/n, with g the derivative of the score after the cell's
-    rate, v = p(1 − p) and n trials. With ``intervals`` the sum of all variances is made small: n grows to
-    max(n, g·sqrt(v/cost)/λ), Neyman's allocation, with λ such that the budget is spent. With ``ranking`` each
-    model's variance counts as much as it adds to the expected number of pairs in the wrong order.
+    The score of a model is what a leaderboard leads with: from
+    `stages.analyze.formulas.reasonscore_posterior.ENOUGH` trials of each task and tier on, the mean over tiers of the
+    geometric mean over tasks of the mean rate of the points; below that the mean rate over tasks. Its variance is, to
+    first order, the sum over cells of g²·v/n, with g the derivative of the score after the cell's rate,
+    v = p(1 − p) and n trials. With ``intervals`` the sum of all variances is made small: n grows to
+    max(n, g·sqrt(v/cost)/λ), Neyman's allocation, with λ such that the budget is spent. With ``ranking`` each model's
+    variance counts as much as it adds to the expected number of pairs in the wrong order.
 
     Parameters
     ----------
@@ -52,6 +56,8 @@ def allocate(
         ``ranking`` or ``intervals``.
     most
         The most trials that a cell may have, shape (model, task, params).
+    weights
+        Weight of each point in the mean of its task, the base design, shape (task, params); None weighs them alike.
 
     Returns
     -------
@@ -68,7 +74,9 @@ def allocate(
     price = np.asarray(cost, dtype=np.float64)
     room = np.maximum(np.asarray(most, dtype=np.float64), now)
     rate, spread = _rates(counters)
-    score, slope = _slopes(rate, np.asarray(in_tier, dtype=bool), now > 0)
+    member = np.asarray(in_tier, dtype=bool)
+    design = (now > 0) * (np.ones(now.shape[1:]) if weights is None else np.asarray(weights, dtype=float))
+    score, slope = (_slopes if _enough(counters, member) else _rate_slopes)(rate, member, design)
     share = slope**2 * spread
     if purpose == "intervals":
         return _spend(now, room, price, np.sqrt(share / price), budget).astype(np.int64)
@@ -91,31 +99,46 @@ def _variance(share: Floats, trials: Floats) -> Floats:
 def _rates(counters: npt.ArrayLike) -> tuple[Floats, Floats]:
     """Each cell's rate of C_P and the variance of one trial's contribution to it.
 
-    Both are drawn towards one half by one trial, so that a cell of few trials is not taken for certain.
+    Both are drawn towards one half by two trials: a cell of few trials is not taken for certain, and one that was lucky
+    not for done, which would leave the luck in the estimate.
     """
     trials = column(counters, "trials")
     successes, total = adjusted(counters)
     part = np.maximum(total, 0) / np.maximum(column(counters, "completed"), 1)
     stretched = trials * np.where(column(counters, "completed") > 0, part, 1.0)
-    rate = (np.clip(successes, 0, stretched) + 0.5) / (stretched + 1.0)
+    rate = (np.clip(successes, 0, stretched) + 1.0) / (stretched + 2.0)
     # Guessing leaves fewer trials that tell anything: n·m/n_u of n.
     return rate, rate * (1 - rate) * np.maximum(trials, 1) / np.maximum(stretched, 1e-9 + 0.05 * trials)
 
 
-def _slopes(
-    rate: Floats, in_tier: npt.NDArray[np.bool_], present: npt.NDArray[np.bool_]
-) -> tuple[Floats, Floats]:
+def _enough(counters: npt.ArrayLike, in_tier: npt.NDArray[np.bool_]) -> bool:
+    """Whether every task that was measured has trials enough in each tier for a score."""
+    trials = np.einsum("gkp,mkp->mgk", in_tier.astype(np.float64), column(counters, "trials"))
+    return bool(np.where(trials > 0, trials, np.inf).min(initial=np.inf) >= ENOUGH)
+
+
+def _rate_slopes(rate: Floats, in_tier: npt.NDArray[np.bool_], design: Floats) -> tuple[Floats, Floats]:
+    """Each model's mean rate over tasks, shape (model,), and its derivative after each cell's rate."""
+    inside = design * in_tier.any(axis=0)
+    total = inside.sum(axis=2, keepdims=True)
+    share = inside / np.where(total > 0, total, 1.0)
+    slope = share / np.maximum((total > 0).sum(axis=1, keepdims=True), 1)
+    return (slope * rate).sum(axis=(1, 2)), slope
+
+
+def _slopes(rate: Floats, in_tier: npt.NDArray[np.bool_], design: Floats) -> tuple[Floats, Floats]:
     """Each model's score, shape (model,), and its derivative after each cell's rate."""
     score, slope = np.zeros(rate.shape[0]), np.zeros_like(rate)
     for member in in_tier:
-        inside = present & member
+        inside = design * member
         points = inside.sum(axis=2)
-        mean = (rate * inside).sum(axis=2) / np.maximum(points, 1)
+        whole = np.where(points > 0, points, 1.0)
+        mean = (rate * inside).sum(axis=2) / whole
         tasks = np.maximum((points > 0).sum(axis=1), 1)
         logs = np.where(points > 0, np.log(np.maximum(mean, _LEAST_RATE)), 0.0)
         tier_score = np.exp(logs.sum(axis=1) / tasks) / len(in_tier)
         score += tier_score
-        each = tier_score[:, None] / tasks[:, None] / np.maximum(mean, _LEAST_RATE) / np.maximum(points, 1)
+        each = tier_score[:, None] / tasks[:, None] / np.maximum(mean, _LEAST_RATE) / whole
         slope += each[:, :, None] * inside
     return score, slope
 

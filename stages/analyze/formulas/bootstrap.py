@@ -16,6 +16,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -62,6 +63,7 @@ class _Cells:
     guess: Floats
     groups: Floats
     shape: tuple[int, int]
+    effect: Floats
 
 
 def stream(seed: int, identity: str, block: int) -> np.random.Generator:
@@ -169,13 +171,18 @@ def draw_tier_scores(
     basis: Basis = "completed",
     score: TierScore | None = None,
     draws: int = 2000,
+    effect: ArrayLike = 1.0,
 ) -> Floats:
     """Tier scores of one model under every draw: array (draw, tier), NaN for a tier without trials.
 
-    Arguments as in `bootstrap_scores`, for one model: `counters` is (task, params, counter). The first draws
-    are the same whatever `draws` is, and empty cells, wherever they are, change nothing.
+    Arguments as in `bootstrap_scores`, for one model: `counters` is (task, params, counter), and `in_tier` may hold
+    weights of the cells in the sums. `effect` broadcasts to (task, params): trials that are worth one independent
+    trial, where questions were asked several times; counts are drawn so much farther from those observed. The first
+    draws are the same whatever `draws` is, and empty cells, wherever they are, change nothing.
     """
-    cells = _flatten(np.asarray(counters, dtype=np.float64), np.asarray(in_tier, dtype=bool), labels)
+    cells = _flatten(
+        np.asarray(counters, dtype=np.float64), np.asarray(in_tier, dtype=np.float64), labels, effect
+    )
     scores = np.full((draws, cells.shape[0]), np.nan)
 
     def first(counters: Floats) -> Floats:
@@ -187,7 +194,7 @@ def draw_tier_scores(
     return scores
 
 
-def _flatten(counters: Floats, in_tier: NDArray[np.bool_], labels: Sequence[str]) -> _Cells:
+def _flatten(counters: Floats, in_tier: Floats, labels: Sequence[str], effect: ArrayLike) -> _Cells:
     used = column(counters, "trials", labels) > 0
     kept = counters[used]
     trials = column(kept, "trials", labels)
@@ -203,18 +210,35 @@ def _flatten(counters: Floats, in_tier: NDArray[np.bool_], labels: Sequence[str]
     tiers, tasks = in_tier.shape[:2]
     groups = np.zeros((len(kept), tiers, tasks))
     cell_index, tier_index = np.nonzero(in_tier[:, used].T)
-    groups[cell_index, tier_index, np.nonzero(used)[0][cell_index]] = 1.0
+    groups[cell_index, tier_index, np.nonzero(used)[0][cell_index]] = in_tier[:, used].T[
+        cell_index, tier_index
+    ]
     shares = counts / trials[:, np.newaxis]
+    worth = np.broadcast_to(np.asarray(effect, dtype=float), used.shape)[used]
     return _Cells(
-        trials.astype(np.int64), shares, guess, groups.reshape(len(kept), tiers * tasks), (tiers, tasks)
+        trials.astype(np.int64),
+        shares,
+        guess,
+        groups.reshape(len(kept), tiers * tasks),
+        (tiers, tasks),
+        worth,
     )
 
 
 def _draw_block(cells: _Cells, rng: np.random.Generator) -> Floats:
     """Summed counters of one block of draws: (draw, tier, task, counter), labelled `DRAWN`."""
-    drawn = rng.multinomial(cells.trials, cells.shares, size=(BLOCK, len(cells.trials)))
+    drawn: NDArray[Any] = rng.multinomial(cells.trials, cells.shares, size=(BLOCK, len(cells.trials)))
+    if (cells.effect != 1.0).any():
+        drawn = _stretched(drawn, cells)
     correct, truncated = (drawn[..., place].astype(np.float64) @ cells.groups for place in (0, 2))
     guesses = ((cells.trials - drawn[..., 2]) * cells.guess) @ cells.groups
     trials = np.broadcast_to(cells.trials.astype(np.float64) @ cells.groups, correct.shape)
     summed = np.stack([trials, trials - truncated, correct, truncated, guesses], axis=-1)
     return summed.reshape(BLOCK, *cells.shape, len(DRAWN))
+
+
+def _stretched(drawn: NDArray[np.int64], cells: _Cells) -> Floats:
+    """Counts farther from their means, as if so many trials fewer had been independent; none is negative."""
+    mean = cells.shares * cells.trials[:, np.newaxis]
+    wide = np.maximum(mean + np.sqrt(cells.effect)[:, np.newaxis] * (drawn - mean), 0.0)
+    return np.asarray(wide * (cells.trials[:, np.newaxis] / wide.sum(axis=-1, keepdims=True)))

@@ -1,4 +1,4 @@
-"""Wilson intervals of success rates, with real-valued counts."""
+"""Intervals of success rates, Wilson's and the exact one, with real-valued counts."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtri
+from scipy.special import betaincinv, ndtri
 
 Floats = NDArray[np.float64]
 
@@ -132,3 +132,54 @@ def wilson_bounds(
         m = np.where(m > 0, m, np.nan)
         point = np.clip(s, 0.0, m) / m
     return point[()], centre - margin, centre + margin
+
+
+def exact_bounds(
+    successes: ArrayLike, trials: ArrayLike, *, confidence: float | None = None
+) -> tuple[Any, Any, Any]:
+    """Point value s/m with the lower and upper bound of the exact interval of Clopper and Pearson, elementwise.
+
+    Quantiles of Beta(s, m − s + 1) and Beta(s + 1, m − s), which real-valued counts have as well. It covers at any
+    number of trials, where Wilson's falls to 85 % for few trials and rates near 0 or 1.
+
+    Parameters
+    ----------
+    successes
+        s, any shape; clipped to [0, m].
+    trials
+        m, any shape that broadcasts with `successes`.
+    confidence
+        Level in (0, 1); None means 95 %.
+
+    Returns
+    -------
+    point, lower, upper
+        float64 arrays of the broadcast shape in [0, 1]; NaN where m <= 0 or an input is NaN.
+
+    Raises
+    ------
+    ValueError
+        If `confidence` is not inside (0, 1).
+
+    References
+    ----------
+    C. J. Clopper, E. S. Pearson (1934), The use of confidence or fiducial limits illustrated in the case of the
+    binomial, Biometrika 26, 404-413. https://doi.org/10.1093/biomet/26.4.404
+
+    Examples
+    --------
+    >>> [round(float(value), 6) for value in exact_bounds([0, 4], 8)[2]]
+    [0.369417, 0.842987]
+    """
+    quantile(confidence)
+    tail = (1.0 - (0.95 if confidence is None else confidence)) / 2.0
+    s, m = np.broadcast_arrays(np.asarray(successes, dtype=float), np.asarray(trials, dtype=float))
+    with np.errstate(all="ignore"):
+        m = np.where(m > 0, m, np.nan)
+        s = np.clip(s, 0.0, m)
+        rest = m - s
+        lower = np.where(s > 0, betaincinv(np.where(s > 0, s, 1.0), rest + 1.0, tail), 0.0)
+        upper = np.where(rest > 0, betaincinv(s + 1.0, np.where(rest > 0, rest, 1.0), 1.0 - tail), 1.0)
+        undefined = np.isnan(m + s)
+        point, lower, upper = (np.where(undefined, np.nan, part) for part in (s / m, lower, upper))
+    return point[()], lower[()], upper[()]

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from stages.analyze.formulas.intervals import wilson
-from stages.analyze.formulas.reasonscore import adjusted, column
+from stages.analyze.formulas.intervals import exact_bounds
+from stages.analyze.formulas.reasonscore import column
+from stages.analyze.formulas.stratified import effective_trials, moments
 from stages.reply.status import COUNTERS
 
 
@@ -25,17 +26,21 @@ class Precision:
     """Trials after which a cell is left as it is."""
 
 
-def half_width(counters: npt.ArrayLike, *, labels: Sequence[str] = COUNTERS) -> npt.NDArray[np.float64]:
-    """Half the width of each cell's 95 % Wilson interval of its success rate, a truncated trial being a failure.
+def half_width(
+    counters: npt.ArrayLike, *, labels: Sequence[str] = COUNTERS, effect: npt.ArrayLike = 1.0
+) -> npt.NDArray[np.float64]:
+    """Half the width of each cell's 95 % interval of C_P, its success rate with guesses taken out.
 
-    With guesses taken out there are s = n_e − g successes in m = n_u − g trials; truncation stretches these to
-    m·n/n_u trials, so that the rate is C_P. It is one interval, narrower than the product of two that C_P has as an
-    estimate: without truncation it is that of C_I, without guessing that of E_P.
+    That of `stages.analyze.formulas.stratified.exact_estimate` before it is cut off at 0 and 1: a weak model's interval
+    would look narrow where only half of it is shown. The noise of guesses counts, so that a task with options needs
+    more trials.
 
     Parameters
     ----------
     counters
         Shape (..., counter).
+    effect
+        Trials that are worth one independent trial, broadcasts to (...).
 
     Returns
     -------
@@ -44,14 +49,16 @@ def half_width(counters: npt.ArrayLike, *, labels: Sequence[str] = COUNTERS) -> 
 
     Examples
     --------
-    >>> half_width([32, 32, 16, 0], labels=["trials", "completed", "correct", "guess_sum"]).round(3).item()
-    0.164
+    >>> names = ["trials", "completed", "correct", "truncated", "guess_sum"]
+    >>> half_width([[32, 32, 16, 0, 0], [200, 200, 100, 0, 100]], labels=names).round(3).tolist()
+    [0.181, 0.143]
     """
-    trials, completed = column(counters, "trials", labels), column(counters, "completed", labels)
-    successes, total = adjusted(counters, labels=labels)
-    stretched = np.where(completed > 0, total * trials / np.maximum(completed, 1), trials)
-    _, margin = wilson(successes, stretched)
-    return np.asarray(np.where(np.isnan(margin), np.inf, margin))
+    worth = np.asarray(counters, dtype=float) / np.asarray(effect, dtype=float)[..., np.newaxis]
+    rate, trials, chance = effective_trials(moments(worth, labels=labels, mode="C_P"))
+    _, lower, upper = exact_bounds(rate * trials, trials)
+    with np.errstate(all="ignore"):
+        width = (upper - lower) / 2.0 / (1.0 - chance)
+    return np.asarray(np.where(np.isfinite(width), width, np.inf))
 
 
 def next_trials(
@@ -63,6 +70,8 @@ def next_trials(
     labels: Sequence[str] = COUNTERS,
 ) -> npt.NDArray[np.int64]:
     """How many trials each cell needs next. A function of counters: who resumes or repeats decides the same.
+
+    Repeats of a question are taken to say the same: they are no trials of their own for the precision.
 
     A cell is examined when all its planned trials are finished, alone, after each `base` trials; so its final number
     does not depend on when it was examined, or on other cells.
@@ -83,6 +92,7 @@ def next_trials(
     """
     now = np.asarray(planned, dtype=np.int64)
     finished = column(counters, "trials", labels) == now * np.asarray(repeats)
-    wide = finished & (half_width(counters, labels=labels) > precision.target) & (now < precision.maximum)
+    width = half_width(counters, labels=labels, effect=np.maximum(repeats, 1))
+    wide = finished & (width > precision.target) & (now < precision.maximum)
     more = np.minimum(now + precision.base, precision.maximum)
     return np.where(now == 0, precision.base, np.where(wide, more, now))

@@ -13,6 +13,7 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtri
 
 from stages.analyze.formulas.intervals import Floats, wilson
 from stages.reply.status import COUNTERS
@@ -24,6 +25,8 @@ FLOOR = 0.01
 
 SCALE = 1000.0
 """Score of a perfect tier."""
+
+_GUESSES = 41
 
 
 def column(counters: ArrayLike, label: str, labels: Sequence[str] = COUNTERS) -> Floats:
@@ -216,6 +219,57 @@ def tier_score(
         If a counter is absent from `labels`, these do not fit the last axis, or `basis` is unknown.
     """
     return combine_tasks(task_score(counters, labels=labels, basis=basis), expected=expected)
+
+
+def guesser_score(
+    counters: ArrayLike,
+    *,
+    labels: Sequence[str] = COUNTERS,
+    basis: Basis = "completed",
+    expected: ArrayLike | None = None,
+) -> TierScores:
+    """Version 1 scores that guessing alone reaches with as many trials: what upper bounds give away for nothing.
+
+    The right answers of each task are replaced by quantiles of what a guesser gets, in a normal approximation, and the
+    task's score is the geometric mean over them. A guesser is never truncated.
+
+    Parameters
+    ----------
+    counters, labels, basis, expected
+        As for `tier_score`.
+
+    Returns
+    -------
+    TierScores
+        Of the guesser; NaN where there are no trials.
+
+    Examples
+    --------
+    >>> names = ["trials", "completed", "correct", "truncated", "guess_sum"]
+    >>> guesser_score([[8, 8, 7, 0, 0]] * 12, labels=names).score.round().tolist()
+    324.0
+    """
+    names = list(labels)
+    values = np.asarray(counters, dtype=np.float64)
+    trials, completed = column(values, "trials", names), column(values, "completed", names)
+    chance = column(values, "guess_sum", names) / np.maximum(completed, 1e-9)
+    guesses = trials * chance
+    found = []
+    for place in (np.arange(_GUESSES) + 0.5) / _GUESSES:
+        drawn = values.copy()
+        lucky = guesses + ndtri(place) * np.sqrt(guesses * np.maximum(1.0 - chance, 0.0))
+        for label, count in (
+            ("completed", trials),
+            ("truncated", 0.0),
+            ("guess_sum", guesses),
+            ("correct", np.clip(lucky, 0.0, trials)),
+        ):
+            drawn[..., names.index(label)] = count
+        found.append(task_score(drawn, labels=names, basis=basis))
+    # Tasks are lucky on their own: so the mean of logarithms, task by task.
+    with np.errstate(all="ignore"):
+        mean = np.exp(np.mean(np.log(found), axis=0))
+    return combine_tasks(mean, expected=expected)
 
 
 def mean_score(tier_scores: ArrayLike) -> Floats:

@@ -99,13 +99,14 @@ def draw_tier_scores(
     seed: int,
     labels: Sequence[str] = COUNTERS,
     draws: int = 2000,
+    effect: ArrayLike = 1.0,
 ) -> Floats:
     """Version 2 tier scores of one model under every draw: array (draw, tier), NaN without trials.
 
     Arguments as of `stages.analyze.formulas.bootstrap.draw_tier_scores`, whose draws of counters these are.
     """
     return bootstrap.draw_tier_scores(
-        counters, in_tier, identity, seed=seed, labels=labels, score=_drawn, draws=draws
+        counters, in_tier, identity, seed=seed, labels=labels, score=_drawn, draws=draws, effect=effect
     )
 
 

@@ -29,8 +29,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from stages.analyze.formulas.estimators import Bounds, checked_mode, counts
-from stages.analyze.formulas.intervals import Floats, wilson_bounds
+from stages.analyze.formulas.estimators import Bounds, checked_mode, counts, estimate
+from stages.analyze.formulas.intervals import Floats, exact_bounds, wilson_bounds
 from stages.reply.status import COUNTERS
 
 MOMENTS = ("strata", "weight", "offset", "scale", "mean", "variance", "size", "single")
@@ -150,11 +150,98 @@ def score_moments(
     return np.stack([np.where(there, part, 0.0) for part in parts], axis=-1)
 
 
-def combine(sums: ArrayLike, *, confidence: float | None = None, least: float = 0.0) -> Bounds:
+def exact_estimate(
+    counters: ArrayLike,
+    *,
+    labels: Sequence[str] = COUNTERS,
+    mode: str = "C_P",
+    confidence: float | None = None,
+    effect: ArrayLike = 1.0,
+) -> Bounds:
+    """One estimator of summed counters, elementwise, with an interval that counts the noise of guessing.
+
+    The point value is that of `stages.analyze.formulas.estimators.estimate`. The interval is that of one stratum, with
+    the exact interval of Clopper and Pearson in the place of Wilson's: at least 93 % for rates .02 to .98, guess
+    chances up to ½, any truncation and from 8 trials on.
+
+    Parameters
+    ----------
+    counters
+        Array (..., counter), summed over each group.
+    labels
+        Names along the last axis.
+    mode
+        One of `stages.analyze.formulas.estimators.MODES`.
+    confidence
+        Level in (0, 1); None means 95 %.
+    effect
+        Trials that are worth one independent trial, broadcasts to (...): above 1 where questions were asked several
+        times.
+
+    Returns
+    -------
+    point, lower, upper
+        Arrays (...) in [0, 1]; NaN where `estimate` has no value.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range or counters contradict each other.
+
+    References
+    ----------
+    E. L. Korn, B. I. Graubard (1998), Confidence intervals for proportions with small expected number of positive
+    counts estimated from survey data, Survey Methodology 24, 193-201.
+
+    Examples
+    --------
+    >>> names = ["trials", "completed", "correct", "truncated", "guess_sum"]
+    >>> [round(float(value), 4) for value in exact_estimate([128, 128, 64, 0, 64], labels=names)]
+    [0.0, 0.0, 0.1792]
+    """
+    values = np.asarray(counters, dtype=float)
+    point = estimate(values, labels=labels, mode=mode)[0]
+    sums = moments(values / np.asarray(effect, dtype=float)[..., np.newaxis], labels=labels, mode=mode)
+    _, lower, upper = combine(sums, confidence=confidence, exact=True)
+    undefined = np.isnan(point)
+    return (
+        point,
+        np.where(undefined, np.nan, np.minimum(lower, point)),
+        np.where(undefined, np.nan, np.maximum(upper, point)),
+    )
+
+
+def combine(
+    sums: ArrayLike, *, confidence: float | None = None, least: float = 0.0, exact: bool = False
+) -> Bounds:
     """Point, lower and upper bound from summed moments (..., moment), at last clipped to [least, 1].
 
-    NaN where the weights sum to 0.
+    NaN where the weights sum to 0. With `exact`, by the exact interval at the effective number of trials; as nobody is
+    worse than guessing, its upper bound is at least that of what guesses, and no interval has zero width.
     """
+    offset, scale, total, rate, trials = _effective(sums)
+    with np.errstate(all="ignore"):
+        if exact:
+            point, lower, _ = exact_bounds(rate * trials, trials, confidence=confidence)
+            upper = exact_bounds(np.maximum(rate, -offset / scale) * trials, trials, confidence=confidence)[2]
+        else:
+            point, lower, upper = wilson_bounds(rate * trials, trials, confidence=confidence)
+        parts = tuple(np.clip((offset + scale * part) / total, least, 1.0) for part in (point, lower, upper))
+    return parts[0], parts[1], parts[2]
+
+
+def effective_trials(sums: ArrayLike) -> tuple[Floats, Floats, Floats]:
+    """Rate Z in [0, 1], trials M and chance c that summed moments (..., moment) are worth: the mean is (Z − c)/(1 − c).
+
+    Z·M successes in M independent trials of one rate say as much about the mean over the strata. NaN without weights.
+    """
+    offset, scale, _, rate, trials = _effective(sums)
+    with np.errstate(all="ignore"):
+        return rate, trials, -offset / np.where(scale > 0, scale, np.nan)
+
+
+def _effective(sums: ArrayLike) -> tuple[Floats, Floats, Floats, Floats, Floats]:
+    """Offset, scale, weight, rate Z and effective number of trials M of summed moments."""
     _, weight, offset, scale, mean, variance, size, single = np.moveaxis(np.asarray(sums, float), -1, 0)
     with np.errstate(all="ignore"):
         total = np.where(weight > 0, weight, np.nan)
@@ -163,6 +250,4 @@ def combine(sums: ArrayLike, *, confidence: float | None = None, least: float = 
         q = size / scale**2
         error = (variance + single * spread) / scale**2
         trials = (spread + error + q) / (error + q**2)
-        bounds = wilson_bounds(rate * trials, trials, confidence=confidence)
-        point, lower, upper = (np.clip((offset + scale * part) / total, least, 1.0) for part in bounds)
-    return point, lower, upper
+    return offset, scale, total, rate, trials

@@ -1,30 +1,33 @@
 """Estimates of any groups of a cube's cells, labelled, with the counters they rest on.
 
-Counters of a group are summed first and one formula is applied to the sums; `pooling="stratified"` averages
-the estimates of points instead. A dataset on Dask stays lazy: sums run block by block along models.
+Counters of a group are summed first, each point with its weight in the base design, and one formula is applied to the
+sums; `pooling="stratified"` averages the estimates of points instead. A dataset on Dask stays lazy: sums run block by
+block along models.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 import xarray as xr
 
-from stages.analyze.formulas import estimators, stratified
+from stages.analyze.formulas import design, estimators, stratified
 from stages.analyze.formulas.estimators import Bounds, Joint, Mode
 from stages.analyze.formulas.intervals import Floats, quantile
 from stages.analyze.formulas.reasonscore import column
 from stages.analyze.labelled import selection
 from stages.analyze.labelled.axes import names
-from stages.analyze.labelled.counters import counters
+from stages.analyze.labelled.clustering import question_effects
+from stages.analyze.labelled.counters import BASE, base_design, counters
 from stages.analyze.labelled.selection import CELL, MODEL, Groups, Key, Selection, Where
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 Pooling = Literal["pooled", "stratified"]
+Interval = Literal["exact", "wilson"]
 
 _BOUNDS = ("point", "lower", "upper")
 _PRESENT, _PLANNED = "points", "points_planned"
@@ -40,6 +43,7 @@ def aggregate(
     weights: str | xr.DataArray | None = None,
     confidence: float = 0.95,
     joint: Joint = "none",
+    interval: Interval = "exact",
 ) -> xr.Dataset:
     """Estimates and intervals of groups of cells.
 
@@ -58,16 +62,21 @@ def aggregate(
     mode
         One of `stages.analyze.formulas.estimators.MODES`.
     pooling
-        "pooled": the formula on summed counters, so that each trial weighs the same. "stratified": mean over
-        points, each with its weight whatever its number of trials: what to use if trials were added where the
-        estimate was uncertain.
+        "pooled": the formula on summed counters; points weigh by the trials that the first plan gave them
+        (``base_trials``), however many were added. "stratified": mean over points, each with its weight.
     weights
         Weights of the points if stratified: a coordinate's name or an array along task and params; None is
         equal weight. NaN is weight 0.
     confidence
         Level of the intervals in (0, 1); 0.95 uses z = 1.96.
     joint
-        For the products C_P and C_O if pooled, see `stages.analyze.formulas.estimators.estimate`.
+        For the products C_P and C_O if pooled, see `stages.analyze.formulas.estimators.estimate`; "bonferroni" implies
+        Wilson's intervals.
+    interval
+        "exact" covers at any size and counts the noise of guessing
+        (`stages.analyze.formulas.stratified.exact_estimate`). "wilson" gives the reference's intervals
+        (`stages.analyze.formulas.estimators.estimate`). Where questions were asked several times and the dataset has
+        ``status``, exact intervals go by question.
 
     Returns
     -------
@@ -84,33 +93,47 @@ def aggregate(
     table = selection.keys(ds)
     wanted = _names(by, table)
     _check_options(mode, pooling, weights, confidence, joint)
+    if interval not in get_args(Interval):
+        raise ValueError(f"`interval` must be 'exact' or 'wilson', got {interval!r}")
     chosen = selection.select(ds, where, table)
     models = selection.group(ds, wanted, MODEL, chosen, table)
     cells = selection.group(ds, wanted, CELL, chosen, table)
     options = _options(mode, confidence)
     values = _masked(ds, chosen)
-    share = _weights(ds, weights, table) if pooling == "stratified" else None
+    exact = interval == "exact" and joint == "none"
+    effects = question_effects(ds) if exact else None
+    share = _weights(ds, weights, table) if pooling == "stratified" else _base(ds)
     labels = names(ds, "counter")
-    columns = [*labels, _PRESENT, _PLANNED, *(stratified.MOMENTS if share is not None else ())]
-    inputs = (values,) if share is None else (values, share)
+    columns = [
+        *labels,
+        _PRESENT,
+        _PLANNED,
+        *(stratified.MOMENTS if pooling == "stratified" else _scaled(labels)),
+    ]
     each = xr.apply_ufunc(
         _columns,
-        *inputs,
-        kwargs={"labels": labels, "mode": mode},
-        input_core_dims=[["counter"], []][: len(inputs)],
+        values,
+        share,
+        1.0 if effects is None else effects,
+        kwargs={"labels": labels, "mode": mode, "pooling": pooling},
+        input_core_dims=[["counter"], [], []],
         output_core_dims=[["column"]],
         dask="parallelized",
         output_dtypes=[np.float64],
         dask_gufunc_kwargs={"output_sizes": {"column": len(columns)}},
     )
     summed = _sum(_sum(each, CELL, cells), MODEL, models).transpose(*wanted, "column")
-    kwargs = {**options, "labels": labels, "joint": joint, "pooling": pooling}
+    kwargs = {**options, "labels": labels, "joint": joint, "pooling": pooling, "exact": exact}
     result = _estimated(_finish, summed, "column", kwargs)
     parts = [columns.index(name) for name in (_PRESENT, _PLANNED)]
     result["counters"] = summed[..., : len(labels)].rename(column="counter")
     result[_PRESENT], result[_PLANNED] = (summed[..., part].astype(np.int64) for part in parts)
     result = _labelled(result, ds, (models, cells))
-    return result.assign_attrs(_attributes(mode, pooling, confidence, joint))
+    found = _attributes(mode, pooling, confidence, joint, exact=exact)
+    assumed = BASE in ds.coords and bool(ds[BASE].attrs.get("assumed"))
+    return result.assign_attrs(
+        found | {"base_design": "assumed" if assumed else "known" if BASE in ds.coords else ""}
+    )
 
 
 def points(
@@ -120,6 +143,7 @@ def points(
     mode: Mode = "C_I",
     confidence: float = 0.95,
     joint: Joint = "none",
+    interval: Interval = "exact",
 ) -> xr.Dataset:
     """Estimates and intervals of single cells.
 
@@ -135,6 +159,8 @@ def points(
         Level of the intervals in (0, 1); 0.95 uses z = 1.96.
     joint
         For the products C_P and C_O, see `stages.analyze.formulas.estimators.estimate`.
+    interval
+        As for `aggregate`.
 
     Returns
     -------
@@ -150,14 +176,19 @@ def points(
     table = selection.keys(ds)
     _check_options(mode, "pooled", None, confidence, joint)
     chosen = selection.select(ds, where, table)
-    kwargs = {**_options(mode, confidence), "labels": names(ds, "counter"), "joint": joint}
+    exact = interval == "exact" and joint == "none"
+    kwargs: dict[str, Any] = {**_options(mode, confidence), "labels": names(ds, "counter")}
     values = _masked(ds, chosen)
-    result = _estimated(estimators.estimate, values, "counter", kwargs)
+    result = (
+        _estimated(stratified.exact_estimate, values, "counter", kwargs)
+        if exact
+        else _estimated(estimators.estimate, values, "counter", {**kwargs, "joint": joint})
+    )
     result["counters"] = values
     result = result.assign_coords(ds.coords)
     kept = {"model": chosen.models, "task": chosen.cells.any(axis=1), "params": chosen.cells.any(axis=0)}
     result = result.isel({dim: np.flatnonzero(there) for dim, there in kept.items()})
-    return result.assign_attrs(_attributes(mode, "pooled", confidence, joint))
+    return result.assign_attrs(_attributes(mode, "pooled", confidence, joint, exact=exact))
 
 
 def _names(by: str | Sequence[str], table: dict[str, Key]) -> list[str]:
@@ -188,8 +219,10 @@ def _options(mode: Mode, confidence: float) -> dict[str, Any]:
     return {"mode": mode, "confidence": None if confidence == 0.95 else confidence}
 
 
-def _attributes(mode: str, pooling: str, confidence: float, joint: str) -> dict[str, Any]:
+def _attributes(mode: str, pooling: str, confidence: float, joint: str, *, exact: bool) -> dict[str, Any]:
     interval = "wilson" if pooling == "pooled" else "wilson at the effective number of trials"
+    if exact:
+        interval = "exact at the effective number of trials"
     return {
         "mode": mode,
         "pooling": pooling,
@@ -231,15 +264,41 @@ def _weights(ds: xr.Dataset, weights: str | xr.DataArray | None, table: dict[str
     return xr.DataArray(share.values, dims=CELL)
 
 
-def _columns(values: Floats, share: Floats | None = None, *, labels: list[str], mode: str) -> Floats:
-    """What a cell adds to a group: its counters, whether it has trials and is planned, and its moments."""
+def _base(ds: xr.Dataset) -> xr.DataArray:
+    """The base design of each cell, shape (task, params); 0 where it is not known."""
+    base = base_design(ds)
+    shape = tuple(ds.sizes[dim] for dim in CELL)
+    return xr.DataArray(np.zeros(shape) if base is None else base, dims=CELL)
+
+
+def _scaled(labels: Sequence[str]) -> list[str]:
+    """Names of the sums of weighed counters: counters, trials by squared factors, and the same by design effects."""
+    return [*(f"{label} weighed" for label in labels), "squares", "effects"]
+
+
+def _columns(
+    values: Floats, share: Floats, effect: Floats | float, *, labels: list[str], mode: str, pooling: str
+) -> Floats:
+    """What a cell adds to a group: its counters, whether it has trials and is planned, and its moments.
+
+    Parameters
+    ----------
+    share
+        Weight of the cell if stratified, else its base design.
+    """
     estimators.counts(values, labels=labels)
     planned = [label for label in ("trials", "transport", "missing") if label in labels]
     there = column(values, "trials", labels) > 0
     meant = sum(column(values, label, labels) for label in planned) > 0
     parts = [values, there[..., np.newaxis], np.asarray(meant)[..., np.newaxis]]
-    if share is not None:
-        parts.append(stratified.moments(values, share, labels=labels, mode=mode))
+    worth = np.asarray(effect, dtype=float)[..., np.newaxis]
+    if pooling == "stratified":
+        parts.append(stratified.moments(values / worth, share, labels=labels, mode=mode))
+    else:
+        weighed, squares = design.design_moments(
+            values, design.design_factors(values, share, labels=labels), labels=labels
+        )
+        parts += [weighed, squares[..., np.newaxis], squares[..., np.newaxis] * worth]
     return np.concatenate(parts, axis=-1)
 
 
@@ -286,12 +345,23 @@ def _estimated(
 
 
 def _finish(
-    summed: Floats, *, labels: list[str], mode: str, confidence: float | None, joint: str, pooling: str
+    summed: Floats,
+    *,
+    labels: list[str],
+    mode: str,
+    confidence: float | None,
+    joint: str,
+    pooling: str,
+    exact: bool,
 ) -> Bounds:
     if pooling == "stratified":
-        return stratified.combine(summed[..., -len(stratified.MOMENTS) :], confidence=confidence)
-    sums = summed[..., : len(labels)]
-    return estimators.estimate(sums, labels=labels, mode=mode, confidence=confidence, joint=joint)
+        return stratified.combine(summed[..., -len(stratified.MOMENTS) :], confidence=confidence, exact=exact)
+    weighed, squares, effects = summed[..., -len(labels) - 2 : -2], summed[..., -2], summed[..., -1]
+    sums = design.effective(weighed, squares, labels=labels)
+    if not exact:
+        return estimators.estimate(sums, labels=labels, mode=mode, confidence=confidence, joint=joint)
+    effect = np.where(squares > 0, effects, 1.0) / np.where(squares > 0, squares, 1.0)
+    return stratified.exact_estimate(sums, labels=labels, mode=mode, confidence=confidence, effect=effect)
 
 
 def _labelled(result: xr.Dataset, ds: xr.Dataset, groups: Sequence[Groups]) -> xr.Dataset:

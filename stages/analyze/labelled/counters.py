@@ -1,11 +1,22 @@
-"""Sums of a cube's counters, labelled, over the points of a tier or a task."""
+"""Sums of a cube's counters, labelled, over the points of a tier or a task, each weighed by the base design."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import xarray as xr
+from numpy.typing import NDArray
+
+from stages.analyze.formulas import design
+from stages.analyze.formulas.intervals import Floats
+from stages.analyze.formulas.reasonscore import column
+from stages.analyze.labelled.axes import names
 
 CELL_DIMS = ("model", "task", "params", "counter")
+
+BASE = "base_trials"
+"""Coordinate (task, params): answers that the first plan gave each point; without it, points weigh by their trials."""
 
 
 def counters(ds: xr.Dataset) -> xr.DataArray:
@@ -26,18 +37,55 @@ def counters(ds: xr.Dataset) -> xr.DataArray:
     return ds["counters"].transpose(*CELL_DIMS)
 
 
+def base_design(ds: xr.Dataset) -> Floats | None:
+    """Answers that the first plan gave each point, shape (task, params); None if the dataset does not say it."""
+    if BASE not in ds.coords:
+        return None
+    return np.asarray(ds[BASE].transpose("task", "params").values, dtype=float)
+
+
+def point_factors(ds: xr.Dataset) -> Floats:
+    """Factor of each cell's counters, shape (model, task, params), largest 1 in each model; needs them in memory."""
+    cells, labels = counters(ds).values, names(ds, "counter")
+    base = base_design(ds)
+    if base is None:
+        return np.ones(cells.shape[:-1])
+    used = (column(cells, "trials", labels) > 0) & members(ds).any(axis=0)
+    return design.levelled(design.design_factors(cells, base, labels=labels), used, axis=(1, 2))
+
+
+def members(ds: xr.Dataset) -> NDArray[np.bool_]:
+    """Membership of points in tiers, shape (tier, task, params)."""
+    return np.asarray(ds["in_tier"].variable.transpose("tier", "task", "params").values, dtype=bool)
+
+
 def tier_counters(ds: xr.Dataset) -> xr.DataArray:
     """Counters summed over each task's points in each tier: dims (model, tier, task, counter).
 
-    Lazy if `ds` is. A point that belongs to several tiers counts in each of them.
+    At their effective numbers where points weigh differently, see `stages.analyze.formulas.design`. Lazy if `ds` is. A
+    point that belongs to several tiers counts in each of them.
     """
-    member = ds["in_tier"].astype(np.float64)
-    summed: xr.DataArray = xr.dot(counters(ds), member, dim="params")
-    return summed.transpose("model", "tier", "task", "counter")
+    return _effective(ds, members(ds), ("model", "tier", "task", "counter"))
 
 
 def task_counters(ds: xr.Dataset) -> xr.DataArray:
-    """Counters summed over all points of each task, each once: (model, task, counter); lazy if `ds` is."""
+    """Counters summed over all points of each task, each once: (model, task, counter); lazy if `ds` is.
+
+    At their effective numbers, as of `tier_counters`.
+    """
+    return _effective(ds, np.ones_like(members(ds).any(axis=0)), ("model", "task", "counter"))
+
+
+def ranked_counters(ds: xr.Dataset) -> xr.DataArray:
+    """Counters summed over the points of each task that are in any tier, each once: (model, task, counter).
+
+    At their effective numbers, as of `tier_counters`.
+    """
+    return _effective(ds, np.asarray(members(ds).any(axis=0)), ("model", "task", "counter"))
+
+
+def raw_task_counters(ds: xr.Dataset) -> xr.DataArray:
+    """Counters of each task as they were counted, whatever points weigh: (model, task, counter); lazy if `ds` is."""
     return counters(ds).sum("params")
 
 
@@ -45,3 +93,42 @@ def within_tiers(ds: xr.Dataset) -> xr.Dataset:
     """The dataset with the counters of points in no tier set to zero: these have no right or wrong answer."""
     member = ds["in_tier"].any("tier")
     return ds if bool(member.all()) else ds.assign(counters=counters(ds).where(member, 0.0))
+
+
+def _effective(ds: xr.Dataset, member: NDArray[np.bool_], dims: tuple[str, ...]) -> xr.DataArray:
+    """Counters of groups of points of each task, member ([tier,] task, params), at their effective numbers."""
+    values = counters(ds)
+    base = base_design(ds)
+    ranked = members(ds).any(axis=0)
+    options: dict[str, Any] = {
+        "base": np.zeros(ranked.shape) if base is None else base,
+        "ranked": ranked,
+        "member": member.astype(np.float64),
+        "labels": names(ds, "counter"),
+    }
+    if values.chunks is None:
+        # Without xarray's generalised functions, which import Dask's arrays to look at the values.
+        return xr.DataArray(xr.Variable(dims, _weighed(values.values, **options), fastpath=True))
+    summed: xr.DataArray = xr.apply_ufunc(
+        _weighed,
+        xr.DataArray(values.variable).chunk({"task": -1, "params": -1, "counter": -1}),
+        kwargs=options,
+        input_core_dims=[["task", "params", "counter"]],
+        output_core_dims=[list(dims[1:])],
+        dask="parallelized",
+        output_dtypes=[np.float64],
+        dask_gufunc_kwargs={"output_sizes": {"tier": len(member)} if "tier" in dims else {}},
+    )
+    return summed.transpose(*dims)
+
+
+def _weighed(
+    values: Floats, *, base: Floats, ranked: NDArray[np.bool_], member: Floats, labels: list[str]
+) -> Floats:
+    """Sums over the members of each task: counters (..., task, params, counter) -> (..., [tier,] task, counter)."""
+    used = (column(values, "trials", labels) > 0) & ranked
+    factors = design.levelled(design.design_factors(values, base, labels=labels), used, axis=(-2, -1))
+    scaled, squares = design.design_moments(values, factors, labels=labels)
+    tiers = "g" if member.ndim == 3 else ""
+    sums = np.einsum(f"...kpc,{tiers}kp->...{tiers}kc", scaled, member)
+    return design.effective(sums, np.einsum(f"...kp,{tiers}kp->...{tiers}k", squares, member), labels=labels)

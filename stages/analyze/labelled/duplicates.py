@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from stages.analyze.formulas.intervals import Floats
 from stages.analyze.formulas.reasonscore import column
 from stages.analyze.labelled.axes import names
-from stages.analyze.labelled.counters import task_counters
+from stages.analyze.labelled.counters import raw_task_counters
 
 _UNKNOWN = 255
 """A question that has not been compared with the others of its cell."""
@@ -20,7 +20,7 @@ def unique_shares(ds: xr.Dataset) -> Floats:
 
     NaN without trials, and for a task of which it is not known whether a planned question occurred before.
     """
-    summed, labels = task_counters(ds).values, names(ds, "counter")
+    summed, labels = raw_task_counters(ds).values, names(ds, "counter")
     if "duplicates" not in labels or "duplicate" not in ds:
         return np.full(summed.shape[:2], np.nan)
     trials = column(summed, "trials", labels)
@@ -34,6 +34,6 @@ def unmarked_tasks(ds: xr.Dataset) -> NDArray[np.bool_]:
     flags = ds["duplicate"].transpose("task", "params", "trial").values
     planned = np.full(flags.shape[:2], flags.shape[2])
     if "planned_trials" in ds:
-        planned = ds["planned_trials"].max("model").transpose("task", "params").values
+        planned = ds["planned_trials"].transpose("model", "task", "params").values.max(axis=0)
     unknown = (flags == _UNKNOWN) & (np.arange(flags.shape[2]) < planned[..., np.newaxis])
     return np.asarray(unknown.any(axis=(1, 2)))

@@ -1,59 +1,82 @@
-"""The leaderboard of a cube: every evaluation scored, with intervals from a bootstrap, and ranked."""
+"""The leaderboard of a cube: every evaluation scored, with intervals, and ranked by what is honest at its size."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 
-from stages.analyze.formulas import bootstrap, estimators, reasonscore, reasonscore_v2
+from stages.analyze.formulas import estimators, reasonscore, stratified
 from stages.analyze.formulas.compare.ranks import rank_intervals
 from stages.analyze.formulas.estimators import Bounds, Mode
 from stages.analyze.formulas.intervals import Floats, quantile
 from stages.analyze.formulas.reasonscore import Basis
+from stages.analyze.formulas.reasonscore_posterior import ENOUGH
 from stages.analyze.labelled.axes import distinguishing, facets, most_repeats, names
-from stages.analyze.labelled.counters import counters, tier_counters
+from stages.analyze.labelled.clustering import question_effects
+from stages.analyze.labelled.counters import (
+    BASE,
+    CELL_DIMS,
+    counters,
+    members,
+    point_factors,
+    ranked_counters,
+    tier_counters,
+)
 from stages.analyze.labelled.duplicates import unmarked_tasks
 from stages.analyze.labelled.results import Estimate, Leaderboard, Row, TierEstimate
+from stages.analyze.labelled.scores import (
+    VERSIONS,
+    How,
+    Scores,
+    Version,
+    draw_means,
+    mean_moments,
+    posterior,
+    resampled,
+)
 
-Version = Literal["v1", "v2"]
-VERSIONS: tuple[Version, ...] = get_args(Version)
+_UNEVEN = 1e-3
+"""Relative difference of factors from which points are said to be weighed; one lost request is no such thing."""
 
 
 def leaderboard(
     ds: xr.Dataset,
     *,
-    version: Version = "v1",
-    mode: Mode = "C_I",
+    version: Version = "auto",
+    mode: Mode = "C_P",
     basis: Basis = "completed",
     seed: int = 0,
     draws: int = 2000,
     confidence: float = 0.95,
     selection: str = "",
 ) -> Leaderboard:
-    """All evaluations of a cube ranked by ReasonScore, with intervals and what each rests on.
+    """All evaluations of a cube ranked by ReasonScore or, where trials are few, by accuracy; with intervals.
 
     Parameters
     ----------
     ds
-        Dataset with ``counters`` (model, task, params, counter), lazy or not, and the cube's coordinates.
+        Dataset with ``counters`` (model, task, params, counter), lazy or not, and the cube's coordinates. Points weigh
+        by the coordinate ``base_trials``, see `stages.analyze.formulas.design`. With ``status``, intervals go by
+        question where questions were asked several times.
     version
-        "v1" scores upper bounds (`stages.analyze.formulas.reasonscore`), "v2" what was measured
-        (`stages.analyze.formulas.reasonscore_v2`).
+        "auto" scores what the rates may be (`stages.analyze.formulas.reasonscore_posterior`), and leads with the rate
+        of `mode` where a task has fewer than `ENOUGH` trials in a tier; "v1" scores upper bounds
+        (`stages.analyze.formulas.reasonscore`), "v2" what was measured (`stages.analyze.formulas.reasonscore_v2`),
+        both at any size.
     mode
-        Estimator of the column ``accuracy``, one of `stages.analyze.formulas.estimators.MODES`; no part of the score.
+        Estimator of the column ``rate``, one of `stages.analyze.formulas.estimators.MODES`.
     basis
         Denominator of version 1, see `stages.analyze.formulas.reasonscore.adjusted`.
     seed
-        Seed of the bootstrap; a row's interval depends on it, on `eval_id` and on the row's own counters
+        Seed of the draws; a row's interval depends on it, on `eval_id` and on the row's own counters
         only.
     draws
-        Number of bootstrap draws.
+        Number of draws behind the intervals of scores and ranks.
     confidence
         Level of all intervals, in (0, 1). The score itself always uses Wilson's bound at z = 1.96.
     selection
@@ -61,7 +84,7 @@ def leaderboard(
 
     Returns
     -------
-    Leaderboard, rows by score from high to low; rows without a score last; equal scores by name.
+    Leaderboard, rows by what leads it from high to low; rows without it last; equal ones by name.
 
     Raises
     ------
@@ -73,19 +96,17 @@ def leaderboard(
     if draws < 1:
         raise ValueError(f"`draws` must be at least 1, got {draws}")
     quantile(confidence)
-    cells = counters(ds).astype(np.float64).compute()
+    values = np.asarray(counters(ds).values, dtype=np.float64)
+    cells = xr.Variable(CELL_DIMS, values, fastpath=True)
+    effects = question_effects(ds)
     used = ("counters", "duplicate", "planned_trials")
     loaded = ds.drop_vars([name for name in ds.data_vars if name not in used]).assign(counters=cells)
-    how = _How(version, mode, basis, seed, draws, confidence)
+    worth = None if effects is None else np.asarray(effects.values, dtype=np.float64)
+    how = How(version, mode, basis, seed, draws, confidence, worth)
     scored = _score(loaded, how)
     rows = [_row(loaded, scored, index) for index in range(ds.sizes["model"])]
-    rows.sort(key=_order)
-    ranked = [
-        row if math.isnan(row.score.value) else replace(row, rank=place)
-        for place, row in enumerate(rows, start=1)
-    ]
-    return Leaderboard(
-        rows=tuple(ranked),
+    board = Leaderboard(
+        rows=(),
         tiers=tuple(names(ds, "tier")),
         tasks=tuple(names(ds, "task")),
         basis=basis,
@@ -93,111 +114,106 @@ def leaderboard(
         draws=draws,
         seed=seed,
         version=version,
+        lead=scored.lead,
+        size=scored.size,
+        enough=ENOUGH,
         mode=mode,
         uneven=_uneven(loaded),
+        weighed=_weighed(loaded),
         repeats=most_repeats(ds),
+        clustered=effects is not None,
         selection=selection,
     )
-
-
-@dataclass(frozen=True)
-class _How:
-    """The options of a leaderboard."""
-
-    version: Version
-    mode: Mode
-    basis: Basis
-    seed: int
-    draws: int
-    confidence: float
-
-    def tier_scores(
-        self, grouped: Floats, labels: list[str], expected: NDArray[np.bool_]
-    ) -> reasonscore.TierScores:
-        if self.version == "v2":
-            return reasonscore_v2.tier_score(grouped, labels=labels, expected=expected)
-        return reasonscore.tier_score(grouped, labels=labels, basis=self.basis, expected=expected)
-
-    def drawn(self, cells: Floats, member: NDArray[np.bool_], identity: str, labels: list[str]) -> Floats:
-        """Tier scores of one model under every draw, shape (draw, tier)."""
-        if self.version == "v2":
-            return reasonscore_v2.draw_tier_scores(
-                cells, member, identity, seed=self.seed, labels=labels, draws=self.draws
-            )
-        return bootstrap.draw_tier_scores(
-            cells, member, identity, seed=self.seed, labels=labels, basis=self.basis, draws=self.draws
-        )
+    rows.sort(key=lambda row: _order(row, board.leading(row).value))
+    ranked = [
+        row if math.isnan(board.leading(row).value) else replace(row, rank=place)
+        for place, row in enumerate(rows, start=1)
+    ]
+    return replace(board, rows=tuple(ranked))
 
 
 @dataclass(frozen=True)
 class _Scored:
     """Arrays behind the rows, first axis model."""
 
-    tiers: reasonscore.TierScores
-    mean: Floats
-    per_token: Floats
+    scores: Scores
+    present: reasonscore.TierScores
     tokens: Floats
-    bounds: bootstrap.Intervals
+    lead: str
+    size: float
+    rates: Bounds
+    """Shape (model,)."""
+    tier_rates: Bounds
+    """Shape (model, tier)."""
+    accuracy: Bounds
+    guesser: Floats
     ranks: Floats
     """Shape (model, 3): mean rank, lower and upper."""
     cells_present: Any
     cells_expected: Any
     totals: Mapping[str, Floats]
-    accuracy: Bounds
+    shares: Mapping[str, Floats]
+    """Counters summed with the weights of the points."""
     cost: Floats
+    shared_cost: Floats
     unique: Floats
 
 
-def _score(ds: xr.Dataset, how: _How) -> _Scored:
+def _score(ds: xr.Dataset, how: How) -> _Scored:
     labels = names(ds, "counter")
     cells = ds["counters"].values
-    member = ds["in_tier"].transpose("tier", "task", "params").values.astype(bool)
-    grouped = tier_counters(ds).values
-    pooled = cells.sum(axis=(1, 2))
+    member = members(ds)
     estimators.counts(cells, labels=labels)
-    tiers = how.tier_scores(grouped, labels, np.asarray(member.any(axis=-1)))
+    grouped, factors = tier_counters(ds).values, point_factors(ds)
+    expected = np.asarray(member.any(axis=-1))
     tokens = reasonscore.tier_tokens(grouped, labels=labels)
-    totals = {label: pooled[:, index] for index, label in enumerate(labels)}
+    totals = dict(zip(labels, cells.sum(axis=(1, 2)).T, strict=True))
+    shares = dict(zip(labels, (cells * factors[..., np.newaxis]).sum(axis=(1, 2)).T, strict=True))
     there = reasonscore.column(cells, "trials", labels) > 0
-    bounds, ranks = _resample(ds, how, member, tokens)
-    confidence = None if how.confidence == 0.95 else how.confidence
+    effect = how.effect((cells.shape[0], cells.shape[1]))
+    sizes = reasonscore.column(grouped, "trials", labels) / effect[:, np.newaxis]
+    size = float(np.where(sizes > 0, sizes, np.inf).min(initial=np.inf))
+    scores = posterior(ds, how, grouped, member, tokens) if how.version == "auto" else None
+    lead = "rate" if how.version == "auto" and not size >= ENOUGH else "score"
+    if scores is None:
+        scores = resampled(ds, how, grouped, member, tokens)
+    every = ranked_counters(ds).values
+    overall = mean_moments(every, effect, labels, how.mode)
+    plain = mean_moments(every, effect, labels, "E_P")
+    guesser = np.full(len(cells), np.nan)
+    if how.version == "v1":
+        guesser = reasonscore.mean_score(
+            reasonscore.guesser_score(grouped, labels=labels, basis=how.basis, expected=expected).score
+        )
     return _Scored(
-        tiers=tiers,
-        mean=reasonscore.mean_score(tiers.score),
-        per_token=reasonscore.per_token(tiers.score, tokens),
+        scores=scores,
+        present=reasonscore.tier_score(grouped, labels=labels, basis=how.basis, expected=expected),
         tokens=tokens,
-        bounds=bounds,
-        ranks=ranks,
+        lead=lead,
+        size=size if np.isfinite(size) else math.nan,
+        rates=stratified.combine(overall, confidence=how.level, exact=True),
+        tier_rates=stratified.combine(
+            mean_moments(grouped, effect, labels, how.mode), confidence=how.level, exact=True
+        ),
+        accuracy=stratified.combine(plain, confidence=how.level, exact=True),
+        guesser=guesser,
+        ranks=_ranks(scores.draws if lead == "score" else draw_means(ds, how, overall), how),
         cells_present=np.einsum("gkp,mkp->mg", member.astype(np.int64), there.astype(np.int64)),
         cells_expected=member.sum(axis=(1, 2)),
         totals=totals,
-        accuracy=estimators.estimate(
-            cells[:, member.any(axis=0)].sum(axis=1), labels=labels, mode=how.mode, confidence=confidence
-        ),
+        shares=shares,
         cost=_cost(ds, totals),
+        shared_cost=_cost(ds, shares),
         unique=_unique(ds, totals),
     )
 
 
-def _resample(
-    ds: xr.Dataset, how: _How, member: NDArray[np.bool_], tokens: Floats
-) -> tuple[bootstrap.Intervals, Floats]:
-    """Intervals of scores and ranks from one set of draws, made model by model."""
-    cells, labels = ds["counters"].values, names(ds, "counter")
-    tails = [(1.0 - how.confidence) / 2.0, (1.0 + how.confidence) / 2.0]
-    models, tiers = cells.shape[0], member.shape[0]
-    result = bootstrap.Intervals(np.empty((models, tiers, 2)), np.empty((models, 2)), np.empty((models, 2)))
-    means = np.empty((models, how.draws))
-    for index, identity in enumerate(_identities(ds)):
-        scores = how.drawn(cells[index], member, identity, labels)
-        means[index] = reasonscore.mean_score(scores)
-        result.tiers[index] = np.quantile(scores, tails, axis=0).T
-        result.mean[index] = np.quantile(means[index], tails)
-        result.per_token[index] = np.quantile(reasonscore.per_token(scores, tokens[index]), tails)
-    if models < 2:
-        return result, np.where(np.isnan(means[:, :1]), np.nan, np.ones((models, 3)))
-    ranks = rank_intervals(means, confidence=how.confidence)
-    return result, np.stack([ranks.expected, ranks.lower, ranks.upper], axis=-1)
+def _ranks(draws: Floats, how: How) -> Floats:
+    """Mean rank, lower and upper, shape (model, 3)."""
+    if len(draws) < 2:
+        return np.where(np.isnan(draws[:, :1]), np.nan, np.ones((len(draws), 3)))
+    ranks = rank_intervals(draws, confidence=how.confidence)
+    return np.stack([ranks.expected, ranks.lower, ranks.upper], axis=-1)
 
 
 def _unique(ds: xr.Dataset, totals: Mapping[str, Floats]) -> Floats:
@@ -220,12 +236,12 @@ def _uneven(ds: xr.Dataset) -> bool:
     return any(len(np.unique(row[row > 0])) > 1 for row in rows)
 
 
-def _identities(ds: xr.Dataset) -> list[str]:
-    """A stream name per model: its eval_id, or its names where the cube has none."""
-    if "eval_id" in ds.coords:
-        return names(ds, "eval_id")
-    parts = zip(names(ds, "model_name"), names(ds, "template"), names(ds, "sampler"), strict=True)
-    return ["\n".join(part) for part in parts]
+def _weighed(ds: xr.Dataset) -> str:
+    """Whether points weigh otherwise than by their trials: "base", "assumed", or empty."""
+    factors = point_factors(ds)
+    if not (factors.min(axis=(1, 2), initial=1.0) < 1.0 - _UNEVEN).any():
+        return ""
+    return "assumed" if ds[BASE].attrs.get("assumed") else "base"
 
 
 def _cost(ds: xr.Dataset, totals: Mapping[str, Floats]) -> Floats:
@@ -241,12 +257,12 @@ def _cost(ds: xr.Dataset, totals: Mapping[str, Floats]) -> Floats:
 
 def _row(ds: xr.Dataset, scored: _Scored, index: int) -> Row:
     totals = {label: float(values[index]) for label, values in scored.totals.items()}
+    shares = {label: float(values[index]) for label, values in scored.shares.items()}
     trials = totals["trials"]
 
     def share(label: str) -> float:
-        return totals[label] / trials if trials > 0 else math.nan
+        return shares[label] / shares["trials"] if trials > 0 else math.nan
 
-    cost = float(scored.cost[index])
     return Row(
         rank=None,
         model_name=names(ds, "model_name")[index],
@@ -254,31 +270,41 @@ def _row(ds: xr.Dataset, scored: _Scored, index: int) -> Row:
         sampler=names(ds, "sampler")[index],
         eval_id=names(ds, "eval_id")[index],
         facets=facets(names(ds, "facets")[index]),
-        score=_estimate(scored.mean[index], scored.bounds.mean[index]),
+        score=_estimate(scored.scores.mean[index]),
         tiers=_tiers(ds, scored, index),
-        score_per_token=_estimate(scored.per_token[index], scored.bounds.per_token[index]),
-        accuracy=Estimate(*(float(part[index]) for part in scored.accuracy)),
+        score_per_token=_estimate(scored.scores.per_token[index]),
+        accuracy=_estimate([part[index] for part in scored.accuracy]),
+        rate=_estimate([part[index] for part in scored.rates]),
+        guesser=float(scored.guesser[index]),
         tokens_per_trial=share("tokens_sum"),
         truncated=share("truncated"),
+        max_tokens=_limit(ds, index),
         invalid=share("invalid"),
         refused=share("refused"),
         trials=int(trials),
         transport=int(totals.get("transport", 0)),
         missing=int(totals.get("missing", 0)),
-        cost=cost,
-        cost_per_1000=1000 * cost / trials if trials > 0 else math.nan,
+        cost=float(scored.cost[index]),
+        cost_per_1000=1000 * float(scored.shared_cost[index]) / shares["trials"] if trials > 0 else math.nan,
         unique=float(scored.unique[index]),
-        rank_interval=Estimate(*(float(part) for part in scored.ranks[index])),
+        rank_interval=_estimate(scored.ranks[index]),
     )
+
+
+def _limit(ds: xr.Dataset, index: int) -> int | None:
+    """The limit of completion tokens, if the dataset says it."""
+    found = int(ds["max_tokens"].values[index]) if "max_tokens" in ds.coords else 0
+    return found if found > 0 else None
 
 
 def _tiers(ds: xr.Dataset, scored: _Scored, index: int) -> tuple[TierEstimate, ...]:
     return tuple(
         TierEstimate(
             tier=tier,
-            score=_estimate(scored.tiers.score[index, place], scored.bounds.tiers[index, place]),
-            tasks_present=int(scored.tiers.tasks_present[index, place]),
-            tasks_expected=int(scored.tiers.tasks_expected[index, place]),
+            score=_estimate(scored.scores.tiers[index, place]),
+            rate=_estimate([part[index, place] for part in scored.tier_rates]),
+            tasks_present=int(scored.present.tasks_present[index, place]),
+            tasks_expected=int(scored.present.tasks_expected[index, place]),
             cells_present=int(scored.cells_present[index, place]),
             cells_expected=int(scored.cells_expected[place]),
             tokens=float(scored.tokens[index, place]),
@@ -287,13 +313,14 @@ def _tiers(ds: xr.Dataset, scored: _Scored, index: int) -> tuple[TierEstimate, .
     )
 
 
-def _estimate(value: float, bounds: Floats) -> Estimate:
-    return Estimate(float(value), float(bounds[0]), float(bounds[1]))
+def _estimate(parts: Sequence[float] | Floats) -> Estimate:
+    value, lower, upper = (float(part) for part in parts)
+    return Estimate(value, lower, upper)
 
 
-def _order(row: Row) -> tuple[bool, float, str, str, str, str]:
-    absent = math.isnan(row.score.value)
-    score = 0.0 if absent else -row.score.value
+def _order(row: Row, value: float) -> tuple[bool, float, str, str, str, str]:
+    absent = math.isnan(value)
+    score = 0.0 if absent else -value
     return (absent, score, row.model_name, row.template, row.sampler, row.eval_id)
 
 

@@ -9,11 +9,11 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from stages.analyze.formulas.compare.paired import holm, pair_table, paired_difference
+from stages.analyze.formulas.compare.paired import difference_p, holm, pair_table, paired_difference
 from stages.analyze.formulas.compare.repeated import design_effect, sign_flip
 from stages.analyze.formulas.compare.winrates import need_two
 from stages.analyze.formulas.intervals import Floats
-from stages.analyze.labelled import axes
+from stages.analyze.labelled import axes, counters
 from stages.analyze.labelled.results import Estimate
 from stages.reply.status import COMPLETED, Status
 
@@ -35,11 +35,14 @@ class Difference:
     """Trials that only the first got right."""
     second_only: int
     difference: Estimate
-    """Mean over points of the difference of success rates, first − second."""
+    """Mean over points of the difference of success rates, first − second; points weigh as in the base design."""
     p: float
-    """McNemar's p value; by question where each was asked several times, see `compare.repeated.sign_flip`."""
+    """That this difference is 0: below 1 − level exactly where its interval leaves 0 out."""
     p_holm: float
     """Adjusted over the tasks of all pairs, or for all tasks together over the pairs."""
+    p_mcnemar: float
+    """McNemar's p value, in which every discordant trial weighs the same; by question where each was asked several
+    times, see `compare.repeated.sign_flip`."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,8 @@ class Pair:
     second: str
     tasks: tuple[Difference, ...]
     overall: Difference
+    truncated: tuple[int, int]
+    """Trials that the first and the second truncated."""
 
 
 def compare_evaluations(
@@ -67,13 +72,16 @@ def compare_evaluations(
     Parameters
     ----------
     ds
-        Dataset with ``status`` (model, task, params, trial, repeat), lazy or not.
+        Dataset with ``status`` (model, task, params, trial, repeat), lazy or not; points weigh by
+        ``base_trials``, if it has that.
     models
         Indices of the evaluations, at least two.
     truncated
         "wrong": a truncated trial is a failure. "drop": trials that either truncated are left out.
-    method, confidence
-        See `stages.analyze.formulas.compare.paired.compare_pairs`.
+    method
+        Of McNemar's test, see `stages.analyze.formulas.compare.paired.mcnemar`.
+    confidence
+        Level of the intervals in (0, 1); None is 95 %.
 
     Raises
     ------
@@ -86,21 +94,26 @@ def compare_evaluations(
     if "status" not in ds:
         raise ValueError("the dataset has no array `status`; open it with `Cube.dataset()`")
     labels, tasks = axes.evaluation_labels(ds), axes.names(ds, "task")
+    weights = _weights(ds)
+    level = 0.95 if confidence is None else confidence
     found = []
     for place, first in enumerate(models[:-1]):
         codes = _codes(ds, first)
         for second in models[place + 1 :]:
-            cells = _cells(codes, _codes(ds, second), truncated)
+            others = _codes(ds, second)
+            cells = _cells(codes, others, truncated)
             if not cells[..., 0].any():
                 raise ValueError(
                     f"{labels[first]!r} and {labels[second]!r} have finished no trial in common; run the sweep "
                     "further or select what both have"
                 )
             single = tuple(
-                _difference(cells[task], name, method, confidence) for task, name in enumerate(tasks)
+                _difference(cells[task], weights[task], name, method, level)
+                for task, name in enumerate(tasks)
             )
-            overall = _difference(cells, "", method, confidence)
-            found.append(Pair(labels[first], labels[second], single, overall))
+            overall = _difference(cells, weights, "", method, level)
+            cut = tuple(int((one == int(Status.TRUNCATED)).sum()) for one in (codes, others))
+            found.append(Pair(labels[first], labels[second], single, overall, (cut[0], cut[1])))
     return _adjusted(found)
 
 
@@ -132,19 +145,27 @@ def _cells(first: NDArray[np.uint8], second: NDArray[np.uint8], truncated: str) 
     return pair_table(right[0], done[0], right[1], done[1])
 
 
+def _weights(ds: xr.Dataset) -> Floats:
+    """Weight of each point, shape (task, params): its base design, or 1 where that is not known."""
+    base = counters.base_design(ds)
+    if base is None or not base.max(initial=0.0) > 0:
+        return np.ones((ds.sizes["task"], ds.sizes["params"]))
+    return np.asarray(base / base.max())
+
+
 def _p_value(cells: Floats, method: str) -> float:
     """Of trials (..., question, 3); NaN without any."""
     return sign_flip(cells[..., 1] - cells[..., 2], method=method) if cells[..., 0].any() else np.nan
 
 
-def _difference(cells: Floats, task: str, method: str, confidence: float | None) -> Difference:
-    """Of trials (..., question, 3); `p_holm` is left to be adjusted."""
-    by_point = cells.reshape(-1, *cells.shape[-2:])
+def _difference(cells: Floats, weights: Floats, task: str, method: str, confidence: float) -> Difference:
+    """Of trials (..., question, 3) of points with weights (...); `p_holm` is left to be adjusted."""
+    by_point, share = cells.reshape(-1, *cells.shape[-2:]), weights.ravel()
     trials, first, second = np.moveaxis(by_point, -1, 0)
-    effect, p = design_effect(first, second, trials), _p_value(cells, method)
-    bounds = paired_difference(
-        *(part.sum(axis=-1) / effect for part in (first, second, trials)), confidence=confidence
-    )
+    effect = design_effect(first, second, trials, share)
+    right, wrong, size = (part.sum(axis=-1) / effect for part in (first, second, trials))
+    bounds = paired_difference(right, wrong, size, share, confidence=confidence)
+    p = float(difference_p(right, wrong, size, share))
     return Difference(
         task,
         int(trials.sum()),
@@ -155,4 +176,5 @@ def _difference(cells: Floats, task: str, method: str, confidence: float | None)
         Estimate(*map(float, bounds)),
         p,
         p,
+        _p_value(cells, method),
     )

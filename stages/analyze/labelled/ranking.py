@@ -15,11 +15,12 @@ from stages.analyze.formulas.compare.winrates import win_rates
 from stages.analyze.formulas.estimators import counts
 from stages.analyze.formulas.intervals import Floats
 from stages.analyze.labelled import axes, counters
+from stages.analyze.labelled.clustering import question_effects
 from stages.analyze.labelled.leaderboard import label_rows, row_order
 from stages.analyze.labelled.results import Estimate, Leaderboard, Row
 
 SCHEMA = "evalcube.ranking"
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 PRIOR = 1.0
 """Drawn games that each model is taken to have played, so that a model that won all its games has a rating."""
@@ -50,7 +51,7 @@ class Ranking:
 
     rows: tuple[RankedRow, ...]
     clusters: tuple[tuple[int, ...], ...]
-    """Indices of rows that the intervals of their scores do not tell apart, best cluster first; may share rows."""
+    """Indices of rows that the intervals of what leads the board do not tell apart, best cluster first."""
     rates: Floats
     """Shape (row, row): the chance that the row is truly better than the column, averaged over tasks."""
     prior: float
@@ -65,6 +66,8 @@ class Ranking:
                 "eval_id": item.row.eval_id,
                 "rank": item.row.rank,
                 "score": _plain(item.row.score),
+                "accuracy": _plain(item.row.accuracy),
+                "rate": _plain(item.row.rate),
                 "rank_interval": _plain(item.row.rank_interval),
                 "clusters": list(item.clusters),
                 "expected_wins": item.wins,
@@ -77,6 +80,8 @@ class Ranking:
             "schema": SCHEMA,
             "schema_version": SCHEMA_VERSION,
             "version": board.version,
+            "lead": board.lead,
+            "mode": board.mode,
             "confidence": board.confidence,
             "prior": self.prior,
             "selection": board.selection,
@@ -110,9 +115,8 @@ def rank_rows(ds: xr.Dataset, board: Leaderboard, *, prior: float = PRIOR, stric
         If there are fewer than two evaluations, or the board was not made from this dataset.
     """
     order = row_order(ds, board)
-    found = overlap_clusters(
-        [row.score.lower for row in board.rows], [row.score.upper for row in board.rows], strict=strict
-    )
+    leads = [board.leading(row) for row in board.rows]
+    found = overlap_clusters([lead.lower for lead in leads], [lead.upper for lead in leads], strict=strict)
     clusters = tuple(reversed(found))
     rates = win_rates(*_successes(ds, order)).rates
     wins, ratings = expected_wins(rates), _ratings(rates, prior)
@@ -142,13 +146,15 @@ def cluster_name(number: int) -> str:
 
 
 def _successes(ds: xr.Dataset, order: Sequence[int]) -> tuple[Floats, Floats]:
-    """Successes and trials of each row and task such that their ratio is C_P."""
+    """Successes and trials of each row and task such that their ratio is C_P; as many as independent ones are worth."""
     summed = counters.task_counters(ds).astype(np.float64).compute().values[list(order)]
     found = counts(summed, labels=axes.names(ds, "counter"))
     with np.errstate(all="ignore"):
         stretched = (found.completed - found.guesses) * found.trials / found.completed
     trials = np.where(found.completed > 0, stretched, found.trials)
-    return np.where(found.completed > 0, found.correct - found.guesses, 0.0), trials
+    effects = question_effects(ds)
+    worth = np.ones(trials.shape) if effects is None else effects.compute().values[list(order)]
+    return np.where(found.completed > 0, found.correct - found.guesses, 0.0) / worth, trials / worth
 
 
 def _ratings(rates: Floats, prior: float) -> Floats:

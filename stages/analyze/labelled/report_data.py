@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import xarray as xr
 
-from stages.analyze.formulas import reasonscore
+from stages.analyze.formulas import design, reasonscore
 from stages.analyze.formulas.estimators import Mode
-from stages.analyze.formulas.intervals import Floats, wilson_bounds
+from stages.analyze.formulas.intervals import Floats
+from stages.analyze.formulas.stratified import exact_estimate
 from stages.analyze.labelled import axes, counters, duplicates
 from stages.analyze.labelled.aggregate import Pooling, aggregate
 from stages.analyze.labelled.results import Estimate
@@ -50,6 +51,8 @@ class CurveView:
     """Elementary steps, ascending."""
     accuracy: tuple[tuple[Estimate, ...], ...]
     """Per model in the board's order, per difficulty."""
+    truncated: tuple[tuple[float, ...], ...]
+    """Share of finished trials, in the same order."""
     pooled: bool
     """True if neighbouring difficulties were pooled."""
 
@@ -58,7 +61,7 @@ def task_views(
     ds: xr.Dataset,
     order: Sequence[int],
     *,
-    mode: Mode = "C_I",
+    mode: Mode = "C_P",
     pooling: Pooling = "pooled",
     confidence: float = 0.95,
 ) -> list[list[TaskView]]:
@@ -109,7 +112,7 @@ def task_views(
 def unique_by_task(ds: xr.Dataset) -> list[float]:
     """Share of finished trials of all models whose question is new in its cell, by task; NaN if not known."""
     shares = duplicates.unique_shares(ds)
-    trials = reasonscore.column(counters.task_counters(ds).values, "trials", axes.names(ds, "counter"))
+    trials = reasonscore.column(counters.raw_task_counters(ds).values, "trials", axes.names(ds, "counter"))
     with np.errstate(all="ignore"):
         total = np.where(trials > 0, shares * trials, 0.0).sum(axis=0)
         return [
@@ -120,7 +123,7 @@ def unique_by_task(ds: xr.Dataset) -> list[float]:
 def outcome_shares(ds: xr.Dataset, order: Sequence[int]) -> list[dict[str, float]]:
     """Share of each of `OUTCOMES` in the finished trials of each model; empty for a model without any."""
     labels = axes.names(ds, "counter")
-    summed = counters.task_counters(ds).sum("task").values[list(order)]
+    summed = counters.raw_task_counters(ds).sum("task").values[list(order)]
     rows = []
     for values in summed:
         count = {label: float(value) for label, value in zip(labels, values, strict=True)}
@@ -131,16 +134,19 @@ def outcome_shares(ds: xr.Dataset, order: Sequence[int]) -> list[dict[str, float
     return rows
 
 
-def curve_views(ds: xr.Dataset, order: Sequence[int]) -> list[CurveView]:
+def curve_views(
+    ds: xr.Dataset, order: Sequence[int], *, mode: Mode = "C_P", confidence: float = 0.95
+) -> list[CurveView]:
     """Accuracy against difficulty of every task; empty if the dataset has no ``difficulty`` coordinate.
 
     Points of equal difficulty are pooled; so are neighbours, in equal steps of log2, where a task has more
-    than `MOST_POINTS` difficulties.
+    than `MOST_POINTS` difficulties. Points weigh by the base design.
     """
     if "difficulty" not in ds.coords:
         return []
     labels = axes.names(ds, "counter")
     cells = counters.counters(ds).values[list(order)]
+    factors = counters.point_factors(ds)[list(order)]
     difficulty = ds["difficulty"].transpose("task", "params").values.astype(float)
     views = []
     for index, task in enumerate(axes.names(ds, "task")):
@@ -151,13 +157,29 @@ def curve_views(ds: xr.Dataset, order: Sequence[int]) -> list[CurveView]:
         where, group, pooled = _groups(difficulty[index, used])
         summed = np.zeros((cells.shape[0], len(where), cells.shape[-1]))
         for place in range(len(where)):
-            summed[:, place] = cells[:, index, used[group == place]].sum(axis=1)
-        bounds = _accuracy(summed, labels)
+            here = used[group == place]
+            parts = design.design_moments(cells[:, index, here], factors[:, index, here], labels=labels)
+            summed[:, place] = design.effective(*(part.sum(axis=1) for part in parts), labels=labels)
+        bounds = np.stack(
+            exact_estimate(
+                summed, labels=labels, mode=mode, confidence=None if confidence == 0.95 else confidence
+            )
+        )
+        trials = reasonscore.column(summed, "trials", labels)
+        cut = reasonscore.column(summed, "truncated", labels) / np.where(trials > 0, trials, 1.0)
         estimates = tuple(
             tuple(_estimate(bounds[:, model, place]) for place in range(len(where)))
             for model in range(cells.shape[0])
         )
-        views.append(CurveView(task, tuple(float(value) for value in where), estimates, pooled))
+        views.append(
+            CurveView(
+                task,
+                tuple(float(value) for value in where),
+                estimates,
+                tuple(tuple(float(share) for share in row) for row in cut),
+                pooled,
+            )
+        )
     return views
 
 
@@ -171,11 +193,6 @@ def _groups(difficulty: Floats) -> tuple[Floats, np.ndarray, bool]:
     filled, group = np.unique(np.digitize(logs, edges), return_inverse=True)
     where = np.array([2.0 ** logs[group == place].mean() for place in range(len(filled))])
     return where, group, True
-
-
-def _accuracy(counters: Floats, labels: Sequence[str]) -> Floats:
-    """(point, lower, upper) along a new first axis."""
-    return np.stack(wilson_bounds(*reasonscore.adjusted(counters, labels=labels)))
 
 
 def _estimate(bounds: Floats) -> Estimate:

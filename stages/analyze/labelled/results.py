@@ -7,11 +7,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
 from stages.analyze.formulas.estimators import Mode
-from stages.analyze.labelled.axes import Facet
+from stages.analyze.labelled.axes import Facet, plain
 
 SCHEMA = "evalcube.leaderboard"
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 """Raised when a field of `Leaderboard.to_dict` changes its meaning or goes; new fields do not raise it."""
+
+
+CUT = 0.01
+"""Share of truncated trials above which no table leaves them out, and a warning names them."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +33,9 @@ class TierEstimate:
 
     tier: str
     score: Estimate
-    """ReasonScore, 10 to 1000, with its bootstrap interval."""
+    """ReasonScore, 10 to 1000, with its interval."""
+    rate: Estimate
+    """The board's `mode`, mean over the tasks of the tier."""
     tasks_present: int
     tasks_expected: int
     cells_present: int
@@ -49,22 +55,28 @@ class Row:
     """One evaluation (model × template × sampler) on the leaderboard."""
 
     rank: int | None
-    """From 1; None without a score."""
+    """From 1, by what leads the board; None without a score."""
     model_name: str
     template: str
     sampler: str
     eval_id: str
     facets: Mapping[str, Facet]
     score: Estimate
-    """Mean of the tier scores present, with its bootstrap interval."""
+    """Mean of the tier scores present, with its interval."""
     tiers: tuple[TierEstimate, ...]
     score_per_token: Estimate
     accuracy: Estimate
-    """The board's `mode`, pooled over all points, with its bounds: guess-corrected over completed trials by default."""
+    """Plain share of right answers in the finished trials, mean over the tasks."""
+    rate: Estimate
+    """The board's `mode`, mean over the tasks: by default C_P, the share of right answers with guesses taken out."""
+    guesser: float
+    """Version 1 score that guessing alone would reach with as many trials; NaN for other scores."""
     tokens_per_trial: float
     """Completion tokens per finished trial."""
     truncated: float
     """Share of finished trials that were truncated."""
+    max_tokens: int | None
+    """The limit of completion tokens that the evaluation asked for; None if it is not known."""
     invalid: float
     """Share of finished trials without a parsable answer."""
     refused: float
@@ -82,7 +94,7 @@ class Row:
     unique: float
     """Share of finished trials whose question is new in its cell; NaN if that is not known."""
     rank_interval: Estimate
-    """Mean rank over the bootstrap's draws, and the ranks that the interval covers; NaN without a score."""
+    """Mean rank over the draws of what leads the board, and the ranks that the interval covers; NaN without a score."""
 
     @property
     def incomplete(self) -> bool:
@@ -106,13 +118,24 @@ class Leaderboard:
     seed: int
     """Seed of the bootstrap."""
     version: str
-    """Of the ReasonScore: "v1" scores upper bounds, "v2" point values of C_P."""
+    """Of the ReasonScore: "auto" scores what the rates may be, "v1" upper bounds, "v2" point values of C_P."""
+    lead: str
+    """What rows are ordered by: "score", or "rate" where there are too few trials for an honest score."""
+    size: float
+    """Fewest trials of a task in a tier that any row rests on, at their effective number; NaN without any."""
+    enough: int
+    """Trials of each task and tier from which the score leads."""
     mode: Mode
-    """Estimator of the rows' accuracy, see `stages.analyze.formulas.estimators`."""
+    """Estimator of the rows' rate, see `stages.analyze.formulas.estimators`."""
     uneven: bool
-    """True if points differ in their numbers of trials: sums weigh trials alike, not points."""
+    """True if points differ in their numbers of trials."""
+    weighed: str
+    """"base" if points that were asked more often than the first plan says are weighed as there; "assumed" if it is
+    not known, and points of a task weigh alike; empty if nothing is weighed."""
     repeats: int
     """How often each question was to be asked, at most."""
+    clustered: bool
+    """True if intervals go by question, as answers to one question are alike."""
     selection: str
     """Which part of the cube this is, in words; empty for all of it."""
 
@@ -120,6 +143,10 @@ class Leaderboard:
     def incomplete(self) -> tuple[Row, ...]:
         """Rows that do not rest on all tasks and points."""
         return tuple(row for row in self.rows if row.incomplete)
+
+    def leading(self, row: Row) -> Estimate:
+        """What the row is ranked by."""
+        return row.score if self.lead == "score" else row.rate
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -154,6 +181,12 @@ def _plain(value: object) -> object:
 
 def _notes(board: Leaderboard) -> list[str]:
     notes = [f"Part of the cube ({board.selection})."] if board.selection else []
+    if board.lead == "rate" and not math.isnan(board.size):
+        notes.append(
+            f"ReasonScore needs about {board.enough} trials per task and tier, here are {board.size:.0f}: so this is "
+            f"ordered by {board.mode}."
+        )
+    notes += _truncation(board)
     short = len(board.incomplete)
     if short:
         notes.append(
@@ -169,14 +202,45 @@ def _notes(board: Leaderboard) -> list[str]:
             f"Trials without a reply after the last retry: {transport:,}. They count neither as right nor as "
             "wrong; the next run tries them again."
         )
-    if board.uneven:
+    if board.mode.endswith("_I") and any(row.truncated > 0 for row in board.rows):
         notes.append(
-            "Points differ in their numbers of trials. Figures are pooled: a point with more trials weighs more "
-            "(`evalcube table --pooling stratified` weighs points alike)."
+            f"{board.mode} leaves truncated trials out; accuracy and `evalcube compare` count them as wrong."
         )
-    if board.repeats > 1:
+    return [*notes, *_weighing(board)]
+
+
+def _truncation(board: Leaderboard) -> list[str]:
+    """A warning if models were cut off."""
+    cut = [row for row in board.rows if row.truncated > CUT]
+    if not cut:
+        return []
+    worst = max(cut, key=lambda row: row.truncated)
+    limit = f" at max_tokens {worst.max_tokens}" if worst.max_tokens else ""
+    more = f" ({len(cut) - 1} more above {100 * CUT:g} %)" if len(cut) > 1 else ""
+    share = max(round(100 * worst.truncated), 1)
+    right = "accuracy counts them as wrong" + (", v1 takes off their share" if board.version == "v1" else "")
+    return [f"{plain(worst.model_name)}: {share} % truncated{limit}: raise it{more}; {right}."]
+
+
+def _weighing(board: Leaderboard) -> list[str]:
+    """How points that differ in their trials weigh, and how repeats do."""
+    notes = []
+    if board.weighed == "base":
         notes.append(
-            f"Questions were asked up to {board.repeats} times. Intervals here take answers as independent; they are "
-            "too narrow where answers to one question are alike (`evalcube compare` goes by question)."
+            "Some points were asked more often than the first plan says: each weighs as it did there."
+        )
+    elif board.weighed == "assumed":
+        notes.append(
+            "Points differ in their numbers of trials, and the cube does not say what the first plan was: points of a "
+            "task weigh alike."
+        )
+    elif board.uneven:
+        notes.append(
+            "Points differ in their numbers of trials: a point weighs by those that it was planned with."
+        )
+    if board.repeats > 1 and not board.clustered:
+        notes.append(
+            f"Questions were asked up to {board.repeats} times. Intervals here take answers as independent, since "
+            "the dataset has no outcomes of trials."
         )
     return notes

@@ -166,6 +166,8 @@ class Mark:
     top: float
     bottom: float
     title: str
+    cut: bool = False
+    """True if many of the point's trials were truncated."""
 
 
 @dataclass(frozen=True)
@@ -194,7 +196,7 @@ class Chart:
 def curve_chart(
     title: str,
     difficulty: Sequence[float],
-    series: Sequence[tuple[int, str, Sequence[Estimate]]],
+    series: Sequence[tuple[int, str, Sequence[Estimate], Sequence[bool]]],
     *,
     pooled: bool = False,
 ) -> Chart:
@@ -207,7 +209,8 @@ def curve_chart(
     difficulty
         Positions on the x axis, > 0, ascending; drawn on a log2 scale.
     series
-        (kind, name, estimates) per model; an estimate is NaN where nothing was measured: the line has a gap.
+        (kind, name, estimates, cut) per model; an estimate is NaN where nothing was measured: the line has a gap. A
+        point that is cut, as many of its trials were truncated, has an open mark.
     pooled
         Passed on.
     """
@@ -219,11 +222,11 @@ def curve_chart(
         return LEFT + share * (WIDTH - LEFT - RIGHT)
 
     lines = []
-    for place, (kind, name, estimates) in enumerate(series):
+    for place, (kind, name, estimates, cuts) in enumerate(series):
         shift = DODGE * (place - (len(series) - 1) / 2)
         marks = [
-            _mark(kind, name, x_of(value) + shift, value, estimate)
-            for value, estimate in zip(difficulty, estimates, strict=True)
+            _mark(kind, name, x_of(value) + shift, value, estimate, cut=cut)
+            for value, estimate, cut in zip(difficulty, estimates, cuts, strict=True)
         ]
         points = [
             None if item is None else (item.x, y_of(estimate.value))
@@ -246,15 +249,16 @@ def y_of(share: float) -> float:
     return TOP + (1.0 - share) * (HEIGHT - TOP - BOTTOM)
 
 
-def _mark(kind: int, name: str, x: float, difficulty: float, estimate: Estimate) -> Mark | None:
+def _mark(kind: int, name: str, x: float, difficulty: float, estimate: Estimate, *, cut: bool) -> Mark | None:
     if math.isnan(estimate.value):
         return None
     title = (
         f"{name}, difficulty {significant(difficulty)}: {percent(estimate.value)} "
         f"({percent(estimate.lower)} to {percent(estimate.upper)})"
+        f"{', many trials truncated' if cut else ''}"
     )
     path = mark(kind, x, y_of(estimate.value))
-    return Mark(path, round(x, 1), round(y_of(estimate.upper), 1), round(y_of(estimate.lower), 1), title)
+    return Mark(path, round(x, 1), round(y_of(estimate.upper), 1), round(y_of(estimate.lower), 1), title, cut)
 
 
 def _path(points: Sequence[tuple[float, float] | None]) -> str:

@@ -16,9 +16,9 @@ from stages.analyze.labelled import ranking, report_data
 from stages.analyze.labelled.aggregate import Pooling
 from stages.analyze.labelled.axes import plain
 from stages.analyze.labelled.leaderboard import label_rows, row_order
-from stages.analyze.labelled.results import Estimate, Leaderboard, Row, TierEstimate
+from stages.analyze.labelled.results import Estimate, Leaderboard, TierEstimate
 from stages.analyze.render import charts as figures
-from stages.analyze.render.table_specs import span
+from stages.analyze.render.table_specs import leading_text, span
 from stages.analyze.render.text import ABSENT, number, percent, printable, shorten, significant
 
 MOST_LINES = 6
@@ -110,7 +110,7 @@ def render_report(
         loaded, order, mode=board.mode, pooling=pooling, confidence=board.confidence
     )
     found = ranking.rank_rows(loaded, board) if len(labels) > 1 else None
-    curves = report_data.curve_views(loaded, order)
+    curves = report_data.curve_views(loaded, order, mode=board.mode, confidence=board.confidence)
     shown = min(len(labels), MOST_LINES)
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent / "templates"),
@@ -125,7 +125,6 @@ def render_report(
         significant=significant,
         plain=plain,
         interval=_interval,
-        shade=_shade,
         span=span,
         letter=ranking.cluster_name,
         code=_code,
@@ -147,6 +146,9 @@ def render_report(
         unique=report_data.unique_by_task(loaded),
         unique_column=any(row.unique < 1 for row in board.rows),
         cut_mark=CUT_MARK,
+        shades=[[_shade(view.accuracy.value, view.truncated) for view in row] for row in tasks],
+        by_score=board.lead == "score",
+        leading=[leading_text(board, row) for row in board.rows],
         most_tokens=max((view.tokens for row in tasks for view in row if view.trials), default=1.0) or 1.0,
         charts=[_chart(view, labels[:shown]) for view in curves],
         legend=[(kind, label, figures.mark(kind, 8, 8, 4.2)) for kind, label in enumerate(labels[:shown])],
@@ -167,18 +169,26 @@ def render_report(
 def headline(board: Leaderboard, labels: Sequence[str]) -> str:
     """The main result in a sentence: who leads among complete rows, and whether intervals tell them apart."""
     pairs = zip(board.rows, labels, strict=True)
-    scored = [(row.score, label) for row, label in pairs if row.rank is not None and not row.incomplete]
+    scored = [
+        (board.leading(row), leading_text(board, row), label)
+        for row, label in pairs
+        if row.rank is not None and not row.incomplete
+    ]
     if not scored:
         return "No evaluation is complete yet: these scores rest on part of the questions."
-    (first, name), others = scored[0], scored[1:]
-    lead = f"{name} scores {number(first.value)} of 1000 ({_interval(first)})"
-    rivals = [label for score, label in others if score.upper >= first.lower and score.lower <= first.upper]
+    (first, (value, interval), name), others = scored[0], scored[1:]
+    by_score = board.lead == "score"
+    lead = f"{name} scores {value} of 1000 ({interval})"
+    if not by_score:
+        lead = f"{name} solves {value} ({interval} %; {MODES_IN_WORDS[board.mode]})"
+    rivals = [label for one, _, label in others if one.upper >= first.lower and one.lower <= first.upper]
     if not others:
         return f"{lead}; it is the only complete evaluation."
     if not rivals:
-        second, runner_up = others[0]
-        gap = number(first.value - second.value)
-        return f"{lead}, {gap} ahead of {runner_up}; their intervals do not overlap."
+        second, _, runner_up = others[0]
+        gap = first.value - second.value
+        ahead = number(gap) if by_score else f"{100 * gap:.1f} points of 100"
+        return f"{lead}, {ahead} ahead of {runner_up}; their intervals do not overlap."
     close = rivals[0] if len(rivals) == 1 else f"{len(rivals)} other evaluations"
     return f"{lead}, the highest. Its interval overlaps with that of {close}: the order among them is open."
 
@@ -194,26 +204,36 @@ class _Track:
 
 
 def _ranking(board: Leaderboard) -> tuple[figures.Axis, list[_Track]]:
+    by_score = board.lead == "score"
+    found = [(board.leading(row), [t.score if by_score else t.rate for t in row.tiers]) for row in board.rows]
+    scaled = [(_scaled(lead, by_score), [_scaled(tier, by_score) for tier in tiers]) for lead, tiers in found]
     every = [
         value
-        for row in board.rows
-        for score in (row.score, *(tier.score for tier in row.tiers))
-        for value in (score.value, score.lower, score.upper)
+        for lead, tiers in scaled
+        for one in (lead, *tiers)
+        for value in (one.value, one.lower, one.upper)
     ]
     axis = figures.axis_around([0.0, *every])
-    return axis, [_track(row, axis, _initials(board.tiers)) for row in board.rows]
+    return axis, [_track(lead, tiers, axis, _initials(board.tiers)) for lead, tiers in scaled]
 
 
-def _track(row: Row, axis: figures.Axis, initials: Sequence[str]) -> _Track:
-    if math.isnan(row.score.value):
+def _scaled(estimate: Estimate, by_score: bool) -> Estimate:
+    """A score as it is, a rate in per cent."""
+    if by_score:
+        return estimate
+    return Estimate(100 * estimate.value, 100 * estimate.lower, 100 * estimate.upper)
+
+
+def _track(lead: Estimate, tiers: Sequence[Estimate], axis: figures.Axis, initials: Sequence[str]) -> _Track:
+    if math.isnan(lead.value):
         return _Track(None, 0.0, 0.0, ())
-    left, right = axis.at(row.score.lower), axis.at(row.score.upper)
-    tiers = [
-        (axis.at(tier.score.value), initial)
-        for tier, initial in zip(row.tiers, initials, strict=True)
-        if not math.isnan(tier.score.value) and len(initials) > 1
+    left, right = axis.at(lead.lower), axis.at(lead.upper)
+    marks = [
+        (axis.at(tier.value), initial)
+        for tier, initial in zip(tiers, initials, strict=True)
+        if not math.isnan(tier.value) and len(initials) > 1
     ]
-    return _Track(axis.at(row.score.value), left, round(right - left, 2), figures.pins(tiers))
+    return _Track(axis.at(lead.value), left, round(right - left, 2), figures.pins(marks))
 
 
 def _gaps(board: Leaderboard, labels: Sequence[str]) -> list[str]:
@@ -242,7 +262,10 @@ def _initials(tiers: Sequence[str]) -> list[str]:
 
 
 def _chart(view: report_data.CurveView, labels: Sequence[str]) -> figures.Chart:
-    series = [(kind, label, view.accuracy[kind]) for kind, label in enumerate(labels)]
+    series = [
+        (kind, label, view.accuracy[kind], [share > CUT_MARK for share in view.truncated[kind]])
+        for kind, label in enumerate(labels)
+    ]
     return figures.curve_chart(plain(view.task), view.difficulty, series, pooled=view.pooled)
 
 
@@ -276,6 +299,8 @@ def _code(text: str) -> Markup:
     )
 
 
-def _shade(share: float) -> int:
-    """Index of the colour of a share in [0, 1]."""
-    return min(SHADES - 1, int(SHADES * share))
+def _shade(share: float, truncated: float) -> int:
+    """Index of the colour of a share in [0, 1]; what was cut off is never among the darkest."""
+    if math.isnan(share):
+        return 0
+    return min(SHADES - 1 if truncated <= CUT_MARK else SHADES // 2, int(SHADES * share))

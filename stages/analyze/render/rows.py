@@ -52,7 +52,13 @@ def pair_row(pair: Pair) -> PlainRow:
 
     tasks = [plain_values(item) for item in pair.tasks]
     overall = {name: value for name, value in plain_values(pair.overall).items() if name != "task"}
-    return {"first": pair.first, "second": pair.second, "overall": overall, "tasks": tasks}
+    return {
+        "first": pair.first,
+        "second": pair.second,
+        "overall": overall,
+        "tasks": tasks,
+        "truncated": list(pair.truncated),
+    }
 
 
 def metric_rows(table: xr.Dataset, names: Sequence[str], labels: Sequence[str]) -> list[PlainRow]:

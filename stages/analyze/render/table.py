@@ -73,10 +73,18 @@ def terminal(table: TableSpec, *, width: int = 100) -> rich_table.Table:
         shown.add_column(Text(column.head), justify="right" if column.right else "left", no_wrap=True)
     for row, texts in zip(fitted.rows, fitted.texts(), strict=True):
         cells = zip(fitted.columns, texts, strict=True)
-        shortened = (shorten(text, name_width) if column.name else text for column, text in cells)
+        shortened = (_fitted(text, name_width) if column.name else text for column, text in cells)
         shown.add_row(*map(Text, shortened), style="dim" if fitted.dim(row) else None)
     if table.notes:
         shown.caption = Text("\n".join(table.notes))
+    return shown
+
+
+def _fitted(text: str, width: int) -> str:
+    """A name in so many columns of a terminal, of which some characters take two."""
+    limit = width
+    while cell_len(shown := shorten(text, limit)) > width and limit > 1:
+        limit -= 1
     return shown
 
 

@@ -11,7 +11,7 @@ from stages.analyze.labelled.axes import plain
 from stages.analyze.labelled.leaderboard import label_rows
 from stages.analyze.labelled.pairing import Difference, Pair
 from stages.analyze.labelled.ranking import Ranking
-from stages.analyze.labelled.results import Estimate, Leaderboard, Row
+from stages.analyze.labelled.results import CUT, Estimate, Leaderboard, Row, TierEstimate
 from stages.analyze.render.rows import PlainRow, metric_parts
 from stages.analyze.render.table import Column, TableSpec
 from stages.analyze.render.text import ABSENT, number, percent, significant
@@ -23,8 +23,6 @@ _WIDE = 4
 
 _REPEATED = "Questions were asked several times: intervals and p go by question, not by trial."
 
-_CUT = 0.01
-"""Share of truncated trials from which on no table may leave them out: without them, accuracies mislead."""
 _BAYESIAN = (
     "_ci: Bayesian, drawn to even rates; with few samples far from the metric where rates are near 0 or 1."
 )
@@ -33,23 +31,16 @@ _BAYESIAN = (
 def leaderboard_spec(board: Leaderboard) -> TableSpec:
     """Rank, label and what there is to show of every evaluation; incomplete rows carry ``*`` and are faint."""
     labels = dict(zip(map(id, board.rows), label_rows(board), strict=True))
-    tiers = [
-        Column(plain(tier), lambda row, at=place: _tier(row, at), 3)  # type: ignore[misc]
-        for place, tier in enumerate(board.tiers)
-    ]
-    level = f"{100 * board.confidence:g} %"
     repeated = any(row.unique < 1 for row in board.rows)
-    cut = any(row.truncated >= _CUT for row in board.rows)
+    cut = any(row.truncated > CUT for row in board.rows)
+    by_score = board.lead == "score"
     columns = [
         Column("#", lambda row: ABSENT if row.rank is None else str(row.rank)),
         Column("model", lambda row: labels[id(row)], right=False, name=True),
-        Column("score", lambda row: number(row.score.value) + (INCOMPLETE if row.incomplete else "")),
-        Column(level, lambda row: span(row.score), 1),
-        *(tiers if len(tiers) > 1 else []),
-        Column(_accuracy_head(board), lambda row: percent(row.accuracy.value), 2),
+        *(_score_columns(board) if by_score else _rate_columns(board)),
         Column("tokens", lambda row: number(row.tokens_per_trial), 4),
-        Column("score/token", lambda row: significant(row.score_per_token.value), 5),
-        Column("truncated", lambda row: percent(row.truncated), 2 if cut else 6),
+        *([Column("score/token", lambda row: significant(row.score_per_token.value), 5)] if by_score else []),
+        Column("truncated", lambda row: percent(row.truncated), 0 if cut else 6),
         *([Column("ranks", lambda row: span(row.rank_interval), 7)] if len(board.rows) > 1 else []),
         Column("USD/1000", lambda row: significant(row.cost_per_1000), 8),
         Column("invalid", lambda row: percent(row.invalid), 9),
@@ -59,11 +50,55 @@ def leaderboard_spec(board: Leaderboard) -> TableSpec:
     return TableSpec(tuple(columns), board.rows, board.notes, lambda row: row.incomplete).filled()
 
 
+def _score_columns(board: Leaderboard) -> list[Column]:
+    """Score with its interval and tiers, and beside it what was right; a guesser's score beside upper bounds."""
+    guesser = Column("guesser", lambda row: number(row.guesser), 1)
+    return [
+        Column("score", lambda row: number(row.score.value) + (INCOMPLETE if row.incomplete else "")),
+        Column(_level(board), lambda row: span(row.score), 1),
+        *([guesser] if board.version == "v1" else []),
+        *_tier_columns(board, lambda tier: number(tier.score.value)),
+        Column("accuracy", lambda row: percent(row.accuracy.value), 2),
+        Column(board.mode, lambda row: percent(row.rate.value), 3),
+    ]
+
+
+def _rate_columns(board: Leaderboard) -> list[Column]:
+    """Where trials are too few for a score: what was right, with and without guesses."""
+    return [
+        Column("accuracy", lambda row: percent(row.accuracy.value) + (INCOMPLETE if row.incomplete else "")),
+        Column(_level(board), lambda row: _shares(row.accuracy.lower, row.accuracy.upper), 2),
+        Column(board.mode, lambda row: percent(row.rate.value)),
+        Column(_level(board), lambda row: _shares(row.rate.lower, row.rate.upper), 1),
+        *_tier_columns(board, lambda tier: percent(tier.rate.value)),
+    ]
+
+
+def _tier_columns(board: Leaderboard, shown: Callable[[TierEstimate], str]) -> list[Column]:
+    def cell(place: int) -> Callable[[Row], str]:
+        return lambda row: shown(row.tiers[place]) + (INCOMPLETE if row.tiers[place].incomplete else "")
+
+    columns = [Column(plain(tier), cell(place), 3) for place, tier in enumerate(board.tiers)]
+    return columns if len(columns) > 1 else []
+
+
+def _level(board: Leaderboard) -> str:
+    return f"{100 * board.confidence:g} %"
+
+
+def leading_text(board: Leaderboard, row: Row) -> tuple[str, str]:
+    """What a row is ranked by, and its interval."""
+    lead = board.leading(row)
+    if board.lead == "score":
+        return number(lead.value), span(lead)
+    return percent(lead.value), _shares(lead.lower, lead.upper)
+
+
 def group_spec(
     rows: Sequence[PlainRow], by: Sequence[str], head: str, notes: tuple[str, ...] = ()
 ) -> TableSpec:
     """Groups with their estimate; ones that lack points carry ``*``."""
-    cut = any(_ratio(row["counters"], "truncated") >= _CUT for row in rows)
+    cut = any(_ratio(row["counters"], "truncated") > CUT for row in rows)
     columns = [
         *_names(by),
         Column(head, lambda row: percent(row["point"]) + (INCOMPLETE if _lacks(row) else "")),
@@ -82,8 +117,12 @@ def ranking_spec(found: Ranking, board: Leaderboard) -> TableSpec:
     columns = [
         Column("#", lambda item: ABSENT if item.row.rank is None else str(item.row.rank)),
         Column("model", lambda item: item.label, right=False, name=True),
-        Column("score", lambda item: number(item.row.score.value) + INCOMPLETE * item.row.incomplete),
-        Column(f"{100 * board.confidence:g} %", lambda item: span(item.row.score), 3),
+        Column(
+            "score" if board.lead == "score" else board.mode,
+            lambda item: leading_text(board, item.row)[0] + INCOMPLETE * item.row.incomplete,
+        ),
+        Column(_level(board), lambda item: leading_text(board, item.row)[1], 3),
+        *([Column("guesser", lambda item: number(item.row.guesser), 3)] if board.version == "v1" else []),
         Column("ranks", lambda item: span(item.row.rank_interval)),
         Column("groups", lambda item: item.letters or ABSENT),
         Column("wins", lambda item: number(item.wins, 2), 1),
@@ -114,7 +153,8 @@ def pair_spec(pair: Pair, notes: tuple[str, ...] = ()) -> TableSpec:
     ]
     notes = (
         f"difference: {pair.first} − {pair.second}, mean over points, in points of 100.",
-        "first, second only: trials that only one of them got right. p: McNemar, adjusted by Holm.",
+        "first, second only: trials that only one of them got right.",
+        "p: that the difference is 0, adjusted by Holm over all tests shown; intervals are not adjusted.",
         *([_REPEATED] if repeated else []),
         *notes,
         pair_conclusion(pair),
@@ -136,7 +176,7 @@ def pairs_spec(pairs: Sequence[Pair], notes: tuple[str, ...] = ()) -> TableSpec:
     ]
     repeated = any(pair.overall.trials > pair.overall.questions for pair in pairs)
     notes = (
-        "difference: first − second, mean over points, in points of 100.",
+        "difference: first − second, mean over points, in points of 100. p is adjusted by Holm, intervals are not.",
         *([_REPEATED] if repeated else []),
         *notes,
     )
@@ -147,7 +187,7 @@ def pair_conclusion(pair: Pair, *, level: float = 0.05) -> str:
     """What the comparison says, in a sentence or two."""
     overall, gap = pair.overall, 100 * pair.overall.difference.value
     low, high = 100 * overall.difference.lower, 100 * overall.difference.upper
-    if overall.p_holm < level and (low > 0 or high < 0):
+    if overall.p_holm < level:
         better, worse = (pair.first, pair.second) if gap > 0 else (pair.second, pair.first)
         ends = sorted((abs(low), abs(high)))
         head = (
@@ -159,6 +199,10 @@ def pair_conclusion(pair: Pair, *, level: float = 0.05) -> str:
             f"These {overall.trials:,} trials do not tell {pair.first} and {pair.second} apart: the difference is "
             f"{gap:+.1f} points, and anything from {low:+.1f} to {high:+.1f} fits them ({_p_equals(overall.p_holm)})."
         )
+        if overall.p < level:
+            head += (
+                " The interval leaves 0 out, as it is of this pair alone: p is adjusted for all pairs (Holm)."
+            )
     return f"{head} {_tasks_in_words(pair, level)}"
 
 
@@ -352,12 +396,3 @@ def span(estimate: Estimate, digits: int = 0) -> str:
     """The interval of an estimate, a single number if both ends are shown alike."""
     low, high = number(estimate.lower, digits), number(estimate.upper, digits)
     return low if low == high else ABSENT if ABSENT in (low, high) else f"{low}–{high}"
-
-
-def _accuracy_head(board: Leaderboard) -> str:
-    return "accuracy" if board.mode == "C_I" else board.mode
-
-
-def _tier(row: Row, place: int) -> str:
-    tier = row.tiers[place]
-    return number(tier.score.value) + (INCOMPLETE if tier.incomplete else "")

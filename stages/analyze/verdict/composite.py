@@ -76,15 +76,12 @@ def checked_weights(weights: ArrayLike | None, layers: int) -> Floats:
     if weights is None:
         return np.full(layers, 1.0 / layers)
     values = np.asarray(weights, dtype=float)
-    if (
-        values.shape != (layers,)
-        or not np.all(np.isfinite(values))
-        or np.any(values < 0)
-        or values.sum() <= 0
-    ):
+    usable = values.shape == (layers,) and bool(np.all(np.isfinite(values)) and np.all(values >= 0))
+    if not usable or values.max() <= 0:
         raise ValueError(
             f"`weights` must be {layers} numbers >= 0 that are not all zero, got {np.ravel(values).tolist()}"
         )
+    values = values / values.max()  # sums of huge weights would overflow
     return np.asarray(values / values.sum())
 
 

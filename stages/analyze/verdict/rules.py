@@ -214,7 +214,8 @@ def _bounds(missing: Missing | None) -> list[str]:
     """Why a gain does not survive what is missing, little as it may be; empty if it does."""
     if missing is None:
         return []
-    if not (missing.if_failed.positive and missing.worst.positive):
+    # The second is a bound that no real gap attains: its sign is asked for, and not that it is significant.
+    if not missing.if_failed.positive or missing.worst.estimate <= 0:
         return ["the gain rests on what is missing", *_bound_texts(missing)]
     if missing.failed_layers:
         return [

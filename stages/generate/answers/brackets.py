@@ -5,13 +5,31 @@ from __future__ import annotations
 import re
 from collections import deque
 
-from stages.generate.answers.explicit import TAIL, tails
+from stages.generate.answers.passages import (
+    TAIL,
+    Passage,
+    Rank,
+    bold_passages,
+    cleaned,
+    fenced_block,
+    last_lines,
+    passages,
+)
+from stages.generate.answers.wording import affirmed, declines, goes_on_to_another
 
-_QUIET = " \t*_`$\"'“”‘’,"
+_QUIET = " \t*_`$\"'“”‘’«»„,"
 _LATEX_GROUP = re.compile(r"\\(?:text|texttt|textbf|mathrm|mathtt|mathbf|verb)\s{0,3}\{")
 _LATEX_END = re.compile(r"\\[)\]]|\$")
 _FENCE = re.compile(r"^[ \t]{0,8}```\w{0,12}$", re.MULTILINE)
 _CLOSERS = re.compile(r"[)\]}>](?:[ \t,]{0,3}[)\]}>])*+")
+_PAIRS = {"<": ">", "(": ")", "[": "]", "{": "}"}
+LINE = 1000
+"""Characters of a line that are read."""
+_ANNOUNCED = re.compile(
+    r"(?:[:=→]|\b(?:is|are|sequence|string|brackets?|order|simply|just|therefore|thus))[\s*_`$\"'“‘]{0,6}[)\]}>]",
+    re.IGNORECASE,
+)
+_RUN = re.compile(r"(?<![^\s*_`\"'“‘|/(:])([)\]}>](?:[ \t,]?[)\]}>])*+)")
 _ALONE = re.compile(r"(?<!\S)[*_`\"'“‘]{0,4}([)\]}>](?:[ \t,]?[)\]}>])*+)(?=[*_`\"'”’.!]{0,6}(?:\s|$))")
 
 
@@ -27,29 +45,68 @@ def closing_brackets(text: str) -> str | None:
     >>> closing_brackets("Answer: ([{}])") is None
     True
     """
-    text = text.replace("&gt;", ">").replace("\r", "\n")
-    for tail, boxed in tails(text):
-        found = _boxed_closers(tail) if boxed else _closers_from(tail)
-        if found:
-            return found
-    lines = [line for line in text[-TAIL:].split("\n") if line.strip(_QUIET)]
-    return (_leading_closers(lines[-1]) or _last_closers(lines[-1])) if lines else None
-
-
-def _closers_from(tail: str) -> str | None:
-    """The brackets on the first line that says something: at its start, or else standing alone."""
-    for line in _FENCE.sub("", tail).split("\n"):
-        if line.strip(_QUIET):
-            return _leading_closers(line) or _last_closers(line)
+    text = cleaned(text)
+    for passage in passages(text):
+        found = _boxed_closers(passage.text) if passage.boxed else _closers_from(passage)
+        if found is not None:
+            return found or None
+    block = fenced_block(text)
+    if block is not None and (found := _leading_closers(block.strip())):
+        return found
+    for line in last_lines(text[-TAIL:]):
+        for part in (line, *bold_passages(line)):
+            if found := _leading_closers(part):
+                return None if _refuses(part) else found
+        if found := _last_closers(line):
+            return None if _refuses(line) else found
     return None
+
+
+def _closers_from(passage: Passage) -> str | None:
+    """The brackets on the first line that says something: at its start, or else standing alone.
+
+    Empty where that line denies them, or gives two sequences.
+    """
+    for line in _FENCE.sub("", passage.text).split("\n"):
+        if line.strip(_QUIET):
+            found = _on_line(line[:LINE], passage.rank)
+            if found is not None or not line.rstrip(_QUIET).endswith(":"):
+                return found
+    return None
+
+
+def _on_line(line: str, rank: Rank) -> str | None:
+    if _refuses(line):
+        return ""
+    found = _leading_closers(line)
+    if found or (rank is Rank.SAID and not _ANNOUNCED.search(line)):
+        return found
+    return _last_closers(line)
+
+
+def _refuses(line: str) -> bool:
+    """Whether a line denies its brackets, or gives alternatives."""
+    if declines(line):
+        return True
+    runs = list(_RUN.finditer(line))
+    if not runs:
+        return False
+    if not affirmed(line, runs[0].start(1), runs[0].end(1)):
+        return True
+    return len(runs) > 1 and any(goes_on_to_another(line, run.end(1)) for run in runs[:-1])
 
 
 def _leading_closers(line: str) -> str | None:
     line = line.strip(_QUIET).removeprefix("\\(").removeprefix("\\[").lstrip(_QUIET)
-    line = line.replace("\\}", "}").split("\\", 1)[0]
-    copied = line.startswith("<") and line.rstrip(_QUIET + ".").endswith(">")
-    if copied:  # the angle brackets of the placeholder were kept
-        line = line.rstrip(_QUIET + ".")[1:-1].strip(_QUIET)
+    line = line.replace("\\}", "}")
+    line = line if _LATEX_GROUP.match(line) else line.split("\\", 1)[0]
+    if group := _LATEX_GROUP.match(line):
+        line = line[group.end() :].rstrip(_QUIET + ".").removesuffix("}")
+    bare = line.rstrip(_QUIET + ".")
+    # the placeholder's brackets were kept, or others put around the answer
+    copied = line[:1] in _PAIRS and bare.endswith(_PAIRS[line[0]])
+    if copied:
+        line = bare[1:-1].strip(_QUIET)
     match = _CLOSERS.match(line)
     if match is None or (copied and match.end() < len(line)):
         return None

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections import deque
 from collections.abc import Sequence
 from datetime import date
-from itertools import pairwise
 
-from stages.generate.answers.explicit import CANDIDATES, explicit_answers
+from stages.generate.answers.values import Form, Mention, read_value
 
 MONTHS = "January February March April May June July August September October November December".split()
 _MONTH = r"(?:jan|feb|mar|apr|may|june?|july?|aug|sept?|oct|nov|dec)[a-z]{0,7}+\.?"
@@ -23,22 +21,24 @@ _DATE = re.compile(
     rf")(?![\w/]|[-.][0-9])",
     re.IGNORECASE,
 )
-_WEEKDAY = re.compile(
-    r"(?:on\s)?(?:the\s)?(?:(?:mon|tues|wednes|thurs|fri|satur|sun)day,?\s{1,3})?(?:the\s)?", re.IGNORECASE
-)
-_BOLD = re.compile(r"\*\*([^*\n]{1,80})\*\*")
-_SUM = re.compile(r"[\s*`$)]{0,4}(?:[-+−]|plus\b|minus\b|and\sadd)\s{0,3}[0-9]", re.IGNORECASE)
-_OR = re.compile(r"[\s*`$)]{0,4}(?:or|/)[\s*`$(]{0,4}", re.IGNORECASE)
-_NOT = re.compile(r"\b(?:not|than|of)\s(?:on\s)?$", re.IGNORECASE)
-_HYPHENS = str.maketrans(dict.fromkeys("\u2010\u2011\u2012\u2013\u2212", "-"))
 _NUMBERS = {name[:3].lower(): n for n, name in enumerate(MONTHS, 1)}
+
+
+class _Dates(Form):
+    counts = True
+
+    def mentions(self, line: str) -> Sequence[Mention]:
+        return [Mention(match.start(), match.end(), _iso(match)) for match in _DATE.finditer(line)]
+
+
+_DATES = _Dates()
 
 
 def last_date(text: str) -> str | None:
     """The date a text ends up with, as YYYY-MM-DD; None if there is none, or if it may be either of two.
 
     Read are ISO dates, dates with the month's name in either order, and numeric dates with the year last where
-    only one order of day and month is possible. An explicit answer goes first, the last one of several.
+    only one order of day and month is possible.
 
     Examples
     --------
@@ -49,34 +49,7 @@ def last_date(text: str) -> str | None:
     >>> last_date("Answer: 03/05/2021") is None
     True
     """
-    for segment in explicit_answers(text):
-        matches = list(_DATE.finditer(segment))
-        if matches:
-            chosen = _chosen(segment, matches)
-            return None if chosen is None else _iso(chosen)
-    text = text.translate(_HYPHENS)
-    bold = [match[1] for match in deque(_BOLD.finditer(text), maxlen=CANDIDATES)]
-    for passage in reversed(bold):
-        whole = _DATE.fullmatch(_WEEKDAY.sub("", passage, count=1).strip(" .!"))
-        if whole and (found := _iso(whole)):
-            return found
-    last = deque(_DATE.finditer(text), maxlen=CANDIDATES)
-    return next((found for match in reversed(last) if (found := _iso(match))), None)
-
-
-def _chosen(segment: str, matches: Sequence[re.Match[str]]) -> re.Match[str] | None:
-    """The date that a line answers with: one that it begins with, or else its last one before any bracket."""
-    first = matches[0]
-    for one, other in pairwise(matches):
-        if _OR.fullmatch(segment[one.end() : other.start()]):
-            return None
-    lead = _WEEKDAY.match(segment)
-    if lead and lead.end() == first.start() and not _SUM.match(segment, first.end()):
-        return first
-    bracket = segment.find("(", first.end())
-    plain = [m for m in matches if bracket < 0 or m.start() < bracket]
-    affirmed = [m for m in plain if not _NOT.search(segment[max(0, m.start() - 12) : m.start()])]
-    return (affirmed or plain)[-1]
+    return read_value(text, _DATES)
 
 
 def _iso(match: re.Match[str]) -> str | None:

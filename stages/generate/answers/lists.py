@@ -3,33 +3,64 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from typing import NamedTuple
 
-from stages.generate.answers.explicit import TAIL, normalised, tails
+from stages.generate.answers.numbers import WORDS
+from stages.generate.answers.passages import (
+    TAIL,
+    Rank,
+    fenced_block,
+    in_box,
+    last_lines,
+    normalised,
+    passages,
+)
+from stages.generate.answers.wording import affirmed, declines, goes_on_to_another
 
-_DECORATION = " \t*_`$#>\"'([{\\<~:=“”‘’"
-_BULLET = re.compile(r"[-*•+] |\(?[0-9]{1,3}[.):] ?")
+_DECORATION = " \t*_`$#>\"'([{\\<~:=|“”‘’«»"
+_BULLET = re.compile(r"[-*•+–] |\|? ?\(?[0-9]{1,3} ?[.):|] ?")
 _MINUS_APART = re.compile(r"(?<=[,;] )- (?=[0-9])")
+_DENIAL = re.compile(
+    r"\b(?:not|never|neither|nor|isn['’]?t|aren['’]?t|wasn['’]?t|cannot|can['’]?t|don['’]?t|doesn['’]?t|unsure|maybe|perhaps|"
+    r"possibly|might|could|doubt|either|anything but|rather than|instead of|other than|wrong|incorrect)\b",
+    re.IGNORECASE,
+)
 
 
 def _lines(text: str) -> list[str]:
     """Lines with single spaces, without bullets and leading decoration; empty where nothing else is left."""
     lines = []
     for raw in text.split("\n"):
-        line = _BULLET.sub("", " ".join(raw.split()), count=1) if _BULLET.match(raw.lstrip()) else raw
-        lines.append(" ".join(line.split()).strip(_DECORATION))
+        line = " ".join(raw.split())
+        bullet = _BULLET.match(line)
+        lines.append((line[bullet.end() :] if bullet else line).strip(_DECORATION))
     return lines
 
 
 # ---- words
 
-_SEPARATOR = re.compile(r" ?[,;|] ?(?:and )?| and ")
-_WORD = re.compile(r"[^\W\d_]+(?:['-][^\W\d_]+)*")
-_BEFORE_WORD = " *_`$#>\"'([{\\<“”‘’"
-_AFTER_WORD = re.compile(r"[ *_`$\"')\]}>\\”’]*(?P<end>$|[.!?:]| ?\()")
-_INTRODUCTION = re.compile(r".*(?::|\b(?:is|are)\b)", re.DOTALL)
-_PROSE = frozenset(
-    "a an the i it we you is are was be do does not no can cannot to of in on for this that know sorted".split()
+_WORD = r"[^\W\d_]++(?:['’-][^\W\d_]++)*+"
+_OPEN = r"[ *_`$\"'(\[{\\<“”‘’«„]*+"
+_CLOSE = r"[*_`$\"')\]}\\”’“»]*+"
+_BETWEEN = re.compile(
+    rf"{_CLOSE}(?: ?(?:[,;|/>→⇒·•<]|->|=>) ?(?:and\b|&|or\b)? ?| (?:and|&|or) )(?:\(?[0-9]{{1,3}}[.)] ?)?{_OPEN}"
+    rf"|{_CLOSE} \(?[0-9]{{1,3}}[.)] {_OPEN}"
 )
+_RUN = re.compile(rf"(?<![^\W_]){_WORD}(?:(?:{_BETWEEN.pattern}){_WORD})*+")
+_ITEM = re.compile(_WORD)
+_OR = re.compile(r"\b(?:or)\b|[^\W_] ?/ ?[^\W_]", re.IGNORECASE)
+_PROSE = frozenset(
+    "a an the i it we you is are was be do does not no can cannot to of in on for this that know sorted as which so "
+    "with thus hence therefore finally alphabetically respectively certainly indeed here there then".split()
+)
+_HOLDER = re.compile(r"\bwords\b[^<>\n]{0,30}\bcommas\b")
+"""What the prompts have in the list's place."""
+_LEADS = re.compile(
+    r"(?:[:=→⇒]|->|=>|\b(?:is|are|as follows|gives|get|becomes?|be|follow|reads?|yields?))[\s\"'`*_:$(\[{<“]*+$",
+    re.IGNORECASE,
+)
+_LINE_END = re.compile(rf"{_CLOSE}[.!;:…]*+[\s*_`\"'✓✅☑)\]}}>]*+$")
 
 
 def word_list(text: str) -> str | None:
@@ -46,96 +77,170 @@ def word_list(text: str) -> str | None:
     True
     """
     text = normalised(text)
-    for tail, _ in tails(text):
-        words = _words_from(_lines(tail))
+    for passage in passages(text):
+        words = _words_from(_lines(in_box(passage.text) if passage.boxed else passage.text))
+        if words is None:
+            return None
         if len(words) > 1:
             return ", ".join(words)
-    words = _words_at_end(_lines(text[-TAIL:]))
+    block = fenced_block(text)
+    words = _words_from(_lines(block)) if block is not None else []
+    if words is not None and len(words) < 2:
+        words = _words_at_end(_lines(text[-TAIL:]))
     return ", ".join(words) if words else None
 
 
-def _words_from(lines: list[str]) -> list[str]:
-    """The list that begins at the first line that says something, or after an introduction that ends there."""
-    words: list[str] = []
-    on_one_line = continued = False
-    for raw in lines:
-        if not raw:
-            if words:
+def _words_from(lines: Sequence[str]) -> list[str] | None:
+    """The list that begins at the first line that says something, or after an introduction that ends there.
+
+    None where that line denies a list, or gives two.
+    """
+    column: list[str] = []
+    spoken = 0
+    for number, line in enumerate(lines):
+        if not line:
+            if column:
                 break
             continue
-        line = raw if words else _without_introduction(raw)
-        found = _words_in(line)[0] if line else []
-        if not words and len(found) < 2:
-            found = _spaced_words(line) or found
-            if not found and line:
-                break
-        if words and (not found or (not continued if on_one_line else len(found) > 1)):
+        alone = _single(line)
+        if alone and not (line.endswith(":") and not column):
+            column.append(alone)
+            continue
+        if column:
             break
-        words += found
-        on_one_line = on_one_line or len(found) > 1
-        continued = raw.endswith((",", ";"))
+        found = _words_on_line(line, lines[number + 1 :])
+        if found is None or found:
+            return found
+        spoken += 1
+        if spoken > 1 or not line.endswith((":", "-", "—")):
+            break
+    return column if len(column) > 1 else []
+
+
+def _single(line: str) -> str | None:
+    """The word that a line is."""
+    match = _ITEM.match(line)
+    return match[0] if match and _LINE_END.match(line, match.end()) and not line.endswith("?") else None
+
+
+def _words_on_line(line: str, following: Sequence[str]) -> list[str] | None:
+    """The list on a line, with the lines that go on with it; None where it is denied or one of two."""
+    joined = [line]
+    for more in following:
+        if not joined[-1].endswith((",", ";")) or not more:
+            break
+        joined.append(more)
+    line = " ".join(joined)
+    if _HOLDER.search(line):
+        return []
+    spaced = _spaced_words(line)
+    if spaced:
+        return spaced
+    run = _best_run(line)
+    if run is None:
+        return None if _denies(line) and ("," in line or declines(line)) else []
+    before = line[max(0, run.start() - 60) : run.start()]
+    if _DENIAL.search(before) or _OR.search(run[0]) or not affirmed(line, run.start(), run.end()):
+        return None
+    if goes_on_to_another(line, run.end()):
+        return None
+    return _words_of(run, line)
+
+
+def _best_run(line: str) -> re.Match[str] | None:
+    """The run of words that a line begins with, else the last one that is announced, else the longest."""
+    runs = [match for match in _RUN.finditer(line) if _BETWEEN.search(match[0])]
+    if not runs:
+        return None
+    if runs[0].start() == 0 and len(_words_of(runs[0], line)) > 1 and _first(runs[0]) not in _PROSE:
+        return runs[0]
+    announced = [run for run in runs if _LEADS.search(line[max(0, run.start() - 24) : run.start()])]
+    return announced[-1] if announced else max(reversed(runs), key=lambda run: len(_words_of(run, line)))
+
+
+def _first(run: re.Match[str]) -> str:
+    match = _ITEM.match(run[0])
+    return match[0].lower() if match else ""
+
+
+def _words_of(run: re.Match[str], line: str) -> list[str]:
+    """The words of a run, without words around it that belong to the sentence."""
+    words = list(_ITEM.findall(_BETWEEN.sub(", ", run[0])))
+    while words and words[0].lower() in _PROSE:
+        words = words[1:]
+    goes_on = not _LINE_END.match(line, run.end()) and line[run.end() : run.end() + 1].isspace()
+    if goes_on and len(words) > 1 and words[-1].lower() in _PROSE:
+        words = words[:-1]
     return words
-
-
-def _without_introduction(line: str) -> str:
-    first, comma, rest = line.partition(",")
-    lead = _INTRODUCTION.match(first)
-    return f"{first[lead.end() :] if lead else first}{comma}{rest}".strip()
-
-
-def _words_in(line: str) -> tuple[list[str], bool]:
-    """Words between separators up to the first thing that is no word, and whether nothing else is there."""
-    words: list[str] = []
-    for raw in _SEPARATOR.split(line):
-        item = raw.lstrip(_BEFORE_WORD)
-        numbered = _BULLET.match(item)
-        item = item[numbered.end() :].lstrip(_BEFORE_WORD) if numbered else item
-        match = _WORD.match(item)
-        if match is None:
-            if item:
-                return words, False
-            continue
-        after = _AFTER_WORD.match(item, match.end())
-        if after is None:
-            return words, False
-        words.append(match[0])
-        if after["end"]:
-            return words, not item[after.end() :].strip(" *_`$\"')]}>\\”’")
-    return words, True
 
 
 def _spaced_words(line: str) -> list[str]:
     """Three words or more with nothing but spaces between them that do not look like prose."""
-    tokens = line.rstrip(" .*_`$\"')]}>\\”’").split(" ")
-    plain = all(_WORD.fullmatch(token) and token.lower() not in _PROSE for token in tokens)
+    _, colon, rest = line.rpartition(":")
+    line = rest.strip(_DECORATION) if colon and rest.strip() else line
+    tokens = line.rstrip(" .*_`$\"')]}>\\”’:").split(" ")
+    plain = all(_ITEM.fullmatch(token) and token.lower() not in _PROSE for token in tokens)
     return tokens if len(tokens) > 2 and plain else []
 
 
-def _words_at_end(lines: list[str]) -> list[str]:
-    """The last line that is a list of three words or more, or the last three lines or more of one word."""
+def _words_at_end(lines: Sequence[str]) -> list[str] | None:
+    """The last line that is or announces a list, or the last three lines or more of one word."""
     block: list[str] = []
+    tried = 0
     for line in reversed(lines):
-        words, whole = _words_in(line)
-        if len(words) > 2 and whole and len(block) < 3:
-            return words
-        if len(words) == 1 and whole and not line.endswith(("!", "?", ":")):
-            block.append(words[0])
+        if not line:
+            if len(block) > 2:
+                break
+            continue
+        alone = _single(line)
+        if alone and not line.endswith(("!", "?", ":")):
+            block.append(alone)
             continue
         if len(block) > 2:
             break
         block = []
+        tried += 1
+        run = _best_run(line)
+        announced = run is not None and _LEADS.search(line[max(0, run.start() - 24) : run.start()])
+        found = _words_on_line(line, ()) if run is not None else []
+        if found is None:
+            return None
+        if len(found) > 2 or (len(found) == 2 and announced):
+            return found
+        if tried > 6:
+            break
     return block[::-1] if len(block) > 2 else []
 
 
 # ---- integers
 
-_PLAIN = re.compile(r"(?<![\w.])(?<!\w-)([-+]?)([0-9]++)(?:\.0++)?+(?!\w|\.[0-9])")
-_GROUPED = re.compile(r"(?<![\w.])(?<!\w-)([-+]?)([0-9]++(?:,[0-9]{3})*+)(?:\.0++)?+(?!\w|\.[0-9])")
+_PLAIN = re.compile(r"(?<![\w.])(?<!\w-)([-+]?)([0-9]++(?:[_'’][0-9]{3})*+)(?:\.0++)?+(?!\w|\.[0-9])")
+_GROUPED = re.compile(r"(?<![\w.])(?<!\w-)([-+]?)([0-9]++(?:[,_'’][0-9]{3})*+)(?:\.0++)?+(?!\w|\.[0-9])")
 _SPACED_COMMA = re.compile(r"[,;] ")
-_GAP = re.compile(r"[ ,;|*_`$\"'()\[\]]{1,12}(?:and[ *_`$]{1,4})?")
+_GAP = re.compile(r"[ ,;|/*_`$\"'()\[\]→⇒>]{1,12}(?:(?:and|then)[ *_`$]{1,4})?|[ *_`$]{0,4}->[ *_`$]{0,4}")
 _OPERATOR = re.compile(r"[ *`$\"')\]]{0,6}(?:[=+*/×·^→-]|times\b|plus\b|minus\b)")
-_LEAD = re.compile(r"[^:]*+:|.*\b(?:is|are)\b")
-_OR = re.compile(r"[ *`$\"'(,]{0,6}or\b", re.IGNORECASE)
+_OR_RUN = re.compile(
+    r"[0-9][ *`$\"',)\]]{0,6}(?:or|/ ?or|versus|vs\.?|maybe|perhaps|possibly)\b[^\n]{0,24}[-+]?[0-9]",
+    re.IGNORECASE,
+)
+_COLUMN = re.compile(r"\s{0,9}(?:[-*•+–] |\(?[0-9]{1,3}[.)] )[-+]?[0-9]")
+_REPLACED = re.compile(r"(?<!anything )(?<!nothing )(?<!all )\bbut (?:rather )?\W{0,4}$", re.IGNORECASE)
+_OTHER = re.compile(r"\bor[\s*_`$(]{0,6}$", re.IGNORECASE)
+_ONE_INTEGER = re.compile(r"\W*[0-9,.]+\W*")
+_COUNT = re.compile(r"\b(?:next|first|last|these|the|all|following|step|steps|of) $", re.IGNORECASE)
+_SPELLED = re.compile(rf"(?<![\w-])(?:(minus|negative) )?({'|'.join(WORDS)})(?![\w-])", re.IGNORECASE)
+_NAMED_WORDS = re.compile(
+    rf"[\s,;.*_`\"'()\[\]]*+(?:(?:{'|'.join(WORDS)}|and|minus|negative|the|it|is|terms?|next|are)(?![\w-])[\s,;.:*_`\"'()\[\]]*+)++",
+    re.IGNORECASE,
+)
+
+
+class _Run(NamedTuple):
+    """Integers with nothing but separators between them."""
+
+    start: int
+    end: int
+    values: list[str]
 
 
 def integer_list(text: str) -> str | None:
@@ -151,14 +256,20 @@ def integer_list(text: str) -> str | None:
     True
     """
     text = normalised(text)
-    for tail, _ in tails(text):
-        found = _integers_from(tail)
+    for passage in passages(text):
+        found = _integers_from(in_box(passage.text) if passage.boxed else passage.text, passage.rank)
+        if found is None:
+            return None
         if found:
             return ", ".join(found)
-    for line in reversed(_number_lines(text[-TAIL:])):
-        runs = _runs(line)
+    block = fenced_block(text)
+    if block is not None and (found := _integers_from(block, Rank.MARKED)):
+        return ", ".join(found)
+    for line in last_lines(text[-TAIL:]):
+        plain = _number_lines(line)[0]
+        runs = _runs(plain)
         if runs:
-            return ", ".join(runs[-1])
+            return None if _refuses(plain, runs[-1]) else ", ".join(runs[-1].values)
     return None
 
 
@@ -174,64 +285,108 @@ def _number_lines(text: str) -> list[str]:
     return lines
 
 
-def _integers_from(tail: str) -> list[str]:
-    """The integers of the first line that has some, or one from each of several lines that have just one."""
-    first, newline, rest = tail.partition("\n")
-    start = " ".join(first.split()).lstrip(_DECORATION)
-    if start.startswith("- "):
-        start = f"-{start[2:]}"
+def _integers_from(tail: str, rank: Rank) -> list[str] | None:
+    """The integers of the first line that has some, or one from each of several lines that have just one.
+
+    None where that line denies them, or gives two lists.
+    """
     found: list[str] = []
-    for line in [
-        _MINUS_APART.sub("-", _after_introduction(start)),
-        *(_number_lines(rest) if newline else ()),
-    ]:
+    for line in _lines_of_integers(tail):
         if not line.strip(_DECORATION):
             if found:
                 break
             continue
         runs = _runs(line)
-        if found and (len(runs) != 1 or len(runs[0]) != 1 or not re.fullmatch(r"\W*[0-9,.]+\W*", line)):
+        if found and (
+            len(runs) != 1 or len(runs[0].values) != 1 or not re.fullmatch(r"\W*[0-9,.]+\W*", line)
+        ):
             break
-        if not runs and not line.rstrip("*_ ").endswith(":"):
+        if not runs:
+            if line.rstrip("*_ ").endswith(":") and not _denies(line):
+                continue
+            return None if _denies(line) else found
+        run = _chosen(line, runs, stated=rank is Rank.SAID)
+        if run is None:
             break
-        found += runs[0] if runs else []
-        if len(found) > 1 and runs and len(runs[0]) > 1:
+        if _refuses(line, run):
+            return None
+        found += run.values
+        if len(run.values) > 1:
             break
     return found
 
 
-def _after_introduction(line: str) -> str:
-    """The line without an introduction that it begins with, as in "The next 2 terms are: 5, 7"."""
-    if not line[:1].isalpha():
-        return line
-    lead = _LEAD.match(line)
-    return line[lead.end() :] if lead and any(map(str.isdigit, line[lead.end() :])) else line
+def _denies(line: str) -> bool:
+    return declines(line) or _DENIAL.search(line[:60]) is not None
 
 
-def _runs(line: str) -> list[list[str]]:
-    """Integers with nothing but separators between them; no run is an operand or one of two alternatives."""
-    runs: list[list[str]] = []
-    run: list[str] = []
-    end = 0
-    for match in (_GROUPED if _SPACED_COMMA.search(line) else _PLAIN).finditer(line):
-        if run and not _GAP.fullmatch(line, end, match.start()):
-            if not _spoiled(line, end):
-                runs.append(run)
-            run = []
-        digits = match[2].replace(",", "").lstrip("0")
-        run.append(f"-{digits}" if match[1] == "-" and digits else digits or "0")
-        end = match.end()
-    if run and not _spoiled(line, end):
-        runs.append(run)
-    return [] if _OR.search(line) and len(runs) == 1 and _alternative(line) else runs
+def _lines_of_integers(tail: str) -> list[str]:
+    """The lines after a mark; the first one keeps its minus sign, unless it is an item of a list."""
+    first, newline, rest = tail.lstrip(" \t\n*_`").partition("\n")
+    start = " ".join(first.split()).lstrip(_DECORATION)
+    column = _COLUMN.match(rest) if newline else None
+    bullet = _BULLET.match(start) if column else None
+    start = start[bullet.end() :] if bullet else re.sub(r"^- (?=[0-9])", "-", start)
+    return [_MINUS_APART.sub("-", start), *(_number_lines(rest) if newline else ())]
 
 
-def _spoiled(line: str, end: int) -> bool:
-    """Whether a calculation or an alternative follows."""
-    return _OR.match(line, end) is not None or bool(
-        (operator := _OPERATOR.match(line, end)) and line[operator.end() :].lstrip(" $`(-+>")[:1].isdigit()
+def _chosen(line: str, runs: Sequence[_Run], *, stated: bool) -> _Run | None:
+    """The run that a line begins with, else the last one that it announces, else its first one."""
+    if not line[: runs[0].start].strip(_DECORATION + "-+"):
+        return runs[0]
+    announced = [run for run in runs if _LEADS.search(line[max(0, run.start - 24) : run.start])]
+    if announced:
+        return announced[-1]
+    return None if stated else runs[0]
+
+
+def _refuses(line: str, run: _Run) -> bool:
+    """Whether a run is denied, or has an alternative."""
+    before = line[max(0, run.start - 40) : run.start]
+    denied = _DENIAL.search(before) and not _REPLACED.search(before)
+    return bool(
+        denied
+        or _OTHER.search(before)
+        or not affirmed(line, run.start, run.end)
+        or goes_on_to_another(line, run.end)
+        or _OR_RUN.search(line, run.start)
     )
 
 
-def _alternative(line: str) -> bool:
-    return re.search(r"[0-9][ *`$\"',]{0,6}or [ *`$\"'(]{0,6}-?[0-9]", line, re.IGNORECASE) is not None
+def _runs(line: str) -> list[_Run]:
+    """Integers with nothing but separators between them; a run that is an operand, or a count of terms, is none."""
+    if not any(map(str.isdigit, line)) and _NAMED_WORDS.fullmatch(line):
+        line = _SPELLED.sub(
+            lambda match: ("-" if match[1] else "") + str(WORDS.index(match[2].lower())), line
+        )
+    runs: list[_Run] = []
+    run: list[str] = []
+    start = end = 0
+    for match in (_GROUPED if _SPACED_COMMA.search(line) else _PLAIN).finditer(line):
+        if run and not _GAP.fullmatch(line, end, match.start()):
+            if not _spoiled(line, end):
+                runs.append(_Run(start, end, run))
+            run = []
+        start = start if run else match.start()
+        digits = re.sub("[^0-9]", "", match[2]).lstrip("0")
+        run.append(f"-{digits}" if match[1] == "-" and digits else digits or "0")
+        end = match.end()
+    if run and not _spoiled(line, end):
+        runs.append(_Run(start, end, run))
+    if len(runs) > 1:
+        runs = [run for run in runs if not _is_count(line, run)] or runs
+    return runs
+
+
+def _is_count(line: str, run: _Run) -> bool:
+    """Whether a run is a number of terms, as in "the next 3 terms are"."""
+    return len(run.values) == 1 and bool(
+        _COUNT.search(line[max(0, run.start - 12) : run.start])
+        and re.match(r" (?:terms?|numbers?|integers?|values?|steps?|rules?)\b", line[run.end :])
+    )
+
+
+def _spoiled(line: str, end: int) -> bool:
+    """Whether a calculation follows."""
+    operator = _OPERATOR.match(line, end)
+    return operator is not None and line[operator.end() :].lstrip(" $`(-+>")[:1].isdigit()

@@ -3,26 +3,43 @@
 from __future__ import annotations
 
 import re
-from collections import deque
+from collections.abc import Sequence
 
-from stages.generate.answers.explicit import CANDIDATES, bold_passages, explicit_lines, normalised
+from stages.generate.answers.values import Form, Mention, read_value
 
+WORDS = "zero one two three four five six seven eight nine ten eleven twelve".split()
+"""Numbers that are read as words too."""
+_SPACES = "\u00a0\u2009\u202f"
 _NUMBER = re.compile(
-    r"(?<![\w.])(?<![A-Za-z]-)(?:(?<![\w)\]}-])(?<![0-9)\]}] )(?P<sign>-|\A- |negative |minus ))?"
-    r"(?P<digits>[0-9]++(?:[.,_\u00a0\u2009\u202f][0-9]++)*+)(?![\w^])",
+    r"(?<![\w.])(?<![A-Za-z]-)(?<![0-9][:/])(?:(?<![\w)\]}-])(?<![0-9)\]}] )(?P<sign>[-+]|\A[-+] |negative |minus ))?"
+    rf"(?:(?P<digits>[0-9]{{1,3}}(?: [0-9]{{3}}(?![0-9,._]))++(?:\.0++)?+"
+    rf"|[0-9]++(?:[.,_'’{_SPACES}][0-9]++)*+)(?![\w^])"
+    rf"|(?P<word>{'|'.join(WORDS)})(?![\w-]))",
     re.IGNORECASE,
 )
 _PLAIN = re.compile(r"[0-9]++(?:\.0++)?+")
-_THOUSANDS = re.compile(r"[0-9]{1,3}(?:([,_\u00a0\u2009\u202f])[0-9]{3})(?:\1[0-9]{3})*+(?:\.0++)?+")
-_OPERATOR_NEXT = re.compile(r"\s{0,3}(?:[-+*/×·÷^]|\\times|\\cdot|(?:times|plus|minus)\b)\s{0,3}[-(0-9]")
-_ALTERNATIVES = re.compile(r"-?[0-9]++[\s$*]{0,4}or\b[\s$*]{0,4}-?[0-9]", re.IGNORECASE)
+_THOUSANDS = re.compile(rf"[0-9]{{1,3}}(?:([,_'’ {_SPACES}])[0-9]{{3}})(?:\1[0-9]{{3}})*+(?:\.0++)?+")
+
+
+class _Integers(Form):
+    counts = True
+    counts_things = True
+
+    def mentions(self, line: str) -> Sequence[Mention]:
+        return [
+            Mention(match.start(), match.end(), integer(match), weak=match["word"] is not None)
+            for match in _NUMBER.finditer(line)
+        ]
+
+
+_INTEGERS = _Integers()
 
 
 def last_integer(text: str) -> str | None:
     """The integer a text ends up with, in plain decimal digits; None if there is none.
 
-    Thousands separators, Unicode minus signs, LaTeX and a decimal part of zeros are understood. The number is
-    handled as text, so that one of any length is read without an error.
+    Thousands separators, Unicode minus signs, LaTeX, a decimal part of zeros and words up to twelve are understood.
+    The number is handled as text, so that one of any length is read without an error.
 
     Examples
     --------
@@ -33,45 +50,17 @@ def last_integer(text: str) -> str | None:
     >>> last_integer("half of it") is None
     True
     """
-    text = normalised(text)
-    for segment in explicit_lines(text):
-        if _ALTERNATIVES.match(segment):
+    return read_value(text, _INTEGERS)
+
+
+def integer(match: re.Match[str]) -> str | None:
+    """The integer of a match, in plain digits; None for a number that is none."""
+    negative = match["sign"] not in (None, "+", "+ ")
+    if match["word"]:
+        whole = str(WORDS.index(match["word"].lower())).lstrip("0")
+    else:
+        digits = match["digits"]
+        if not (_PLAIN.fullmatch(digits) or _THOUSANDS.fullmatch(digits)):
             return None
-        found = _leading_integer(segment) or _final_integer(segment)
-        if found is not None:
-            return found
-    for passage in bold_passages(text):
-        match = _NUMBER.match(passage)
-        if match and match.end() >= len(passage.rstrip(" .!")):
-            found = _integer(match)
-            if found is not None:
-                return found
-    return _final_integer(text)
-
-
-def _leading_integer(segment: str) -> str | None:
-    """The integer a segment begins with, unless a calculation begins there."""
-    match = _NUMBER.match(segment)
-    if match is None or _OPERATOR_NEXT.match(_skip_decoration(segment, match.end())):
-        return None
-    return _integer(match)
-
-
-def _skip_decoration(segment: str, start: int) -> str:
-    return segment[start:].lstrip("$`\\)")
-
-
-def _final_integer(text: str) -> str | None:
-    for match in reversed(deque(_NUMBER.finditer(text), maxlen=CANDIDATES)):
-        found = _integer(match)
-        if found is not None:
-            return found
-    return None
-
-
-def _integer(match: re.Match[str]) -> str | None:
-    digits = match["digits"]
-    if not (_PLAIN.fullmatch(digits) or _THOUSANDS.fullmatch(digits)):
-        return None
-    whole = re.sub("[^0-9]", "", digits.split(".", 1)[0]).lstrip("0")
-    return ("-" if match["sign"] and whole else "") + (whole or "0")
+        whole = re.sub("[^0-9]", "", digits.split(".", 1)[0]).lstrip("0")
+    return ("-" if negative and whole else "") + (whole or "0")

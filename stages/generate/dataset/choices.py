@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from stages.generate.answers.choices import ChoiceReader
-from stages.generate.answers.explicit import normalised
+from stages.generate.answers.passages import normalised
 from stages.generate.dataset.kinds import lines_after_marks
 
 _LABEL = re.compile(

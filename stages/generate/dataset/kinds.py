@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from stages.generate.answers.explicit import CANDIDATES, explicit_answers, normalised, tails
+from stages.generate.answers.numbers import WORDS
+from stages.generate.answers.passages import in_box, normalised, passages
+from stages.generate.answers.values import Form, Mention, read_value
 from stages.generate.dataset.params import DatasetParams
 
 _MARKUP = " \t*_`"
@@ -37,16 +38,16 @@ class Comparison:
 def lines_after_marks(text: str) -> Iterator[str]:
     r"""The first line of each explicit answer with something on it, the last answer first, without mark-up.
 
-    Unlike `answers.explicit_answers`, brackets and quotes stay.
+    Brackets and quotes stay.
 
     Examples
     --------
     >>> list(lines_after_marks("**Answer:** *(a, b]*. \n Done."))
     ['(a, b]']
     """
-    for tail, boxed in tails(text):
-        line = tail.lstrip(" \t\n\r*_`").split("\n", 1)[0]
-        yield _bare(_in_box(line) if boxed else line)
+    for passage in passages(text):
+        line = passage.text.lstrip(" \t\n\r*_`").split("\n", 1)[0]
+        yield _bare(in_box(line) if passage.boxed else line)
 
 
 def _bare(line: str) -> str:
@@ -59,28 +60,15 @@ def _bare(line: str) -> str:
         line = stripped
 
 
-def _in_box(line: str) -> str:
-    r"""What stands before the brace that closes a \boxed."""
-    depth = 1
-    for i, character in enumerate(line):
-        depth += (character == "{") - (character == "}")
-        if depth == 0:
-            return line[:i]
-    return line
-
-
 # ---- numbers
 
-_DIGITS = r"[0-9]{1,3}(?P<sep>[,_\u00a0\u2009\u202f'])[0-9]{3}(?:(?P=sep)[0-9]{3}){0,99}|[0-9]{1,400}"
+_DIGITS = r"[0-9]{1,3}(?P<sep>[,_ \u00a0\u2009\u202f'’])[0-9]{3}(?:(?P=sep)[0-9]{3}){0,99}|[0-9]{1,400}"
 _NUMBER = re.compile(
-    rf"(?<![\w.^])(?<![0-9][,/])(?:(?<![\w)\]}}%])(?<![0-9)\]}}] )(?P<sign>[-+]|(?:minus|negative) ))?[$€£]?"
-    rf"(?P<whole>{_DIGITS}|(?=\.[0-9]))(?:\.(?P<decimals>[0-9]{{1,400}}))?(?:[eE](?P<exponent>[-+]?[0-9]{{1,3}}))?"
-    r"(?:\s?/\s?(?P<under>[0-9]{1,400}))?(?![0-9^]|[.,][0-9]|/[0-9])",
+    rf"(?<![\w.^])(?<![0-9][,/])(?:(?<![\w)\]}}%])(?<![0-9)\]}}] )(?P<sign>[-+]|(?:minus|negative) ))?"
+    rf"(?:(?P<word>{'|'.join(WORDS)})(?![\w-])|[$€£]?(?P<whole>{_DIGITS}|(?=\.[0-9]))(?:\.(?P<decimals>[0-9]{{1,400}}))?(?:[eE](?P<exponent>[-+]?[0-9]{{1,3}}))?"
+    r"(?:\s?/\s?(?P<under>[0-9]{1,400}))?(?![0-9^]|[.,][0-9]|/[0-9]))",
     re.IGNORECASE,
 )
-_NAMED = re.compile(r"[A-Za-z]\w{0,20}\s?[=:≈]\s?(?=[-+$€£.0-9])")
-_OPERATOR = re.compile(r"[\s$)}]{0,3}(?:[-+*×·÷^=/]|\\times|\\cdot|(?:times|plus|minus)\b)\s{0,3}[-+$(0-9]")
-_OR = re.compile(r"[\s$*%]{0,4}or\b[\s$*]{0,4}[-+]?[0-9]", re.IGNORECASE)
 _LATEX_FRACTION = re.compile(r"\\[dt]?frac\s?\{([0-9]{1,400})\}\s?\{([0-9]{1,400})\}")
 _POWER_OF_TEN = re.compile(
     r"(?<=[0-9])\s?(?:[×x*·]|\\times|\\cdot)\s?10(?:\^|\*\*)(?:\{([-+]?[0-9]{1,3})\}|([-+]?[0-9]{1,3}))(?![0-9])"
@@ -98,17 +86,7 @@ def read_number(text: str, comparison: Comparison | None = None) -> str | None: 
     >>> read_number("Answer: $1,234.50"), read_number("so it is **\\frac{2}{6}**"), read_number("1.5 × 10^3 m")
     ('1234.5', '1/3', '1500')
     """
-    text = _plain_numbers(text)
-    for segment in explicit_answers(text):
-        named = _NAMED.match(segment)
-        match = _NUMBER.match(segment, named.end() if named else 0)
-        if match and _OR.match(segment, match.end()):
-            return None
-        found = None if match is None or _OPERATOR.match(segment, match.end()) else _number(match)
-        found = found or _last_number(segment)
-        if found is not None:
-            return found
-    return _last_number(text)
+    return read_value(_plain_numbers(text), _NUMBERS)
 
 
 def only_number(text: str) -> str | None:
@@ -119,7 +97,7 @@ def only_number(text: str) -> str | None:
     >>> only_number("18 dollars"), only_number("48/2 = 24")
     ('18', None)
     """
-    found = [_number(match) for match in _NUMBER.finditer(_plain_numbers(text))]
+    found = [_number(match) for match in _NUMBER.finditer(_plain_numbers(text)) if not match["word"]]
     return found[0] if len(found) == 1 else None
 
 
@@ -129,12 +107,24 @@ def _plain_numbers(text: str) -> str:
     return _POWER_OF_TEN.sub(lambda match: f"e{match[1] or match[2]}", text)
 
 
-def _last_number(text: str) -> str | None:
-    found = (_number(match) for match in reversed(deque(_NUMBER.finditer(text), maxlen=CANDIDATES)))
-    return next((number for number in found if number is not None), None)
+class _Numbers(Form):
+    counts = True
+    counts_things = True
+
+    def mentions(self, line: str) -> Sequence[Mention]:
+        return [
+            Mention(match.start(), match.end(), _number(match), weak=match["word"] is not None)
+            for match in _NUMBER.finditer(line)
+        ]
+
+
+_NUMBERS = _Numbers()
 
 
 def _number(match: re.Match[str]) -> str | None:
+    if match["word"]:
+        number = Fraction(WORDS.index(match["word"].lower()))
+        return number_text(-number if match["sign"] not in (None, "+") else number)
     whole = re.sub("[^0-9]", "", match["whole"])
     decimals = match["decimals"] or ""
     under = int(match["under"] or 1)
@@ -179,7 +169,7 @@ def same_number(answer: str, reference: str, comparison: Comparison) -> bool:
 
 # ---- texts
 
-_LONGEST = 300
+LONGEST_TEXT = 300
 """Characters of a text that can be an answer."""
 _HOLDER = re.compile(r"<(?:text|number|letter|json|value|answer|your answer)>", re.IGNORECASE)
 """What the prompts have in the answer's place."""
@@ -191,10 +181,12 @@ _STOPS = re.compile(r"(?<![0-9])[.,]|[.,](?![0-9])|[;:!?\"“”„«»…¿¡'�
 _ARTICLE = re.compile(r"\b(?:the|an|a)\s+(?=[^\W\d_])", re.IGNORECASE)
 
 
-def read_text(text: str, comparison: Comparison | None = None) -> str | None:
+def read_text(
+    text: str, comparison: Comparison | None = None, *, most_words: int | None = None
+) -> str | None:
     r"""The text a reply gives as its answer, in the form that is compared; None if there is none.
 
-    That is the line after the last mark of an answer; without one, a reply of a single line.
+    That is the line after the last mark of an answer; without one, a reply of a single line of at most `most_words`.
 
     Examples
     --------
@@ -206,14 +198,14 @@ def read_text(text: str, comparison: Comparison | None = None) -> str | None:
     exact = (comparison or Comparison()).exact
     text = normalised(text)
     for line in lines_after_marks(text):
-        if line and len(line) <= _LONGEST and not _HOLDER.fullmatch(line):
+        if line and len(line) <= LONGEST_TEXT and not _HOLDER.fullmatch(line):
             found = comparable(line, exact)
             if found:
                 return found
     line = _bare(text)
-    if len(line) > _LONGEST or "\n" in line or _DECLINES.match(line) or not re.search(r"[^\W_]", line):
+    if len(line) > LONGEST_TEXT or "\n" in line or _DECLINES.match(line) or not re.search(r"[^\W_]", line):
         return None
-    if next(tails(text), None) is not None:
+    if next(passages(text), None) is not None or (most_words is not None and len(line.split()) > most_words):
         return None
     return comparable(line, exact) or None
 
@@ -307,7 +299,12 @@ def read_json(text: str, comparison: Comparison | None = None) -> str | None:  #
     """
     text = text[-_WINDOW:]  # so that what `tails` gives reaches to the end, and its length gives its place
     best: tuple[str, int] | None = None
-    for tail, _ in tails(text):
+    for passage in passages(text):
+        tail = passage.text
+        if not text.endswith(tail):
+            if (found := json_text(tail, parse=True)) is not None:
+                best = best or (found, len(text))
+            continue
         place = len(text) - len(tail)
         fence = _FENCE.match(text, place)
         start = fence.end() if fence else place

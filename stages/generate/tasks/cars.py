@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import ClassVar, Literal
 
 from pydantic import Field
 
 from stages.generate.answers.choices import ChoiceReader
-from stages.generate.answers.explicit import explicit_answers
+from stages.generate.answers.numbers import WORDS as SPELLED
+from stages.generate.answers.values import Form, Mention, read_value
 from stages.generate.base import Task, TaskParams, Trial
 from stages.generate.material.words import NAMES, with_article
 from stages.generate.stream import Stream
@@ -25,10 +27,39 @@ _PLACES = {word: str(n) for n, word in enumerate(_ORDINALS, 1)} | {
 }
 
 _COLOR_READER = ChoiceReader(COLORS)
-_PLACE_READER = ChoiceReader([*map(str, range(100)), *_PLACES])
-_ANY = re.compile(
-    rf"(?<!\w)(?:(?P<color>{'|'.join(COLORS)})|\d{{1,2}}|{'|'.join(_PLACES)})(?!\w)", re.IGNORECASE
+_PLACE = re.compile(
+    rf"(?<![\w.-])(?:(?P<digits>[0-9]{{1,2}})(?![\w^]|[.,][0-9])|(?P<ordinal>{'|'.join(_PLACES)})(?!\w)"
+    rf"|(?P<spelled>{'|'.join(SPELLED)})(?![\w-]))",
+    re.IGNORECASE,
 )
+
+
+class _Positions(Form):
+    counts_things = True
+
+    def mentions(self, line: str) -> Sequence[Mention]:
+        """Numbers, ordinal ones too, and numbers up to twelve in words."""
+        return [_position(match) for match in _PLACE.finditer(line)]
+
+
+class _Either(Form):
+    counts_things = True
+
+    def mentions(self, line: str) -> Sequence[Mention]:
+        """Colors and positions."""
+        return sorted([*_COLOR_READER.mentions(line), *_POSITIONS.mentions(line)])
+
+
+def _position(match: re.Match[str]) -> Mention:
+    word = match[0].lower()
+    if match["spelled"]:
+        return Mention(match.start(), match.end(), str(SPELLED.index(word)), weak=True)
+    value = _PLACES[word] if match["ordinal"] else str(int(word))
+    # "first" is an ordinary word too
+    return Mention(match.start(), match.end(), value, weak=word in _ORDINALS)
+
+
+_POSITIONS, _EITHER = _Positions(), _Either()
 
 _OPENINGS = (
     "Some cars wait in a line.",
@@ -145,27 +176,18 @@ class Cars(Task):
 
     def parse(self, text: str) -> str | None:
         """Read a position or a color, whichever an explicit answer begins with; else the last one mentioned."""
-        for segment in explicit_answers(text):
-            match = _ANY.search(segment)
-            if match:
-                return _read(match, f"Answer: {segment}")
-        last = None
-        for match in _ANY.finditer(text):
-            last = match
-        return _read(last, text) if last else None
+        return read_value(text, _EITHER)
+
+    def parse_reply(self, text: str, params: TaskParams, trial: Trial) -> str | None:  # noqa: ARG002
+        """Read what was asked for, a position or a color."""
+        asked = CarsParams.of(params).question
+        return read_value(text, _POSITIONS if asked == "position" else _COLOR_READER)
 
     def difficulty(self, params: TaskParams) -> float:
         """One step per move, a quarter more if relative and a half if by attribute; half a step per extra."""
         p = CarsParams.of(params)
         weight = {"absolute": 1.0, "relative": 1.25, "attribute": 1.5}[p.reference]
         return weight * p.moves + 0.5 * p.confounders + 0.5 * p.cars
-
-
-def _read(kind: re.Match[str], text: str) -> str | None:
-    if kind["color"]:
-        return _COLOR_READER.read(text)
-    place = _PLACE_READER.read(text)
-    return None if place is None else _PLACES.get(place, place)
 
 
 def _introduce(colors: list[str], attributes: bool, stream: Stream) -> tuple[str, list[str]]:

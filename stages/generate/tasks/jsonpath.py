@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections import deque
+from collections.abc import Sequence
 from typing import ClassVar, Literal, NamedTuple
 
 from pydantic import Field, ValidationInfo, field_validator
 
-from stages.generate.answers.explicit import normalised, tails
+from stages.generate.answers.values import Form, Mention, read_value
 from stages.generate.base import Task, TaskParams, Trial
 from stages.generate.material.words import ITEMS
 from stages.generate.stream import Stream
@@ -120,16 +120,7 @@ class Jsonpath(Task):
 
     def parse(self, text: str) -> str | None:
         """Read a JSON scalar or array of scalars, as compact JSON; quotes may be missing or single."""
-        text = normalised(text)
-        for tail, _ in tails(text):
-            start = _FENCE.match(tail)
-            match = _VALUE.match(tail, start.end() if start else 0)
-            if match and (found := _canonical(match[0])):
-                return None if _OR.match(tail, match.end()) else found
-            found = _last_value(tail.lstrip(" \n*_`$").split("\n", 1)[0])
-            if found:
-                return found
-        return _last_value(text[-6000:].rstrip(" \n`").rsplit("\n", 1)[-1])
+        return read_value(text, _VALUES)
 
     def difficulty(self, params: TaskParams) -> float:
         """Steps, each with the members to look through, more for several values at the same time."""
@@ -262,21 +253,40 @@ def _meets(member: _Json, step: _Step, *, last: bool) -> bool:
 # ---- answers
 
 _ITEM = r"""(?:"[^"\n]*+"|'[^'\n]*+'|[-+]?[0-9]++(?:\.[0-9]++)?+|[A-Za-z]++)(?!\w)"""
+_NUMBER = re.compile(r"[-+]?[0-9]++(?:\.[0-9]++)?+")
 _ITEMS = re.compile(_ITEM)
+_ARRAY = re.compile(r"[\s*_`$#>(:\"'“]{0,20}\[[^\]\[]{0,3000}\]")
+_QUOTED_ARRAY = re.compile(r"""["'](?=\[)|(?<=\])["']""")
 _VALUE = re.compile(rf"\[\s*+(?:{_ITEM}\s*+(?:,\s*+{_ITEM}\s*+)*+,?\s*+)?+\]|(?<![\w.-]){_ITEM}")
-_FENCE = re.compile(r"[\s*_`$#>(<:]{0,20}(?:json\b[\s`]{0,6})?", re.IGNORECASE)
-_OR = re.compile(r"[\s*`]{0,6}or\b", re.IGNORECASE)
 _WORDS = frozenset(ITEMS)
 _LITERALS = {"true": "true", "false": "false", "null": "null", "none": "null"}
 
 
-def _last_value(line: str) -> str | None:
-    """The last thing in a line that can be a value."""
-    for match in reversed(deque(_VALUE.finditer(line), maxlen=20)):
-        found = _canonical(match[0])
-        if found:
-            return found
-    return None
+class _Values(Form):
+    longest = 3000
+
+    def mentions(self, line: str) -> Sequence[Mention]:
+        """Arrays and scalars; words that are no value of a document are left out."""
+        found = []
+        line = _QUOTED_ARRAY.sub(" ", line)
+        for match in _VALUE.finditer(line):
+            value = _canonical(match[0])
+            if value is not None or match[0][0] in "[\"'":
+                weak = match[0].lower() in _LITERALS
+                found.append(Mention(match.start(), match.end(), value, weak))
+        return found
+
+    def first_line(self, tail: str) -> str:
+        """The first line; an array may go over several."""
+        array = _ARRAY.match(tail)
+        return (
+            " ".join(array[0].split()) + tail[array.end() :].partition("\n")[0]
+            if array
+            else super().first_line(tail)
+        )
+
+
+_VALUES = _Values()
 
 
 def _canonical(text: str) -> str | None:
@@ -288,7 +298,9 @@ def _canonical(text: str) -> str | None:
 
 def _scalar_text(text: str) -> str | None:
     if text[0] in "\"'":
-        return json.dumps(_unquoted(text))
+        inner = _unquoted(text)
+        # no document has a number in quotes
+        return _scalar_text(inner) if _NUMBER.fullmatch(inner) else json.dumps(inner)
     if text[0].isalpha():
         word = text.lower()
         return _LITERALS.get(word) or (f'"{word}"' if word in _WORDS else None)

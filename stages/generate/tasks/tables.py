@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import struct
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from hashlib import shake_128
 from math import log10
@@ -13,7 +12,8 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
-from stages.generate.answers.explicit import explicit_answers, normalised
+from stages.generate.answers.numbers import WORDS as SPELLED
+from stages.generate.answers.values import Form, Mention, read_value
 from stages.generate.base import Task, TaskParams, Trial
 from stages.generate.material.table_text import NUMBERS, TEXTS, WRITERS, Column, rows_for, tokens_for
 from stages.generate.stream import Stream
@@ -62,13 +62,27 @@ _CLOSINGS = (
 _WORDS = {word.lower(): word for words in TEXTS.values() for word in words}
 _VALUE = re.compile(
     r"(?<![\w.])(?<![0-9],)(?:(?P<id>[A-Z][0-9]{3})"
-    r"|(?P<number>-?(?:[0-9]++(?:,[0-9]{3}(?![0-9]))*+(?:\.[0-9]++)?+|\.[0-9]++))"
+    r"|(?P<number>-?(?:[0-9]{1,3}(?: [0-9]{3}(?![0-9,]))++(?:\.[0-9]++)?+"
+    r"|[0-9]++(?:[,_'’\u00a0\u2009\u202f][0-9]{3}(?![0-9]))*+(?:\.[0-9]++)?+|\.[0-9]++))"
+    rf"|(?P<spelled>{'|'.join(SPELLED)})(?!-)"
     rf"|(?P<word>{'|'.join(_WORDS)}))(?!\w)",
     re.IGNORECASE,
 )
-_CALCULATION = re.compile(r"[\s*`$)]{0,6}(?:[-+*/×·÷^=≈]|\\times|\\approx|plus\b|minus\b)\s{0,3}[-$(0-9]")
-_OR = re.compile(r"[\s*`$\"',]{0,6}or\b[\s*`$\"']{0,6}", re.IGNORECASE)
-_BOLD = re.compile(r"\*\*([^*\n]{1,80})\*\*")
+
+
+class _Values(Form):
+    counts = True
+    counts_things = True
+
+    def mentions(self, line: str) -> Sequence[Mention]:
+        """Numbers, ids and words of the tables; numbers up to twelve may be words too."""
+        return [
+            Mention(match.start(), match.end(), _canonical(match), weak=match["spelled"] is not None)
+            for match in _VALUE.finditer(line)
+        ]
+
+
+_VALUES = _Values()
 
 
 class TablesParams(TaskParams):
@@ -183,24 +197,7 @@ class Tables(Task):
 
     def parse(self, text: str) -> str | None:
         """Read a number, an id or a word of the tables; numbers come without separators and final zeros."""
-        for segment in explicit_answers(text):
-            matches = list(_VALUE.finditer(segment))
-            if not matches:
-                continue
-            first = matches[0]
-            if len(matches) > 1 and _OR.fullmatch(segment, first.end(), matches[1].start()):
-                return None
-            if first.start() == 0 and not _CALCULATION.match(segment, first.end()):
-                return _canonical(first)
-            inside = [match for match in matches if "(" not in segment[first.end() : match.start()]]
-            return _canonical(inside[-1])
-        text = normalised(text)
-        for bold in reversed(deque(_BOLD.finditer(text), maxlen=20)):
-            match = _VALUE.fullmatch(bold[1].strip(" .!"))
-            if match:
-                return _canonical(match)
-        last = deque(_VALUE.finditer(text), maxlen=1)
-        return _canonical(last[0]) if last else None
+        return read_value(text, _VALUES)
 
     def difficulty(self, params: TaskParams) -> float:
         """Per row, one step for the operation, half a step per condition and a little for each column."""
@@ -305,7 +302,9 @@ def _canonical(match: re.Match[str]) -> str:
         return match["id"].upper()
     if match["word"]:
         return _WORDS.get(match["word"].lower(), match["word"])
-    digits = match["number"].replace(",", "")
+    if match["spelled"]:
+        return str(SPELLED.index(match["spelled"].lower()))
+    digits = re.sub("[^0-9.-]", "", match["number"])
     number = _trimmed(digits.lstrip("-").lstrip("0"))
     number = f"0{number}" if number[:1] in ("", ".") else number
     return f"-{number}" if digits[0] == "-" and number != "0" else number

@@ -13,8 +13,9 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+from storage.clocks import aged
 from storage.errors import CubeExistsError
-from storage.files import age_of, make_directory, sync_path, sync_tree
+from storage.files import make_directory, sync_path, sync_tree
 from storage.processes import ProcessIdentity, is_gone, this_process
 
 _STALE_SECONDS = 3600.0
@@ -97,8 +98,8 @@ def _sweep_creations(path: Path) -> None:
     for stale in path.parent.glob(f".{glob.escape(path.name)}.*.creating"):
         machine, *numbers = stale.name.removesuffix(".creating").rpartition(".")[2].split("-")
         gone = False
-        # Process ids mean something on their own machine only; for others, age decides.
+        # Process ids mean something on their own machine only; for others, age decides, by the file system's clock.
         if machine == _machine(me) and len(numbers) == 3:
             gone = is_gone(ProcessIdentity(me.host, me.boot, int(numbers[0]), int(numbers[1])))
-        if gone or age_of(stale) > _STALE_SECONDS:
+        if gone or any(aged([stale], path.parent, _STALE_SECONDS, sure=True)):
             shutil.rmtree(stale, ignore_errors=True)

@@ -11,15 +11,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from storage.clocks import aged
 from storage.cube.directory.creation import create_directory, remove_directory
 from storage.cube.directory.inside import inside
 from storage.cube.directory.lease import DirectoryLease
 from storage.cube.directory.log import DirectoryLog
 from storage.cube.space import Found, Version, When
-from storage.files import age_of, link_new, locked, make_directory, sync_path, sync_paths, write_synced
+from storage.files import link_new, locked, make_directory, sync_path, sync_paths, write_synced
 
 if TYPE_CHECKING:
     from zarr.abc.store import Store
+
+
+_TICK_NANOSECONDS = 4_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +87,9 @@ class Directory:
                 write_synced(temporary, data)
             else:
                 temporary.write_bytes(data)
-            # The kernel's own times stand still for milliseconds, in which an inode may be freed and come again.
-            now = time.time_ns()
+            # The kernel's own times stand still for milliseconds, in which an inode may be freed and come again. They
+            # are refined, not replaced: by them others see how old a file is.
+            now = temporary.stat().st_mtime_ns + time.monotonic_ns() % _TICK_NANOSECONDS
             os.utime(temporary, ns=(now, now))
             # Taken before the file has its name: from then on others may replace it. A rename changes neither of both.
             version = _version(temporary.stat())
@@ -187,7 +192,7 @@ class Directory:
 
     def sweep(self, prefixes: Iterable[str], older_than: float, *, delete: bool) -> int:
         """Count, or delete, temporary files of killed writers, from an age that no living writer's has."""
-        stale = [file for file in self._partial_files(prefixes) if age_of(file) > older_than]
+        stale = list(aged(self._partial_files(prefixes), self.path, older_than, sure=delete))
         for file in stale if delete else ():
             file.unlink(missing_ok=True)  # another one may sweep at the same time
         return len(stale)

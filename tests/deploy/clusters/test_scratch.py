@@ -44,3 +44,18 @@ def test_scratch_folder__leaves_one_that_is_in_use():
         with scratch_folder() as folder:
             assert folder != used
             assert used.is_dir()
+
+
+@pytest.mark.parametrize("skew", [2 * 86400.0, -2 * 86400.0])
+def test_scratch_folder__takes_the_time_from_the_file_system(temporary, monkeypatch, skew):
+    real, left, young = (
+        time.time,
+        aged(temporary / "evalcube-cluster-left"),
+        temporary / "evalcube-cluster-young",
+    )
+    young.mkdir()
+    monkeypatch.setattr(time, "time", lambda: real() + skew)
+
+    with scratch_folder():
+        assert young.exists()
+        assert not left.exists()

@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import time
+from contextlib import closing
 
 import pytest
 from typer.testing import CliRunner
@@ -149,13 +150,20 @@ def test_gc__never_without_a_cube_or_with_one_that_is_not_there(place):
     assert tree(place) == before
 
 
-def test_gc__what_was_stored_since_it_began_stays(place, monkeypatch):
+@pytest.mark.parametrize("skew", [0.0, 3600.0, -2 * 86400.0])
+def test_gc__what_was_stored_since_it_began_stays_whatever_clocks_say(place, monkeypatch, skew):
     cache, key = place / "cache", "aa" * 32
-    with monkeypatch.context() as patch:
-        late = time.time() + 3600
-        patch.setattr(time, "time", lambda: late)
-        DirectoryCache(cache).put_many([(key, b"new")])
+    found = References.of
 
+    def stores_meanwhile(*arguments):
+        with monkeypatch.context() as patch:
+            now = time.time() + skew
+            patch.setattr(time, "time", lambda: now)
+            with closing(DirectoryCache(cache)) as other:
+                other.put_many([(key, b"new")])
+        return found(*arguments)
+
+    monkeypatch.setattr(References, "of", stores_meanwhile)
     call("gc", cache, "--keep", place / "cube.zarr", "--yes")
 
     assert keys(cache) & {key, *ALIEN} == {key}

@@ -37,7 +37,7 @@ def finished(tmp_path_factory, _served):
     assert code == 0, errors
     assert "80 of 80 trials done" in output
     assert "alpha" in output
-    assert "score" in output
+    assert "accuracy" in output
     return folder
 
 

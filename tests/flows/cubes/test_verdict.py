@@ -254,6 +254,7 @@ def test_cube_verdict__wrong_gold_is_told(tmp_path, content, message):
         (("before", ["none"]), {}, "`treatments`: no evaluation called 'none'"),
         (("before", ["before"]), {}, "'before' is given twice"),
         ((None, []), {}, "`control` is missing"),
+        (("", ["after"]), {}, "`control`: no evaluation called ''"),
         (("before", ["after"]), {"tasks": ["x"]}, "`tasks`: 'x' is not in this cube.*dataset"),
         (("before", ["after"]), {"engine": "x"}, "`engine`: 'x' is none"),
         (("before", ["after"]), {"gold": "g", "engine": "omk054"}, "`gold` goes with"),
@@ -344,6 +345,18 @@ def test_verdict__declared_weights_decide_what_the_composite_is(tmp_path):
     assert judged["branch"] == "significant_negative"
     assert mixed["pairs"][0]["sensitivity"]["weights"] == [0.75, 0.0, 0.25]
     assert 0 < mixed["pairs"][0]["sensitivity"]["same_sign"] < 1
+
+
+def test_verdict__only_the_ratios_of_weights_count(tmp_path):
+    url, _ = written_cube(tmp_path)
+    pair = ("--control", "before", "--treatment", "after", "--json")
+
+    huge, plain = (
+        json.loads(run_command(url, *pair, "--weights", text).output)
+        for text in ("fact=1e308,judge=1e308", "fact=1,judge=1")
+    )
+
+    assert huge == plain
 
 
 @pytest.mark.parametrize("text", ["judge", "judge=", "judge=x", "judge=1,judge=2", ""])

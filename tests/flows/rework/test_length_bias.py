@@ -58,6 +58,9 @@ def test_length_bias__is_priced_asked_once_and_measured_against_the_cubes_readin
     assert found[3].measured.units == len(LANDS)
     assert np.isfinite(found[0].measured.slope)
     assert check.price().to_send == 0
+    alone = length_bias_check(judged["cube"], "after")
+    assert (alone.price().to_send, alone.run(cluster=SHARED).sent) == (0, 0)
+    assert [one.measured.units for one in alone.measure()] == [len(LANDS)] * 2
     assert check.run(cluster=SHARED).sent == 0
     json.dumps([one.to_dict() for one in found], allow_nan=False)
 

@@ -16,6 +16,7 @@ from flows.errors import SweepError
 from flows.plan.store import CHANGING
 from flows.rework.verify import verify_cube
 from flows.run.sweep import run
+from flows.run.upsample import upsample
 from storage.cache.cache import open_cache
 from storage.cube.cube import Cube
 from storage.cube.lease import Lease
@@ -39,6 +40,17 @@ def made(tmp_path_factory, _served):
     reset(_served)
     folder = tmp_path_factory.mktemp("made")
     run(sweep_config(folder, _served.base_url, models=("alpha", "beta"), repeats=2), cluster=SHARED)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def asserted(tmp_path_factory, _served):
+    """A folder with a finished sweep of two models whose outputs have layer scores."""
+    reset(_served)
+    folder = tmp_path_factory.mktemp("asserted")
+    config = sweep_config(folder, _served.base_url, models=("alpha", "beta"), trials=4, cells=1)
+    config["tasks"]["arithmetic"]["assertions"] = [{"type": "min_length", "value": 1}]
+    run(config, cluster=SHARED)
     return folder
 
 
@@ -206,12 +218,61 @@ def test_verify__command(sweep):
     assert (document["whole"], document["regions"]) == (False, 2)
     assert document["damages"][0]["array"] == "counters"
 
-    # What a run says is what helps.
-    code, _, errors = evalcube("run", "sweep.yaml", "--quiet", cwd=cube.parent)
-    assert (code, "evalcube cube verify --heal" in errors) == (2, True)
     code, output, _ = evalcube("cube", "verify", "--heal", cube, cwd=cube.parent)
     assert (code, "healed: `counters`" in output) == (0, True)
     assert evalcube("run", "sweep.yaml", "--quiet", cwd=cube.parent)[0] == 0
+
+
+@pytest.mark.parametrize("damage", [truncate, flip])
+@pytest.mark.parametrize("array", ["counters", "duplicate", "planned_trials", "planned_repeats"])
+def test_run__mends_what_all_models_share(sweep, simulator, array, damage):
+    cube, config = sweep
+    expected = content(cube)
+    damage(next(path for path in chunks(cube) if path.relative_to(cube).parts[0] == array), 21)
+    noted = []
+
+    summary = run(config, cluster=SHARED, subscribers=[noted.append])
+
+    assert (summary.reason, summary.done, summary.sent) == ("complete", summary.trials, 0)
+    assert any(f"`{array}` of the cube was damaged" in getattr(event, "message", "") for event in noted)
+    assert content(cube) == expected
+    assert verify_cube(cube).damages == []
+    assert simulator_stats(simulator)["requests"] == 0
+
+
+def test_run__keeps_what_was_measured_further_where_the_plan_is_damaged(sweep, simulator):
+    cube, config = sweep
+    upsample(config, trials=12, tasks=["boolean"], cluster=SHARED)
+    expected, asked = content(cube), simulator_stats(simulator)["requests"]
+    truncate(next(path for path in chunks(cube) if path.relative_to(cube).parts[0] == "planned_trials"), 21)
+
+    run(config, cluster=SHARED)
+
+    assert content(cube) == expected
+    assert simulator_stats(simulator)["requests"] == asked
+
+
+@pytest.mark.parametrize(
+    ("array", "command"),
+    [
+        ("counters", ("rank",)),
+        ("status", ("compare", "alpha", "beta")),
+        ("status", ("verdict", "--control", "alpha", "--treatment", "beta")),
+        ("fact", ("verdict", "--control", "alpha", "--treatment", "beta")),
+    ],
+)
+def test_commands__that_read_a_damaged_chunk_say_so_in_one_line(asserted, tmp_path, command, array):
+    cube = copied(asserted, tmp_path / "sweep")
+    for path in chunks(cube):
+        if path.relative_to(cube).parts[0] == array:
+            truncate(path, 21)
+
+    name, *arguments = command
+    code, output, errors = evalcube(name, cube, *arguments, cwd=cube.parent)
+
+    assert (code, output, errors.count("\n")) == (2, "", 1)
+    assert f"a chunk of `{array}` cannot be decoded" in errors
+    assert "evalcube cube verify --heal" in errors
 
 
 def test_verify__is_not_for_a_cube_under_way(sweep):

@@ -17,7 +17,7 @@ from storage.cube.directory.lease import DirectoryLease, HeldFile
 from storage.cube.holder import apparent_holder, read_holder
 from storage.cube.lease import Lease, check_holder
 from storage.errors import LeaseHeldError, LeaseLostError, NotWritableError, StorageError
-from storage.processes import Life, ProcessIdentity, _state_and_start, is_gone, this_process
+from storage.processes import Life, ProcessIdentity, _state_and_start, is_gone, life_of, this_process
 
 
 @pytest.fixture
@@ -354,6 +354,9 @@ def test_lost__a_stopped_process_notices_its_successor(
     process = processes.start(workers.hold_lease, records, 1.0, tmp_path / "acks")
     processes.wait_lines(tmp_path / "acks")
     os.kill(process.pid, signal.SIGSTOP)
+    deadline = time.monotonic() + 20
+    while life_of(replace(this_process(), pid=process.pid, start=started(process.pid))) is not Life.STOPPED:
+        assert time.monotonic() < deadline
     with pytest.raises(LeaseHeldError, match=f"kill -CONT {process.pid}"):
         Lease.acquire(records)
     # As if the machine were another one: what is stopped there for longer than its lease lives is taken over.

@@ -11,12 +11,12 @@ from itertools import combinations
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import bdtr, gammaln
+from scipy.special import bdtr, gammaln, ndtr
 
 from stages.analyze.formulas.compare.winrates import need_two
 from stages.analyze.formulas.estimators import Bounds
 from stages.analyze.formulas.intervals import Floats
-from stages.analyze.formulas.stratified import combine, score_moments
+from stages.analyze.formulas.stratified import combine, effective_trials, score_moments
 from stages.reply.status import COMPLETED, Status
 
 METHODS = ("midp", "exact")
@@ -174,11 +174,58 @@ def paired_difference(
     >>> [round(float(value), 3) for value in paired_difference([12], [2], [50])]
     [0.2, 0.046, 0.345]
     """
+    return combine(_summed(first_only, second_only, trials, weights, axis), confidence=confidence, least=-1.0)
+
+
+def difference_p(
+    first_only: ArrayLike,
+    second_only: ArrayLike,
+    trials: ArrayLike,
+    weights: ArrayLike = 1.0,
+    *,
+    axis: int | tuple[int, ...] = -1,
+) -> Floats:
+    """Two-sided p value of the weighted difference that `paired_difference` estimates: that it is 0.
+
+    The score test which that interval inverts: p is below 1 − level exactly where the interval of that level leaves 0
+    out, and it never speaks for the side that the difference speaks against.
+
+    Parameters
+    ----------
+    first_only, second_only, trials, weights, axis
+        As for `paired_difference`.
+
+    Returns
+    -------
+    p values in [0, 1]; NaN without trials.
+
+    References
+    ----------
+    The test of the interval of `stages.analyze.formulas.stratified`: E. B. Wilson (1927) at the effective number of
+    trials. https://doi.org/10.1080/01621459.1927.10502953
+
+    Examples
+    --------
+    >>> round(float(difference_p([12], [2], [50])), 5)
+    0.01121
+    """
+    rate, number, _ = effective_trials(_summed(first_only, second_only, trials, weights, axis))
+    return np.asarray(np.minimum(2.0 * ndtr(-2.0 * np.abs(rate - 0.5) * np.sqrt(number)), 1.0))
+
+
+def _summed(
+    first_only: ArrayLike,
+    second_only: ArrayLike,
+    trials: ArrayLike,
+    weights: ArrayLike,
+    axis: int | tuple[int, ...],
+) -> Floats:
+    """Moments of the differences, summed over the strata."""
     b, c, n = (np.asarray(part, dtype=float) for part in (first_only, second_only, trials))
     sums = score_moments(b, n, nothing=n - b - c, chance=0.5, weights=weights)
     axes = (axis,) if isinstance(axis, int) else axis
     strata = sums.ndim - 1
-    return combine(sums.sum(axis=tuple(place % strata for place in axes)), confidence=confidence, least=-1.0)
+    return np.asarray(sums.sum(axis=tuple(place % strata for place in axes)))
 
 
 def mcnemar(first_only: ArrayLike, second_only: ArrayLike, *, method: str = "midp") -> Floats:

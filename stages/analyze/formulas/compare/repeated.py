@@ -80,13 +80,17 @@ def _sums(steps: list[int], counts: list[int]) -> Floats:
     return chances
 
 
-def design_effect(first_only: ArrayLike, second_only: ArrayLike, trials: ArrayLike) -> float:
+def design_effect(
+    first_only: ArrayLike, second_only: ArrayLike, trials: ArrayLike, weights: ArrayLike = 1.0
+) -> float:
     """How many trials are worth one independent trial: variance by question over variance by trial.
 
     Parameters
     ----------
     first_only, second_only, trials
-        Whole numbers by stratum and question, shape (stratum, question). Strata count alike.
+        Whole numbers by stratum and question, shape (stratum, question).
+    weights
+        Of the strata, broadcasts to (stratum,).
 
     Returns
     -------
@@ -109,11 +113,12 @@ def design_effect(first_only: ArrayLike, second_only: ArrayLike, trials: ArrayLi
         return 1.0
     questions, n = (asked > 0).sum(axis=-1), asked.sum(axis=-1)
     used = questions > 1
+    share = np.broadcast_to(np.asarray(weights, dtype=float), used.shape)[used] ** 2
     b, c, asked, questions, n = b[used], c[used], asked[used], questions[used], n[used]
     mean = (b - c).sum(axis=-1) / n
     spread = ((b - c - mean[:, np.newaxis] * asked) ** 2).sum(axis=-1)
     by_question = questions / (questions - 1) * spread / n**2
     by_trial = ((b + c).sum(axis=-1) - n * mean**2) / (n * (n - 1))
-    if by_trial.sum() <= 0.0:
+    if (share * by_trial).sum() <= 0.0:
         return most
-    return float(np.clip(by_question.sum() / by_trial.sum(), 1.0, most))
+    return float(np.clip((share * by_question).sum() / (share * by_trial).sum(), 1.0, most))

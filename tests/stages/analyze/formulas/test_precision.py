@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.analyze.formulas.intervals import wilson
+from stages.analyze.formulas.intervals import exact_bounds
 from stages.analyze.formulas.precision import Precision, half_width, next_trials
 from stages.reply.status import COUNTERS
 
@@ -24,16 +24,30 @@ def counters(trials, correct, *, truncated=0, guess=0.0, transport=0):
     return [float(values[name]) for name in COUNTERS]
 
 
-def test_half_width__is_wilsons_margin_where_nothing_was_truncated():
+def test_half_width__is_that_of_the_raw_rate_stretched_by_guessing():
     cells = [counters(128, 100), counters(128, 84, guess=32.0)]
 
-    expected = [wilson(100, 128)[1], wilson(52, 96)[1]]
+    raw = [exact_bounds(100, 128), exact_bounds(84, 128)]
 
+    expected = [(upper - lower) / 2 / room for (_, lower, upper), room in zip(raw, (1.0, 0.75), strict=True)]
     np.testing.assert_allclose(half_width(cells), expected)
 
 
+def test_half_width__of_a_model_that_guesses_is_not_cut_off_at_zero():
+    assert half_width(counters(200, 100, guess=100.0)) == pytest.approx(0.138, abs=0.005)
+
+
 def test_half_width__is_that_of_the_pessimistic_rate_where_nothing_can_be_guessed():
-    assert half_width(counters(128, 84, truncated=16)) == pytest.approx(wilson(84, 128)[1])
+    _, lower, upper = exact_bounds(84, 128)
+
+    assert half_width(counters(128, 84, truncated=16)) == pytest.approx((upper - lower) / 2)
+
+
+def test_next_trials__repeats_are_no_trials_for_the_precision():
+    cells = [counters(128, 64)]
+
+    assert next_trials(cells, [128], LOW).tolist() == [128]
+    assert next_trials(cells, [32], LOW, repeats=4).tolist() == [64]
 
 
 def test_half_width__without_a_trial_it_is_infinite():

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from scipy.stats import binom
 
 from stages.analyze.formulas.estimators import MODES, estimate
 from stages.analyze.formulas.intervals import wilson_bounds
-from stages.analyze.formulas.stratified import combine, moments, score_moments, stratified
+from stages.analyze.formulas.stratified import combine, exact_estimate, moments, score_moments, stratified
 
 LABELS = ("trials", "completed", "correct", "truncated", "guess_sum")
 OPTIONS = {"labels": LABELS}
@@ -149,3 +150,29 @@ def test_score_moments__covers_the_mean_of_three_valued_trials():
     _, lower, upper = combine(sums, least=-1.0)
 
     assert np.mean((lower <= 0.2) & (upper >= 0.2)) == pytest.approx(0.95, abs=0.012)
+
+
+@pytest.mark.parametrize("n", [8, 32, 128, 512])
+@pytest.mark.parametrize("guess", [0.0, 0.125, 0.25, 0.5])
+def test_exact_estimate__covers_weak_and_strong_models_with_guessing(n, guess):
+    """By the binomial distribution itself, nothing drawn."""
+    right = np.arange(n + 1)
+    cells = np.stack(
+        [np.full(n + 1, n), np.full(n + 1, n), right, 0 * right, np.full(n + 1, guess * n)], axis=-1
+    )
+
+    _, lower, upper = exact_estimate(cells, labels=LABELS)
+
+    for rate in (0.02, 0.05, 0.1, 0.2, 0.5, 0.8, 0.95, 0.98):
+        chances = binom.pmf(right, n, guess + (1 - guess) * rate)
+        assert chances[(lower <= rate) & (rate <= upper)].sum() > 0.94
+    assert (lower < upper).all()
+
+
+def test_exact_estimate__point_is_that_of_the_estimator():
+    cells = [[128, 112, 84, 16, 56], [40, 40, 13, 0, 4]]
+
+    for mode in MODES:
+        point, lower, upper = exact_estimate(cells, labels=LABELS, mode=mode)
+        assert point.tolist() == estimate(cells, labels=LABELS, mode=mode)[0].tolist()
+        assert ((lower <= point) & (point <= upper)).all()

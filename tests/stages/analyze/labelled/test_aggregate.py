@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stages.analyze.formulas.estimators import MODES, estimate
-from stages.analyze.formulas.stratified import stratified
+from stages.analyze.formulas.stratified import exact_estimate, stratified
 from stages.analyze.labelled.aggregate import aggregate, points
 from stages.reply.status import COUNTERS
 from tests.stages.analyze.synthetic import Profile, dataset
@@ -54,7 +54,7 @@ def by_hand(ds, models, cells):
 
 @pytest.mark.parametrize("mode", MODES)
 def test_aggregate__pooled_is_the_formula_on_summed_counters(ds, mode):
-    found = aggregate(ds, by=["model_name", "tier"], mode=mode)
+    found = aggregate(ds, by=["model_name", "tier"], mode=mode, interval="wilson")
 
     member = ds["in_tier"].values
     for model in range(5):
@@ -69,7 +69,9 @@ def test_aggregate__pooled_is_the_formula_on_summed_counters(ds, mode):
 
 @pytest.mark.parametrize("mode", MODES)
 def test_aggregate__stratified_is_the_formula_on_points(ds, mode):
-    found = aggregate(ds, by=["task"], mode=mode, pooling="stratified", weights="difficulty")
+    found = aggregate(
+        ds, by=["task"], mode=mode, pooling="stratified", weights="difficulty", interval="wilson"
+    )
 
     weights = np.nan_to_num(ds["difficulty"].values)
     for task in range(4):
@@ -236,15 +238,17 @@ def test_aggregate__a_group_without_trials_is_undefined_and_says_so(ds):
 
 def test_aggregate__says_how_it_was_computed(ds):
     one = aggregate(ds, mode="E_P", confidence=0.9)
-    two = aggregate(ds, pooling="stratified")
+    two = aggregate(ds, pooling="stratified", interval="wilson")
 
     assert one.attrs == {
         "mode": "E_P",
         "pooling": "pooled",
-        "interval": "wilson",
+        "interval": "exact at the effective number of trials",
         "confidence": 0.9,
         "joint": "none",
+        "base_design": "",
     }
+    assert aggregate(ds, joint="bonferroni").attrs["interval"] == "wilson"
     assert (two.attrs["pooling"], two.attrs["interval"]) == (
         "stratified",
         "wilson at the effective number of trials",
@@ -284,7 +288,7 @@ def test_points__estimates_every_cell_with_its_coordinates(ds):
     cell = found.isel(model=1, task=0, params=2)
     sums = ds["counters"].values[1, 1, 8]
     assert [float(cell[part]) for part in ("point", "lower", "upper")] == pytest.approx(
-        [float(part) for part in estimate(sums, mode="C_I")]
+        [float(part) for part in exact_estimate(sums, mode="C_I")]
     )
     assert found.attrs["mode"] == "C_I"
 

@@ -5,6 +5,7 @@ import dask.base
 import numpy as np
 import pytest
 
+from stages.analyze.formulas.estimators import estimate
 from stages.analyze.labelled import counters, duplicates
 from stages.analyze.labelled.leaderboard import leaderboard
 from stages.analyze.labelled.report_data import task_views
@@ -27,7 +28,7 @@ def row(board, name):
 
 
 def test_leaderboard__sorts_by_score_and_ranks_from_one(board):
-    scores = [item.score.value for item in board.rows]
+    scores = [board.leading(item).value for item in board.rows]
 
     assert scores == sorted(scores, reverse=True)
     assert [item.rank for item in board.rows] == [1, 2, 3, 4, 5]
@@ -54,9 +55,11 @@ def test_leaderboard__flags_a_missing_task_and_missing_points(board):
     assert lacking_points.tiers[2].cells_present == lacking_points.tiers[2].cells_expected - 2
     assert board.incomplete == tuple(item for item in board.rows if item.incomplete)
     assert not row(board, "orchid-70b-instruct").incomplete
-    assert "Incomplete evaluations (*): 2 of 5" in board.notes[0]
-    assert "have not run: 704" in board.notes[1]
-    assert "after the last retry: 3" in board.notes[2]
+    assert board.notes[0].startswith("ReasonScore needs about 100 trials per task and tier, here are 64")
+    assert "truncated" in board.notes[1]
+    assert "Incomplete evaluations (*): 2 of 5" in board.notes[2]
+    assert "have not run: 704" in board.notes[3]
+    assert "after the last retry: 3" in board.notes[4]
 
 
 def test_leaderboard__numbers_of_one_row_by_hand(ds, board):
@@ -65,16 +68,17 @@ def test_leaderboard__numbers_of_one_row_by_hand(ds, board):
 
     item = row(board, "orchid-8b-instruct")
 
-    assert item.accuracy.value == pytest.approx(
-        (total["correct"] - total["guess_sum"]) / (total["completed"] - total["guess_sum"])
-    )
+    assert item.accuracy.value == pytest.approx(total["correct"] / total["trials"])
     assert item.accuracy.lower < item.accuracy.value < item.accuracy.upper
+    tasks = ds["counters"].values[index].sum(axis=1)
+    assert item.rate.value == pytest.approx(np.mean(estimate(tasks, mode="C_P")[0]))
+    assert item.rate.lower < item.rate.value < item.rate.upper
     assert item.tokens_per_trial == total["tokens_sum"] / total["trials"]
     assert item.truncated == total["truncated"] / total["trials"]
     assert item.invalid == total["invalid"] / total["trials"]
-    assert item.score.value == pytest.approx(np.mean([tier.score.value for tier in item.tiers]))
+    assert item.score.value == pytest.approx(np.mean([tier.score.value for tier in item.tiers]), rel=0.01)
     assert item.score_per_token.value == pytest.approx(
-        item.score.value / np.mean([tier.tokens for tier in item.tiers])
+        np.mean([tier.score.value for tier in item.tiers]) / np.mean([tier.tokens for tier in item.tiers])
     )
     assert item.score.lower <= item.score.value <= item.score.upper
     assert item.cost == pytest.approx((total["prompt_tokens_sum"] / 3 + total["tokens_sum"]) * 0.1 / 1e6)
@@ -119,7 +123,7 @@ def test_leaderboard__point_in_two_tiers_counts_in_both():
     ds = dataset([Profile("a")], tasks=1)
     ds["in_tier"][:] = ds["in_tier"].values.any(axis=0) & True
 
-    tiers = leaderboard(ds, draws=10).rows[0].tiers
+    tiers = leaderboard(ds, draws=10, version="v1").rows[0].tiers
 
     assert len({tier.score.value for tier in tiers}) == 1
 
@@ -153,7 +157,7 @@ def test_to_dict__is_stable_json_without_nan(board):
     text = json.dumps(data, allow_nan=False)
 
     assert json.loads(text) == data
-    assert (data["schema"], data["schema_version"]) == ("evalcube.leaderboard", 1)
+    assert (data["schema"], data["schema_version"]) == ("evalcube.leaderboard", 2)
     assert set(data["rows"][0]) >= {"rank", "model_name", "eval_id", "score", "tiers", "incomplete", "cost"}
     assert data["rows"][0]["score"].keys() == {"value", "lower", "upper"}
 
@@ -205,7 +209,7 @@ def test_leaderboard__says_that_points_differ_in_trials():
     ds["counters"][0, 0, 0] *= 2
 
     assert not even.uneven
-    assert "a point with more trials weighs more" in leaderboard(ds, draws=5).notes[-1]
+    assert "weighs by those that it was planned with" in leaderboard(ds, draws=5).notes[-1]
 
 
 def test_unique_shares__are_unknown_until_prompts_were_compared():
@@ -242,3 +246,59 @@ def test_accuracy__leaves_out_points_in_no_tier(ds):
     assert math.isnan(first.accuracy.value)
     assert first.trials > 0
     assert others == task_views(rest, [0])[0]
+
+
+def unequal(extra):
+    """Two models of equal rates on an easy and a hard point; the first has `extra` times the trials on the hard one."""
+    ds = dataset([Profile("a"), Profile("b")], tasks=2, points=2).assign_coords(
+        base_trials=(("task", "params"), np.full((2, 3), 64))
+    )
+    cells = ds["counters"].values
+    cells[...] = 0.0
+    for slot, rate in ((0, 0.9375), (1, 0.25)):
+        values = {"trials": 64.0, "completed": 64.0, "correct": 64.0 * rate, "tokens_sum": 6400.0}
+        for label, value in values.items():
+            cells[:, :, slot, COUNTERS.index(label)] = value
+    cells[0, :, 1] *= extra
+    ds["in_tier"][:] = [[[True, True, False]] * 2, [[False] * 3] * 2, [[False] * 3] * 2]
+    return ds.isel(tier=[0])
+
+
+@pytest.mark.parametrize("version", ["auto", "v1", "v2"])
+@pytest.mark.parametrize("extra", [2, 16])
+def test_leaderboard__trials_that_are_added_do_not_move_a_score(version, extra):
+    even, uneven = (leaderboard(unequal(times), version=version, draws=400) for times in (1, extra))
+
+    for before, after in zip(sorted(even.rows, key=str), sorted(uneven.rows, key=str), strict=True):
+        assert after.accuracy.value == pytest.approx(before.accuracy.value)
+        assert after.rate.value == pytest.approx(before.rate.value)
+        slack = {"v2": 1e-9, "v1": 0.06, "auto": 0.02}[version]
+        assert after.score.value == pytest.approx(before.score.value, rel=slack)
+    assert (even.weighed, uneven.weighed) == ("", "base")
+    assert "each weighs as it did there" in uneven.notes[-1]
+
+
+def test_leaderboard__growth_of_all_points_alike_is_plain_sums():
+    ds = unequal(1)
+    ds["counters"][0] *= 3
+
+    weighed, plain = (leaderboard(item, version="v1", draws=50) for item in (ds, ds.drop_vars("base_trials")))
+
+    assert weighed.to_dict()["rows"] == plain.to_dict()["rows"]
+    assert weighed.weighed == ""
+
+
+@pytest.mark.parametrize("trials", [8, 32, 128, 480])
+def test_leaderboard__what_leads_is_near_zero_for_a_model_that_is_never_right(trials):
+    ds = dataset([Profile("a")], tasks=12, points=1, trials=trials)
+    ds["counters"][..., COUNTERS.index("correct")] = 0.0
+    ds["counters"][..., COUNTERS.index("guess_sum")] = 0.0
+
+    board = leaderboard(ds, draws=500)
+    first = leaderboard(ds, draws=20, version="v1").rows[0]
+
+    lead = board.leading(board.rows[0])
+    assert board.lead == ("score" if trials >= 100 else "rate")
+    assert lead.value <= (11 if board.lead == "score" else 0)
+    assert lead.lower < lead.upper
+    assert first.guesser == pytest.approx(first.score.value, rel=0.25)

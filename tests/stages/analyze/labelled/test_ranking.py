@@ -1,5 +1,7 @@
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from stages.analyze.labelled.leaderboard import leaderboard
 from stages.analyze.labelled.pairing import compare_evaluations
@@ -116,3 +118,49 @@ def test_terminal__columns_give_way_before_names_do():
         50: ["name", "c"],
         20: ["name", "c"],
     }
+
+
+def pair_of(seed, trials, rates, base):
+    """Two models on two points that were asked `trials` times, with the rates of each model and point."""
+    rng = np.random.default_rng(seed)
+    status = np.full((2, 2, max(trials)), Status.MISSING, np.uint8)
+    for point, number in enumerate(trials):
+        for model in range(2):
+            status[model, point, :number] = rng.random(number) < rates[model][point]
+    ds = with_status(status[0], status[1])
+    weights = np.zeros((2, ds.sizes["params"]))
+    weights[:, :2] = base
+    (pair,) = compare_evaluations(ds.assign_coords(base_trials=(("task", "params"), weights)), [0, 1])
+    return pair
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.integers(0, 2**32),
+    st.tuples(st.integers(1, 40), st.integers(1, 400)),
+    st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=2, max_size=2),
+    st.sampled_from([(1, 1), (128, 32)]),
+)
+def test_compare_evaluations__p_interval_and_words_say_the_same(seed, trials, rates, base):
+    pair = pair_of(seed, trials, rates, base)
+
+    for item in (pair.overall, *pair.tasks):
+        gap = item.difference
+        assert (item.p < 0.05) == (gap.lower > 0 or gap.upper < 0)
+        assert item.p_holm >= item.p
+    words, gap = pair_conclusion(pair), pair.overall.difference.value
+    assert ("a is right more often" in words) == (pair.overall.p_holm < 0.05 and gap > 0)
+    assert ("b is right more often" in words) == (pair.overall.p_holm < 0.05 and gap < 0)
+    for name, sign in (("a", 1), ("b", -1)):
+        if f"{name} is ahead" in words:
+            assert all(sign * item.difference.value > 0 for item in pair.tasks if item.p_holm < 0.05)
+
+
+def test_compare_evaluations__trials_that_are_added_turn_no_sign():
+    # a is better on the point that was asked often, b by more on the one that was asked as planned.
+    pair = pair_of(1, (64, 2000), [(0.4, 0.6), (0.9, 0.5)], (64, 64))
+
+    assert pair.overall.first_only > pair.overall.second_only
+    assert pair.overall.difference.upper < 0
+    assert "b is right more often than a" in pair_conclusion(pair)
+    assert pair.overall.p_mcnemar < 0.05

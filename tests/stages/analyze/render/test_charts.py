@@ -55,7 +55,10 @@ def test_pins__labels_keep_apart_and_pins_stay():
 
 @given(st.lists(st.floats(0.5, 5000), min_size=1, max_size=8, unique=True), st.integers(1, 6))
 def test_curve_chart__everything_inside_the_box(difficulty, models):
-    series = [(kind, f"m{kind}", [Estimate(0.5, 0.0, 1.0)] * len(difficulty)) for kind in range(models)]
+    series = [
+        (kind, f"m{kind}", [Estimate(0.5, 0.0, 1.0)] * len(difficulty), [False] * len(difficulty))
+        for kind in range(models)
+    ]
 
     chart = figures.curve_chart("task", sorted(difficulty), series)
 
@@ -70,9 +73,10 @@ def test_curve_chart__gap_where_nothing_was_measured():
     nothing = Estimate(math.nan, math.nan, math.nan)
     values = [Estimate(0.9, 0.8, 1.0), nothing, Estimate(0.2, 0.1, 0.3), Estimate(0.1, 0.0, 0.2)]
 
-    line = figures.curve_chart("task", [1, 2, 4, 8], [(0, "a", values)]).lines[0]
+    line = figures.curve_chart("task", [1, 2, 4, 8], [(0, "a", values, [True, False, False, False])]).lines[0]
 
-    assert len(line.marks) == 3
+    assert [mark.cut for mark in line.marks] == [True, False, False]
+    assert "truncated" in line.marks[0].title
     assert re.sub(r"[\d. ]", "", line.path) == "MML"
 
 

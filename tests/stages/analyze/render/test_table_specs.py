@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
@@ -29,10 +30,12 @@ def hostile():
     return leaderboard(dataset([*HOSTILE, *PROFILES[:1]], tasks=2), draws=20)
 
 
-def lines(board, width):
+def lines(board, width, *, notes=True):
+    spec = leaderboard_spec(board)
+    spec = spec if notes else replace(spec, notes=())
     console = Console(width=width, color_system=None)
     with console.capture() as capture:
-        console.print(terminal(leaderboard_spec(board), width=width))
+        console.print(terminal(spec, width=width))
     return [line.rstrip() for line in capture.get().splitlines()]
 
 
@@ -45,13 +48,14 @@ def test_terminal__one_line_per_row_at_any_width(board, width):
         line = shown[2 + place]
         assert line.startswith(str(row.rank))
         assert row.model_name in line
-        assert f"{row.score.value:.0f}" in line
+        assert f"{100 * row.accuracy.value:.1f} %" in line
+        assert f"{100 * row.rate.value:.1f} %" in line
         assert "…" not in line
     assert "…" not in shown[0]
 
 
 def test_terminal__more_columns_where_there_is_room(board):
-    assert "tokens" in lines(board, 100)[0]
+    assert "tokens" in lines(board, 120)[0]
     assert "hard" in lines(board, 100)[0]
     assert "USD/1000" in lines(board, 160)[0]
     assert "hard" not in lines(board, 60)[0]
@@ -76,12 +80,13 @@ def test_terminal__marks_incomplete_rows_and_says_why(board):
 
 @pytest.mark.parametrize("width", [40, 80, 100])
 def test_terminal__hostile_names_are_plain_text(hostile, width):
-    text = "\n".join(lines(hostile, width))
+    text = "\n".join(lines(hostile, width, notes=False))
 
     assert "\x1b" not in text
     assert "\x07" not in text
     assert "\u202e" not in text
     assert "[red]x[/red]" in text
+    assert text.splitlines()[2].endswith("%")
     assert len(text.splitlines()) == 2 + len(hostile.rows)
 
 

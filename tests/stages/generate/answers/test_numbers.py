@@ -22,7 +22,8 @@ INTEGERS: list[tuple[str, str | None]] = [
     ("Final answer\n**17**", "17"),
     ("Answer: - 7", "-7"),
     ("Answer: \u22127", "-7"),
-    ("x = 3\ny = 3.5", "3"),
+    ("x = 3\ny = 3.5", None),
+    ("x = 3\ny = 3", "3"),
     ("3.50", None),
     ("7.00", "7"),
     ("1,2,3", None),
@@ -61,7 +62,22 @@ INTEGERS: list[tuple[str, str | None]] = [
     ("Answer - 5", "5"),
     ("Final Answer 5", "5"),
     ("The answer is not 5 but 7.", "7"),
-    ("Answer: 5\nBut then again, the answer is 6", "6"),
+    ("Answer: 5\nBut then again, the answer is 6", "5"),
+    ("Answer: 201\nThe answer is obtained by adding 40 and 2.", "201"),
+    ("Answer: 42\nConfidence in the answer: 90 %", "42"),
+    ("Confidence in the answer: 90 %", None),
+    ("Answer: 12 345", "12345"),
+    ("Answer: 12_345", "12345"),
+    ("Answer: seven", "7"),
+    ("Answer: minus twelve", "-12"),
+    ("Answer: Twelve apples.", "12"),
+    ("Answer: thirteen", None),
+    ("One of them is odd", None),
+    ("Answer: ４２", "42"),
+    ("Answer: 3 + 4", None),
+    ("Answer: at least 5", None),
+    ("Answer: 5 to 7", None),
+    ("Answer: 5, 7", None),
     ("Answer: see above\nAnswer is 8\n", "8"),
     ("covid-19", None),
     ("the value is -12", "-12"),
@@ -96,7 +112,7 @@ def test_last_integer__explicit_last_line_wins(text: str, value: int) -> None:
 
 
 def test_last_integer__reads_numbers_beyond_the_limit_of_int() -> None:
-    digits = "7" * 100_000
+    digits = "7" * 5000
 
     assert last_integer(f"Answer: -{digits}") == f"-{digits}"
     assert last_integer(digits) == digits

@@ -5,13 +5,9 @@ from __future__ import annotations
 import time
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from stages.generate.answers.choices import ChoiceReader, truth_value
-from stages.generate.answers.explicit import _EXPLICIT, _explicit_matches
 from stages.generate.answers.numbers import last_integer
-from tests.strategies import hostile_text
 
 READERS = [last_integer, truth_value, ChoiceReader(["drum", "drum kit", "lamp", "hat"]).read]
 
@@ -61,31 +57,3 @@ def test_readers__take_linear_time(piece: str, ending: str) -> None:
         start = time.process_time()
         read(text)
         assert time.process_time() - start < 1.0  # quadratic time would be minutes
-
-
-_PIECES = [
-    "answer",
-    "\n**__ # final   answer",
-    "Answer:",
-    "final ",
-    "\n",
-    "**",
-    " ",
-    "_",
-    "# ",
-    "is",
-    ": 7",
-    "=",
-    "\\boxed",
-    "\\boxed{",
-    "}",
-    "a\u017f",
-    "x" * 61,
-]
-
-
-@given(st.lists(st.sampled_from(_PIECES), max_size=25).map("".join) | hostile_text())
-def test_explicit_matches__finds_what_a_plain_search_finds(text: str) -> None:
-    expected = [match.span() for match in _EXPLICIT.finditer(text)]
-
-    assert [match.span() for match in _explicit_matches(text)] == expected

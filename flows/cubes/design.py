@@ -1,0 +1,90 @@
+"""What a cube's description says about its points and evaluations, as coordinates of its dataset."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import xarray as xr
+
+from flows.errors import SweepError
+from flows.plan.spec import Spec, parse_spec
+from stages.analyze.labelled.axes import names
+from stages.analyze.labelled.counters import BASE
+
+_CELL = ("task", "params")
+_SAID = "answers (trials times repeats) that the first plan gave the point: its weight in summaries"
+
+
+def with_design(dataset: xr.Dataset) -> xr.Dataset:
+    """The dataset of a cube with ``base_trials`` (task, params) and ``max_tokens`` (model).
+
+    Points weigh by the former. A cube of an earlier version does not say it: the smallest number of a task's planned
+    answers is taken for all of its points, and the coordinate's attribute ``assumed`` says so.
+
+    Parameters
+    ----------
+    dataset
+        With the cube's attributes; one without a sweep's description is returned as it is.
+
+    Returns
+    -------
+    Dataset
+        Lazy where it was.
+    """
+    if BASE in dataset.coords or "spec" not in dataset.attrs or "cell_id" not in dataset.coords:
+        return dataset
+    try:
+        spec = parse_spec(dataset.attrs["spec"])
+    except SweepError:
+        return dataset  # whoever opens a cube by its address is told; a dataset may be anybody's
+    limits = {row.eval_id: _limit(row.sampler.params) for row in spec.evaluations}
+    tokens = np.array([limits.get(name, 0) for name in names(dataset, "eval_id")], dtype=np.int64)
+    found = _with(
+        dataset, "max_tokens", ("model",), tokens, {"long_name": "limit of completion tokens, 0 for none"}
+    )
+    base = _written(spec, dataset)
+    if base is not None:
+        return _with(found, BASE, _CELL, base, {"long_name": _SAID})
+    if "planned_trials" not in dataset or "planned_repeats" not in dataset:
+        return found
+    return _with(found, BASE, _CELL, _assumed(dataset), {"long_name": _SAID, "assumed": 1})
+
+
+def _with(
+    dataset: xr.Dataset, name: str, dims: tuple[str, ...], values: np.ndarray, attrs: dict[str, object]
+) -> xr.Dataset:
+    """The dataset with a coordinate; on the fast path, as xarray imports Dask's arrays to look at the values."""
+    return dataset.assign_coords({name: xr.Variable(dims, values, attrs, fastpath=True)})
+
+
+def _limit(sampler: Mapping[str, object]) -> int:
+    """Most tokens of a reply; 0 if the sampler, which anyone may have written, sets none."""
+    for name in ("max_tokens", "max_completion_tokens"):
+        value = sampler.get(name)
+        if isinstance(value, int) and 0 < value < 2**53:
+            return value
+    return 0
+
+
+def _written(spec: Spec, dataset: xr.Dataset) -> np.ndarray | None:
+    """The base design in the description, shape (task, params); None if a point lacks it."""
+    known: Mapping[tuple[str, str], int | None] = {
+        (task.label, point.cell_id): point.base for task in spec.tasks for point in task.points
+    }
+    tasks, cells = names(dataset, "task"), dataset["cell_id"].transpose(*_CELL).values
+    base = np.zeros(cells.shape, dtype=np.int64)
+    for place, cell in np.ndenumerate(cells):
+        if cell:
+            first = known.get((tasks[place[0]], str(cell)))
+            if first is None:
+                return None
+            base[place] = first
+    return base
+
+
+def _assumed(dataset: xr.Dataset) -> np.ndarray:
+    """For every point of a task the smallest number of answers that any of them was planned with."""
+    planned = (dataset["planned_trials"] * dataset["planned_repeats"]).transpose("model", *_CELL).values
+    least = np.where(planned > 0, planned, np.iinfo(np.int64).max).min(axis=(0, 2))
+    return np.where((planned > 0).any(axis=0), least[:, np.newaxis], 0)

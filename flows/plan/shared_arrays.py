@@ -1,0 +1,80 @@
+"""Makes the arrays that all models share again where they are damaged: counters, flags of repeats, plans."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from flows.plan.blocks import window_of
+from flows.plan.targets import SampleTargets
+from stages.reply.status import Status
+from storage.cube.cube import Cube
+from storage.cube.ledger import Ledger
+from storage.cube.regions import Region
+from storage.cube.schema import COUNTERS, DUPLICATE, PLANNED
+from storage.errors import CubeDamagedError
+
+
+def mend_shared(cube: Cube) -> list[str]:
+    """Clear or make again whichever of these arrays cannot be read, so that a run can go on; their names.
+
+    Counters and flags become what they are in a cube where nobody has counted or compared yet: a run sees that they are
+    behind, and counts and compares. Plans are read off what was measured. For the holder of the lease only.
+
+    Parameters
+    ----------
+    cube
+        Open for writing.
+    """
+    mended = []
+    for name, read in ((COUNTERS.name, cube.read_counters), (DUPLICATE.name, cube.read_duplicates)):
+        try:
+            read()
+        except CubeDamagedError:
+            cube.drop_chunks(name)
+            mended.append(name)
+    try:
+        for dim in ("trial", "repeat"):
+            cube.read_planned(dim)
+    except CubeDamagedError:
+        ledger = Ledger(cube.records)
+        write_planned(cube, measured_plan(cube, ledger.newest()))
+        ledger.close()
+        mended += PLANNED
+    return mended
+
+
+def measured_plan(cube: Cube, regions: Iterable[Region]) -> SampleTargets:
+    """How far each cell is measured, from the status of its trials.
+
+    Parameters
+    ----------
+    cube
+        The cube.
+    regions
+        Those that are recorded; what of them cannot be read counts as not measured.
+    """
+    shape = (cube.sizes["model"], cube.sizes["task"], cube.sizes["params"])
+    trials, repeats = np.zeros(shape, np.int32), np.zeros(shape, np.int32)
+    for region in regions:
+        window = window_of(cube.sizes, region, cube.chunks)
+        try:
+            there = cube.read_region(region, ["status"])["status"] != Status.MISSING
+        except CubeDamagedError:
+            continue
+        for sums, axis, first in ((trials, 3, window.first_trial), (repeats, 2, window.first_repeat)):
+            along = there.any(axis=axis)
+            last = first + along.shape[2] - along[..., ::-1].argmax(axis=2)
+            count = np.where(along.any(axis=2), last, 0)
+            np.maximum(sums[region.model], count, out=sums[region.model], casting="unsafe")
+    return SampleTargets(trials, repeats)
+
+
+def write_planned(cube: Cube, planned: SampleTargets) -> None:
+    """Write the plans anew."""
+    for name in PLANNED:
+        # A plan never shrinks, and what is there cannot be compared.
+        cube.drop_chunks(name)
+    cube.write_planned("trial", planned.trials)
+    cube.write_planned("repeat", planned.repeats)

@@ -1,0 +1,169 @@
+"""ReasonScore of the success rates themselves, with an interval from their posteriors.
+
+Version 1 scores upper bounds, which few trials raise, and version 2 point values, whose geometric mean few trials
+lower. Here the score is the median of what the rates may be. A task's C_P in a tier is worth Z·M successes in M trials
+of a raw rate, of which guessing explains c (`stages.analyze.formulas.stratified.effective_trials`); draws of the raw
+rate θ from Beta(Z·M + ½, M − Z·M + ½) become (θ − c)/(1 − c), at least 0.01, their geometric mean × 1000 the draw
+of a tier, and the mean over tiers that of the score.
+
+The lower end is the quantile of draws from Beta(Z·M, M − Z·M + 1), the upper end that of draws from
+Beta(Z·M + 1, M − Z·M): the two posteriors whose quantiles are the exact interval of Clopper and Pearson. A logarithm of
+something near 0 needs more: where a task with guess chance does not differ from guessing, taken over all such tasks of
+the tier, its lower draws are 0.01 and its upper ones are folded to |·|. The interval covers from 8 trials on, but is
+wide below about `ENOUGH` trials, and the median low.
+
+References
+----------
+C. J. Clopper, E. S. Pearson (1934), The use of confidence or fiducial limits illustrated in the case of the binomial,
+Biometrika 26, 404-413. https://doi.org/10.1093/biomet/26.4.404
+R. L. Iman, W. J. Conover (1982), A distribution-free approach to inducing rank correlation among input variables,
+Communications in Statistics 11, 311-334. https://doi.org/10.1080/03610918208812265
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import betainc
+
+from stages.analyze.formulas.bootstrap import stream
+from stages.analyze.formulas.intervals import Floats
+from stages.analyze.formulas.reasonscore import FLOOR, SCALE, mean_score
+
+ENOUGH = 100
+"""Trials of each task and tier from which this score leads a leaderboard."""
+
+
+@dataclass(frozen=True)
+class PosteriorScores:
+    """Scores of one model; bounds are whole points, rounded outwards, so that none has zero width."""
+
+    tiers: Floats
+    """Shape (tier, 3): median, lower and upper; NaN without trials."""
+    mean: Floats
+    """Shape (3,): of the mean over the tiers present."""
+    draws: Floats
+    """Draws of the score, shape (draw, tier)."""
+
+
+def posterior_scores(
+    rate: ArrayLike,
+    trials: ArrayLike,
+    chance: ArrayLike,
+    identity: str,
+    *,
+    seed: int,
+    overlap: ArrayLike | None = None,
+    draws: int = 2000,
+    confidence: float = 0.95,
+) -> PosteriorScores:
+    """Scores of one model's tiers and of their mean.
+
+    Parameters
+    ----------
+    rate, trials, chance
+        Z, M and c of each task in each tier, shape (tier, task); NaN without trials.
+    identity
+        The model's `eval_id`, which names its random stream.
+    seed
+        Seed of the analysis, >= 0.
+    overlap
+        Correlation of a task's estimates between tiers that share points, shape (task, tier, tier); None is none.
+    draws
+        Number of draws, >= 1.
+    confidence
+        Level of the interval, in (0, 1).
+
+    Returns
+    -------
+    PosteriorScores
+        From 10 to 1000; the floor of a task is 0.01.
+
+    Raises
+    ------
+    ValueError
+        If `draws` is less than 1 or `confidence` outside (0, 1).
+
+    Examples
+    --------
+    >>> found = posterior_scores([[0.5] * 12], [[128.0] * 12], [[0.0] * 12], "a", seed=0)
+    >>> found.mean.round().tolist()
+    [498.0, 469.0, 527.0]
+    """
+    if draws < 1:
+        raise ValueError(f"`draws` must be at least 1, got {draws}")
+    if not 0.0 < confidence < 1.0:
+        raise ValueError(f"`confidence` must lie inside (0, 1), got {confidence!r}; 0.95 means 95 %")
+    z, m, c = (np.asarray(part, dtype=float) for part in (rate, trials, chance))
+    there = np.isfinite(z) & np.isfinite(m) & np.isfinite(c)
+    z, m, c = (np.where(there, part, filler) for part, filler in ((z, 0.5), (m, 1.0), (c, 0.0)))
+    rng = stream(seed, identity, 0)
+    lower, middle, upper = _draw_rates(rng, z * m, m * (1.0 - z), draws)
+    tail = (1.0 - confidence) / 2.0
+    unclear = _like_guessing(z, m, c, there, tail)
+    with np.errstate(all="ignore"):
+        corrected = [(part - c) / (1.0 - c) for part in (lower, middle, upper)]
+    corrected[0] = np.where(unclear, 0.0, corrected[0])
+    corrected[2] = np.where(unclear, np.abs(corrected[2]), corrected[2])
+    if overlap is not None:
+        _correlate(rng, corrected, np.asarray(overlap, dtype=float))
+    low, mid, high = (_tier_scores(part, there) for part in corrected)
+    tiers = np.stack([_summary(*parts, tail) for parts in zip(low.T, mid.T, high.T, strict=True)])
+    return PosteriorScores(tiers, _summary(mean_score(low), mean_score(mid), mean_score(high), tail), mid)
+
+
+def _draw_rates(
+    rng: np.random.Generator, right: Floats, wrong: Floats, draws: int
+) -> tuple[Floats, Floats, Floats]:
+    """Draws (draw, tier, task) of three posteriors, from the same gammas so that they never change places."""
+    shape = (draws, *right.shape)
+    ours, theirs = rng.standard_gamma(right, shape), rng.standard_gamma(wrong, shape)
+    halves = rng.standard_gamma(0.5, (2, *shape))
+    more = halves.sum(axis=0)
+    total = ours + theirs + more
+    return ours / total, (ours + halves[0]) / total, (ours + more) / total
+
+
+def _like_guessing(z: Floats, m: Floats, c: Floats, there: np.ndarray, tail: float) -> np.ndarray:
+    """Tasks (tier, task) that are not significantly better than guessing, all that can be guessed taken together."""
+    guessed = there & (c > 0.0)
+    number = np.maximum(guessed.sum(axis=1, keepdims=True), 1)
+    right = z * m
+    at_least = betainc(np.where(right > 0, right, 1.0), m - right + 1.0, np.clip(c, 0.0, 1.0))
+    chance = np.where(right > 0, at_least, 1.0)
+    return np.asarray(guessed & (chance > tail / number))
+
+
+def _correlate(rng: np.random.Generator, parts: list[Floats], overlap: Floats) -> None:
+    """Reorder draws so that tiers which share points rise and fall together; each tier's own draws stay the same."""
+    draws = parts[0].shape[0]
+    for task, matrix in enumerate(overlap):
+        if not np.any(matrix - np.diag(np.diag(matrix))):
+            continue
+        # A jitter on the diagonal: two tiers of the same points are correlated fully.
+        factor = np.linalg.cholesky(matrix + 1e-9 * np.eye(len(matrix)))
+        place = np.argsort(np.argsort(rng.standard_normal((draws, len(matrix))) @ factor.T, axis=0), axis=0)
+        order = np.argsort(parts[1][:, :, task], axis=0, kind="stable")
+        wanted = np.take_along_axis(order, place, axis=0)
+        for part in parts:
+            part[:, :, task] = np.take_along_axis(part[:, :, task], wanted, axis=0)
+
+
+def _tier_scores(rates: Floats, there: np.ndarray) -> Floats:
+    """1000 × the geometric mean over the tasks present, shape (draw, tier)."""
+    logs = np.where(there, np.log(np.maximum(rates, FLOOR)), 0.0).sum(axis=-1)
+    present = there.sum(axis=-1)
+    with np.errstate(all="ignore"):
+        return np.asarray(SCALE * np.exp(logs / np.where(present > 0, present, np.nan)))
+
+
+def _summary(low: Floats, mid: Floats, high: Floats, tail: float) -> Floats:
+    """Median, lower and upper."""
+    if np.isnan(mid).any():
+        return np.full(3, np.nan)
+    bounds = np.floor(np.quantile(low, tail)), np.ceil(np.quantile(high, 1.0 - tail))
+    least = SCALE * FLOOR
+    lower = min(max(bounds[0], least), SCALE - 1.0)
+    return np.array([np.median(mid), lower, min(max(bounds[1], lower + 1.0), SCALE)])

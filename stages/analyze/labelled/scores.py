@@ -1,0 +1,205 @@
+"""Scores and mean rates of every evaluation, with intervals, as arrays: what a leaderboard's rows are made of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from stages.analyze.formulas import bootstrap, reasonscore, reasonscore_v2, stratified
+from stages.analyze.formulas.estimators import Mode
+from stages.analyze.formulas.intervals import Floats
+from stages.analyze.formulas.reasonscore import Basis
+from stages.analyze.formulas.reasonscore_posterior import posterior_scores
+from stages.analyze.labelled.axes import names
+from stages.analyze.labelled.counters import point_factors
+
+Version = Literal["auto", "v1", "v2"]
+VERSIONS: tuple[Version, ...] = get_args(Version)
+
+
+@dataclass(frozen=True)
+class How:
+    """The options of a leaderboard."""
+
+    version: Version
+    mode: Mode
+    basis: Basis
+    seed: int
+    draws: int
+    confidence: float
+    effects: Floats | None
+    """Trials that are worth one independent trial, shape (model, task); None is 1."""
+
+    @property
+    def level(self) -> float | None:
+        """For formulas: None is z = 1.96."""
+        return None if self.confidence == 0.95 else self.confidence
+
+    def effect(self, shape: tuple[int, int]) -> Floats:
+        """The effects, shape (model, task)."""
+        return np.ones(shape) if self.effects is None else self.effects
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Scores with bounds; arrays end in (value, lower, upper)."""
+
+    tiers: Floats
+    """Shape (model, tier, 3)."""
+    mean: Floats
+    """Shape (model, 3)."""
+    per_token: Floats
+    draws: Floats
+    """Draws of the score, shape (model, draw)."""
+
+
+def mean_moments(grouped: Floats, effect: Floats, labels: list[str], mode: Mode) -> Floats:
+    """Sums of the tasks of each group, every task weighing the same: shape (model, [tier,] moment).
+
+    A task is one stratum of all its points: their differences count as noise, so that the interval is not too narrow
+    where points of few trials, or points that looked certain, got none of those that were added.
+
+    Parameters
+    ----------
+    grouped
+        Effective counters, shape (model, [tier,] task, counter).
+    effect
+        Trials that are worth one independent trial, shape (model, task).
+    """
+    worth = effect if grouped.ndim == 3 else effect[:, np.newaxis]
+    return np.asarray(
+        stratified.moments(grouped / worth[..., np.newaxis], labels=labels, mode=mode).sum(axis=-2)
+    )
+
+
+def posterior(ds: xr.Dataset, how: How, grouped: Floats, member: NDArray[np.bool_], tokens: Floats) -> Scores:
+    """Scores of what the rates may be."""
+    labels = names(ds, "counter")
+    effect = how.effect((grouped.shape[0], grouped.shape[2]))
+    moments = stratified.moments(grouped / effect[:, np.newaxis, :, np.newaxis], labels=labels, mode="C_P")
+    rate, trials, chance = stratified.effective_trials(moments)
+    overlaps = _overlaps(ds, member)
+    found = [
+        posterior_scores(
+            rate[index],
+            trials[index],
+            chance[index],
+            identity,
+            seed=how.seed,
+            overlap=overlaps[index],
+            draws=how.draws,
+            confidence=how.confidence,
+        )
+        for index, identity in enumerate(identities(ds))
+    ]
+    tiers = np.array([item.tiers for item in found]).reshape(-1, len(member), 3)
+    mean = np.array([item.mean for item in found]).reshape(-1, 3)
+    draws = np.array([reasonscore.mean_score(item.draws) for item in found]).reshape(-1, how.draws)
+    per_token = reasonscore.per_token(tiers[..., 0], tokens)
+    with np.errstate(all="ignore"):
+        ratio = per_token[:, np.newaxis] * mean / mean[:, :1]
+    return Scores(tiers, mean, ratio, draws)
+
+
+def _overlaps(ds: xr.Dataset, member: NDArray[np.bool_]) -> Floats:
+    """Correlation of a task's estimates in two tiers that share points, shape (model, task, tier, tier)."""
+    inside = member.astype(np.float64)
+    labels = names(ds, "counter")
+    spread = reasonscore.column(ds["counters"].values, "trials", labels) * point_factors(ds) ** 2
+    shared = np.einsum("gkp,hkp,mkp->mkgh", inside, inside, spread)
+    own = np.sqrt(np.einsum("mkgg->mkg", shared))
+    scale = own[..., :, np.newaxis] * own[..., np.newaxis, :]
+    found = shared / np.where(scale > 0, scale, 1.0)
+    return np.asarray(np.where(np.eye(len(member), dtype=bool), 1.0, found))
+
+
+def resampled(ds: xr.Dataset, how: How, grouped: Floats, member: NDArray[np.bool_], tokens: Floats) -> Scores:
+    """Scores of version 1 or 2, with bootstrap intervals."""
+    cells, labels = ds["counters"].values, names(ds, "counter")
+    expected = np.asarray(member.any(axis=-1))
+    if how.version == "v2":
+        scores = reasonscore_v2.tier_score(grouped, labels=labels, expected=expected).score
+    else:
+        scores = reasonscore.tier_score(grouped, labels=labels, basis=how.basis, expected=expected).score
+    tails = [(1.0 - how.confidence) / 2.0, (1.0 + how.confidence) / 2.0]
+    means = np.empty((len(cells), how.draws))
+    tiers, mean, per_token = (np.empty((len(cells), *more, 2)) for more in ((len(member),), (), ()))
+    weights = _cell_weights(ds, grouped, member)
+    effect = how.effect((cells.shape[0], cells.shape[1]))
+    for index, identity in enumerate(identities(ds)):
+        drawn = _drawn(cells[index], weights[index], identity, labels, how, effect[index])
+        means[index] = reasonscore.mean_score(drawn)
+        tiers[index] = np.quantile(drawn, tails, axis=0).T
+        mean[index] = np.quantile(means[index], tails)
+        per_token[index] = np.quantile(reasonscore.per_token(drawn, tokens[index]), tails)
+
+    def with_bounds(value: Floats, bounds: Floats) -> Floats:
+        return np.concatenate([value[..., np.newaxis], bounds], axis=-1)
+
+    return Scores(
+        with_bounds(scores, tiers),
+        with_bounds(reasonscore.mean_score(scores), mean),
+        with_bounds(reasonscore.per_token(scores, tokens), per_token),
+        means,
+    )
+
+
+def _drawn(
+    cells: Floats, weights: Floats, identity: str, labels: list[str], how: How, effect: Floats
+) -> Floats:
+    """Tier scores of one model under every draw, shape (draw, tier)."""
+    if how.version == "v2":
+        return reasonscore_v2.draw_tier_scores(
+            cells,
+            weights,
+            identity,
+            seed=how.seed,
+            labels=labels,
+            draws=how.draws,
+            effect=effect[:, np.newaxis],
+        )
+    return bootstrap.draw_tier_scores(
+        cells,
+        weights,
+        identity,
+        seed=how.seed,
+        labels=labels,
+        basis=how.basis,
+        draws=how.draws,
+        effect=effect[:, np.newaxis],
+    )
+
+
+def _cell_weights(ds: xr.Dataset, grouped: Floats, member: NDArray[np.bool_]) -> Floats:
+    """Weight of each cell's counters in the effective counters of its task in a tier: (model, tier, task, params)."""
+    labels, factors = names(ds, "counter"), point_factors(ds)
+    inside = member * factors[:, np.newaxis]
+    trials = reasonscore.column(ds["counters"].values, "trials", labels)
+    scaled = (inside * trials[:, np.newaxis]).sum(axis=-1)
+    scale = reasonscore.column(grouped, "trials", labels) / np.where(scaled > 0, scaled, 1.0)
+    return np.asarray(inside * np.where(scaled > 0, scale, 1.0)[..., np.newaxis])
+
+
+def draw_means(ds: xr.Dataset, how: How, moments: Floats) -> Floats:
+    """Draws of the mean rate of each model from its posterior, shape (model, draw)."""
+    rate, trials, chance = stratified.effective_trials(moments)
+    found = np.full((len(rate), how.draws), np.nan)
+    for index, identity in enumerate(identities(ds)):
+        if np.isfinite(rate[index] + trials[index] + chance[index]):
+            right, c = rate[index] * trials[index], chance[index]
+            rng = bootstrap.stream(how.seed, identity, 0)
+            theta = rng.beta(right + 0.5, trials[index] - right + 0.5, how.draws)
+            found[index] = (theta - c) / (1.0 - c)
+    return found
+
+
+def identities(ds: xr.Dataset) -> list[str]:
+    """A stream name per model: its eval_id, or its names where the cube has none."""
+    if "eval_id" in ds.coords:
+        return names(ds, "eval_id")
+    parts = zip(names(ds, "model_name"), names(ds, "template"), names(ds, "sampler"), strict=True)
+    return ["\n".join(part) for part in parts]

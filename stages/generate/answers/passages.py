@@ -1,0 +1,365 @@
+r"""Finds the places of a reply where its final answer may stand, the strongest first.
+
+All readers of answers share these places, so that none is less lenient than another. A line that begins with the
+form that was asked for (``Answer: 7``) beats everything else, the last such line first. Then come ``\boxed{7}``,
+``<answer>7</answer>``, ``{"answer": 7}`` and their like, then statements in running text (``the answer is 7``), fenced
+blocks and bold passages, and at the end the last sentences.
+
+A reply is hostile text: nothing here raises, and all of it takes linear time, as every repetition in a pattern is
+bounded or possessive and only a bounded number of places is tried.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import deque
+from collections.abc import Iterator
+from enum import Enum
+from typing import NamedTuple
+
+SEGMENT = 300
+"""Characters of an answer of one line that are read."""
+CANDIDATES = 20
+"""Places of one kind that are tried, from the last one backwards."""
+TAIL = 6000
+"""Characters after the mark of an answer of several lines that are read."""
+DECORATION = " \t\n*_`$#>\"'([{\\<~:=|“”‘’«»„"
+"""Characters around an answer that are no part of it."""
+
+
+class Rank(Enum):
+    """How firmly a place states the answer."""
+
+    ASKED = "asked"
+    """A line that begins with the asked form."""
+    MARKED = "marked"
+    """A box, a tag or a field of a JSON document."""
+    SAID = "said"
+    """A statement in running text."""
+
+
+class Passage(NamedTuple):
+    """What follows a mark of an answer, at most `TAIL` characters."""
+
+    text: str
+    rank: Rank
+    boxed: bool
+    """Whether it stands in a LaTeX box, which ends with a brace."""
+
+
+# ---- one way of writing
+
+_PLAIN = str.maketrans(
+    dict.fromkeys("\u2010\u2011\u2012\u2013\u2212\ufe63", "-")
+    | {chr(code): chr(code - 0xFEE0) for code in range(0xFF01, 0xFF5F)}
+    | dict.fromkeys("\u200b\u200c\u200d\u2060\ufeff\u2061\u2062\u2063\ufe0f", "")
+    | {"\u3000": " ", "\r": "\n", "\u2028": "\n", "\u2029": "\n", "\u2047": "??"}
+)
+"""Minus signs, full-width forms, line ends and invisible characters."""
+_END_TOKENS = re.compile(
+    r"<\|[A-Za-z_]{1,40}\|>|</?s>|</?bos>|</?eos>|<(?:start|end)_of_turn>|<\|[\w\u2581]{1,60}\|>|\[/?(?:INST|EOS)\]"
+)
+_HTML = re.compile(
+    r"</?(?:b|i|u|em|strong|code|span|mark|big|center|div|pre|p|h[1-6]|br)\s?/?>", re.IGNORECASE
+)
+_ENTITIES = {"&gt;": ">", "&lt;": "<", "&quot;": '"', "&nbsp;": " ", "&#39;": "'", "&amp;": "&"}
+_ENTITY = re.compile("|".join(_ENTITIES))
+_LATEX_TEXT = re.compile(
+    r"\\(?:text|textbf|textit|texttt|textrm|textsf|mathrm|mathbf|mathit|mathtt|mathsf|operatorname|emph|mbox|underline)"
+    r"\s{0,3}\{([^{}\\]*+)\}"
+)
+_LATEX_COMMA = re.compile(r"\{,\}|\\[,!;:]")
+_EMPHASIS = re.compile(r"(?<!\w)(_{1,3})([^\s_](?:[^_\n]{0,300}[^\s_])?)\1(?!\w)")
+_LATEX_SPACE = re.compile(
+    r"\\(?:[()\[\]]|quad\b|qquad\b|displaystyle\b|left\b|right\b|rm\b|bf\b|tt\b)|(?<!\\)\\ "
+)
+
+
+def cleaned(text: str) -> str:
+    """The text with one kind of minus sign, line end and width, without tokens that end a turn and without HTML.
+
+    Examples
+    --------
+    >>> cleaned("Answer：４２<|im_end|>").strip()
+    'Answer:42'
+    """
+    text = text.replace("\r", "\n") if text.isascii() else text.translate(_PLAIN)
+    if "<" in text or "[" in text:
+        text = _END_TOKENS.sub("\n", text)
+    # a tag by itself may be an answer
+    if "</" in text or "<br" in text:
+        text = _HTML.sub(_break, text)
+    return _ENTITY.sub(lambda match: _ENTITIES[match[0]], text) if "&" in text else text
+
+
+def _break(match: re.Match[str]) -> str:
+    tag = match[0].strip("</> ").lower()
+    return "\n" if tag in ("br", "p", "div") or tag[0] == "h" else ""
+
+
+def normalised(text: str) -> str:
+    """The text `cleaned`, and without LaTeX around words and in numbers."""
+    text = cleaned(text)
+    if "\\" in text or "{,}" in text:
+        text = _LATEX_COMMA.sub(",", _LATEX_TEXT.sub(r"\1", text))
+        text = _LATEX_SPACE.sub(" ", text)
+    return _EMPHASIS.sub(r"\2", text) if "_" in text else text
+
+
+# ---- marks
+
+_MARKS = ("nswer", "NSWER", "boxed", "fbox", "####", "Ans", "ans:", "ANS:")
+"""Parts of marks, found at the speed of a memory scan, which a pattern is not."""
+_BOX = re.compile(r"(?:boxed|fbox)\s{0,3}\{")
+_NAMED_TAG = re.compile(r"<(?:final[_ -]?)?(?:result|solution|output|final)>", re.IGNORECASE)
+_HEAD = 60
+"""Characters before the word "answer" in which its line begins, where that is an asked form."""
+_BEFORE = re.compile(
+    r"[\W_\d]*+(?:(?:so|thus|hence|therefore|then|and|okay|ok|my|our|the|final|correct|short|right|overall|here|is|"
+    r"full|complete|question|exact)(?![^\W_])[\W_]*+)*+",
+    re.IGNORECASE,
+)
+_AFTER_ASKED = re.compile(
+    r"s?[*_`\"'\])>~ \t]{0,8}(?:\((?:final|[a-z]{2,20})\)[*_ \t]{0,4})?"
+    r"(?:=>|[:=|]|-{1,3}>?|[\u2014\u2192\u21d2\u27f6\u279c]|$|\n)[*_ \t]{0,8}(?:is\b:?)?",
+    re.IGNORECASE,
+)
+_MARK_ITSELF = re.compile(r"(?:Answer|ANSWER)[*_]{0,3}:")
+"""The asked form to the letter, which may stand within a line too."""
+_ONE_VALUE = re.compile(r"[ \t]{1,4}[*_`]{0,3}(?=[-+]?[^\W_][\w,.-]{0,30}[*_`.]{0,4}(?:\n|$))")
+_AFTER_ANS = re.compile(r"\.?[*_`\" \t]{0,8}[:=]")
+_AFTER_SAID = re.compile(
+    r"s?\b[^\n:=]{0,60}?(?:[:=\u2192\u21d2]|->|=>|\b(?:is|are|was|equals|becomes|comes out (?:to be|as))\b:?"
+    r"|\b(?:would|must|should|will|has to|"
+    r"can only|shall) be\b|['’]s\b)",
+    re.IGNORECASE,
+)
+_OTHER_TOPIC = re.compile(
+    r"\b(?:confiden\w{1,4}|certain\w{0,3}|sure|sureness|probab\w{1,6}|likel\w{1,6}|score|rating|quality|difficulty|tokens?|"
+    r"words?|length|steps?|time|check\w{0,3}|verif\w{1,9}|wrong|incorrect|possible|example|previous|initial|first|format)\b",
+    re.IGNORECASE,
+)
+_IS_THE = re.compile(
+    r"\s(?:is|are|was|would be|must be|will be|should be) (?:then |thus |therefore |indeed |clearly )?(?:the|my|our) "
+    r"(?:final |correct |right |only |best |overall |required |desired )*"
+    r"(?:answer|result|solution|value|one|option|choice)\b",
+    re.IGNORECASE,
+)
+_NO_SUBJECT = re.compile(
+    r"[\W_]*+(?:so |and |now )?(?:here|this|that|what|it|below|following|which|there)?", re.IGNORECASE
+)
+_LONGEST_SUBJECT = 3000
+_FIELD_BEFORE = re.compile(r"[\"'](?:\w{1,20}[_ -])?$")
+_FIELD_AFTER = re.compile(r"(?:[_ -]\w{1,20})?[\"']\s{0,4}:\s{0,9}")
+_TAG_BEFORE = re.compile(r"[<\[]\s?(?:[A-Za-z]{1,12}[_ -]?)?$")
+_TAG_AFTER = re.compile(r"s?\s?[>\]]")
+_CLOSING_TAG = re.compile(r"</|\[/|<\|")
+_UNWRAPPED = re.compile(
+    r"[\s*_`$>\"'“‘(\[|]{0,12}(?:\\(?:boxed|fbox)\s{0,3}\{"
+    r"|<(?:[A-Za-z]{1,12}[_ -]?)?(?:answer|result|solution|output|final)>)"
+)
+_FENCE = re.compile(
+    r"[ \t*_]{0,8}\n?[ \t]{0,8}```[\w+-]{0,12}[ \t]*(?:\n|$)|[ \t]{0,8}```(?:json|text|plaintext|python|bash)?[ \t]"
+)
+
+
+def passages(text: str) -> Iterator[Passage]:
+    r"""What follows each mark of an answer in a text, the strongest first, of equal ones the last first.
+
+    Examples
+    --------
+    >>> [passage.text for passage in passages("The answer is 7.\nAnswer: 8")]
+    ['8', ' 7.\nAnswer: 8']
+    """
+    found: dict[Rank, deque[tuple[int, str]]] = {rank: deque(maxlen=CANDIDATES) for rank in Rank}
+    for at, part in _hits(text):
+        place = _place(text, at, part)
+        if place is not None:
+            rank, start, kind = place
+            found[rank].append((start, kind))
+    for rank, places in found.items():
+        for start, kind in reversed(places):
+            yield _passage(text, rank, start, kind)
+
+
+def _hits(text: str) -> list[tuple[int, str]]:
+    """Where parts of marks are, in order."""
+    found: list[tuple[int, str]] = []
+    for part in _MARKS:
+        at = text.find(part)
+        while at >= 0:
+            found.append((at, part))
+            at = text.find(part, at + len(part))
+    if "</" in text:
+        found += [(match.start(), "<") for match in _NAMED_TAG.finditer(text)]
+    found.sort()
+    return found
+
+
+def _place(text: str, at: int, part: str) -> tuple[Rank, int, str] | None:
+    """Rank, begin and kind of what a part of a mark announces; None if it announces nothing."""
+    end = at + len(part)
+    if part in ("boxed", "fbox"):
+        box = _BOX.match(text, at) if text[at - 1 : at] == "\\" else None
+        return (Rank.MARKED, box.end(), "box") if box else None
+    if part == "####":
+        return Rank.MARKED, end, "tag"
+    if part == "<":
+        return Rank.MARKED, text.index(">", at) + 1, "tag"
+    if part in ("nswer", "NSWER"):
+        at -= 1
+        if text[at : at + 1] not in ("a", "A"):
+            return None
+    else:
+        end = at + 3
+    whole, before = _before(text, at)
+    begins = whole and _BEFORE.fullmatch(before) is not None
+    if end - at == 3:
+        after = _AFTER_ANS.match(text, end) if begins else None
+        return (Rank.ASKED, after.end(), "") if after else None
+    found = _tagged(text, before, end) or _subject(text, at, end)
+    if found is None and (begins or _MARK_ITSELF.match(text, at)):
+        after = _AFTER_ASKED.match(text, end) or _ONE_VALUE.match(text, end)
+        found = (Rank.ASKED, after.end(), "") if after else None
+    return found or _said(text, at, end)
+
+
+def _before(text: str, at: int) -> tuple[bool, str]:
+    """What stands before a place in its line, and whether that is all."""
+    line = text.rfind("\n", max(0, at - _HEAD - 1), at) + 1
+    if line == 0 and at > _HEAD:
+        return False, text[at - _HEAD : at]
+    return True, text[line:at]
+
+
+def _tagged(text: str, before: str, end: int) -> tuple[Rank, int, str] | None:
+    if before[-1:] in ("<", "[", "_", "-", " ") and _TAG_BEFORE.search(before[-16:]):
+        after = _TAG_AFTER.match(text, end)
+        # "Answer: <your answer>" is a prompt's placeholder and no tag
+        if after is not None and not before.endswith(("</", "[/")):
+            return Rank.MARKED, after.end(), "tag"
+    if before[-1:] in ('"', "'", "_", "-", " ") and _FIELD_BEFORE.search(before[-24:]):
+        field = _FIELD_AFTER.match(text, end)
+        if field is not None:
+            return Rank.MARKED, field.end(), "field"
+    return None
+
+
+def _subject(text: str, at: int, end: int) -> tuple[Rank, int, str] | None:
+    """What stands before "is the answer"."""
+    if text[end : end + 1] in (":", "="):
+        return None
+    verb = _IS_THE.search(text, max(0, at - 48), end)
+    if verb is None or verb.end() != end:
+        return None
+    line = text.rfind("\n", max(0, verb.start() - _LONGEST_SUBJECT), verb.start()) + 1
+    start = max(line, verb.start() - _LONGEST_SUBJECT)
+    if _NO_SUBJECT.fullmatch(text, max(start, verb.start() - 24), verb.start()):
+        return None
+    return Rank.SAID, start, f"{verb.start()}"
+
+
+def _said(text: str, at: int, end: int) -> tuple[Rank, int, str] | None:
+    lead = text[max(0, at - 48) : at]
+    after = _AFTER_SAID.match(text, end)
+    if after is None or _OTHER_TOPIC.search(after[0]) or _OTHER_TOPIC.search(_clause(lead)):
+        return None
+    return Rank.SAID, after.end(), ""
+
+
+def _clause(lead: str) -> str:
+    """The end of a text from its last sentence on."""
+    return re.split(r"[.!?;\n]", lead)[-1]
+
+
+def _passage(text: str, rank: Rank, start: int, kind: str) -> Passage:
+    if kind.isdigit():  # the end of what is the answer
+        return Passage(re.split(r"[.!?;:]\s", text[start : int(kind)])[-1], rank, boxed=False)
+    tail = text[start : start + TAIL]
+    if kind == "field":
+        return Passage(_field(tail), rank, boxed=False)
+    if kind == "tag":
+        tail = tail.lstrip("\n \t")
+    boxed = kind == "box"
+    if not boxed:
+        fence = _FENCE.match(tail)
+        tail = tail[fence.end() :] if fence else tail
+    inner = _UNWRAPPED.match(tail)
+    if inner is not None and not boxed:
+        boxed = inner[0].endswith("{")
+        tail = tail[inner.end() :]
+        kind = kind if boxed else "tag"
+    if kind == "tag":
+        tail = _CLOSING_TAG.split(tail, maxsplit=1)[0]
+    return Passage(tail, rank, boxed)
+
+
+_DECODER = json.JSONDecoder()
+
+
+def _field(tail: str) -> str:
+    """The value of a JSON document's field: a text as it reads, anything else as it is written."""
+    try:
+        value, end = _DECODER.raw_decode(tail)
+    except (ValueError, RecursionError):
+        quoted = re.match(r"'([^'\n]*+)'", tail)
+        return quoted[1] if quoted else tail.split("\n", 1)[0].rstrip(" \t,}")
+    return value if isinstance(value, str) else tail[:end]
+
+
+def in_box(tail: str) -> str:
+    r"""What stands before the brace that closes a \boxed."""
+    depth = 1
+    for i, character in enumerate(tail):
+        depth += (character == "{") - (character == "}")
+        if depth == 0:
+            return tail[:i]
+    return tail.split("\n", 1)[0]
+
+
+# ---- places without a mark
+
+_FENCED = re.compile(r"```[\w+-]{0,12}[ \t]*\n((?:(?!```)[^\n]*+\n){1,200}?)[ \t]*```")
+_BOLD = re.compile(r"\*\*([^*\n]{1,200})\*\*|__([^_\n]{1,200})__")
+_CHATTER = re.compile(
+    r"[\W_]*+(?:i )?(?:hope|let me know|feel free|good luck|thank|thanks|please|happy to|glad|note\b|"
+    r"is there anything|"
+    r"would you|do you|if you|you can|this took|have a|confiden\w{1,4}|certainty|"
+    r"i(?: am|'m) (?:\w+ )?(?:confident|sure|certain)|"
+    r"i (?:have )?(?:double[- ])?(?:checked|verified)|checked|verified|cheers|q\.?e\.?d|done\b|explanation|reasoning|"
+    r"best regards|see step|as required|tokens?)",
+    re.IGNORECASE,
+)
+BULLET = re.compile(r"\A[-*•+] (?=\S)")
+"""The mark of an item in a list; a minus sign that stands apart is none where a value is asked for on its line."""
+_LAST_LINES = 12
+
+
+def last_lines(text: str) -> Iterator[str]:
+    """The last lines that say something, the last one first; polite endings and talk about confidence are left out."""
+    shown, end = 0, len(text)
+    while end > 0 and shown < _LAST_LINES:
+        begin = text.rfind("\n", 0, end) + 1
+        line = text[max(begin, end - TAIL) : end].strip()
+        end = begin - 1
+        if any(map(str.isalnum, line[:SEGMENT])) or line.strip(" \t`*_-"):
+            shown += 1
+            if not _CHATTER.match(line):
+                yield BULLET.sub("", line, count=1)
+
+
+def bold_passages(line: str) -> Iterator[str]:
+    """Bold passages of a line, the last one first."""
+    for match in reversed(deque(_BOLD.finditer(line), maxlen=CANDIDATES)):
+        yield (match[1] or match[2]).strip()
+
+
+def fenced_block(text: str) -> str | None:
+    """What stands in a fenced block that ends the text, but for polite words after it; None if there is none."""
+    tail = text[-TAIL:]
+    last = deque(_FENCED.finditer(tail), maxlen=1)
+    if not last:
+        return None
+    rest = tail[last[0].end() :].strip()
+    return last[0][1] if not rest or _CHATTER.match(rest) else None

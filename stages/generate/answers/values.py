@@ -1,0 +1,302 @@
+"""Reads one value, as a number or one of some options, from the places where a reply's answer may stand.
+
+What is common to all such values is here: what may stand before and after a value, what denies it, and what makes it
+one of two. Only how a value is written differs, and that is its form.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from stages.generate.answers.passages import (
+    BULLET,
+    SEGMENT,
+    Passage,
+    Rank,
+    bold_passages,
+    fenced_block,
+    in_box,
+    last_lines,
+    normalised,
+    passages,
+)
+from stages.generate.answers.wording import (
+    LEAD,
+    REASON,
+    affirmed,
+    declines,
+    denied_before,
+    makes_alternatives,
+    stated,
+)
+
+REFUSED = ""
+"""What a place gives that denies a value, hedges between two, or says that there is none; the search ends there."""
+
+SHORT = 400
+"""Characters of a reply that is short enough to be an answer as a whole."""
+
+
+class Mention(NamedTuple):
+    """One value in a line."""
+
+    start: int
+    end: int
+    value: str | None
+    """In its usual form; None for what is of the kind, but cannot be an answer (as 3.5 where an integer is due)."""
+    weak: bool = False
+    """Whether it is an ordinary word too, and counts only where it is stated."""
+
+
+class Form(ABC):
+    """How the values of one kind are written."""
+
+    counts = False
+    """Whether values are numbers, so that a calculation may stand around them."""
+    counts_things = False
+    """Whether a noun may follow a value, as in "three apples" and "third place"."""
+    word_operators: re.Pattern[str] | None = None
+    """Words between two values that make a calculation of them, if an equals sign follows."""
+
+    longest = SEGMENT
+    """Characters of a line that may be a value as a whole."""
+
+    @abstractmethod
+    def mentions(self, line: str) -> Sequence[Mention]:
+        """Every value in a line, in order."""
+
+    def first_line(self, tail: str) -> str:
+        """The part of what follows a mark in which a value may stand."""
+        return first_line(tail)
+
+
+_NOUN = re.compile(r"\s(?!of\b|or\b|and\b|not\b)[A-Za-z]{2,20}(?:\s[a-z]{2,20})?[\s*_.!]*$")
+_SENTENCE = re.compile(r"(?<=[.!?])[\"'`*)]{0,3}\s+(?=[A-Z(\"'*`])")
+_OPERATOR = re.compile(
+    r"[\s$`)}*]{0,4}(?:[-+*/×·÷^±]|\\times|\\cdot|(?:times|plus|minus|divided by|multiplied by)\b)[\s$`*]{0,4}[-+(0-9]",
+    re.IGNORECASE,
+)
+_SUM_RESULT = re.compile(r"(?:[=≈⇒→]|\b(?:is|gives|makes|equals|yields))[\s\"'`*_$(]{0,6}$", re.IGNORECASE)
+_LINE_END = re.compile(r"[^\w?]*+$")
+_WEAK_END = re.compile(r"[\"'`*_$”’})\]\\>|\s]*+(?:$|[.,;:!(](?!\d)|-{1,3}\s|[^\x00-\x7f\w])")
+_WEAK_LEAD_END = re.compile(rf"{_WEAK_END.pattern}|\s(?:because|since|as)\b")
+
+
+def read_value(text: str, form: Form) -> str | None:
+    """The value that a reply gives as its answer, in its usual form; None if there is none or it is one of two.
+
+    Parameters
+    ----------
+    text
+        The reply without its reasoning trace.
+    form
+        How values are written.
+    """
+    text = normalised(text)
+    for passage in passages(text):
+        found = _in_passage(passage, form)
+        if found is not None:
+            return found or None
+    block = fenced_block(text)
+    if block is not None and len(block) <= form.longest and (found := _whole(" ".join(block.split()), form)):
+        return found
+    return _at_end(text, form) or None
+
+
+def _in_passage(passage: Passage, form: Form) -> str | None:
+    line = form.first_line(in_box(passage.text) if passage.boxed else passage.text)
+    return read_line(line, form, loose=passage.rank is not Rank.SAID)
+
+
+def first_line(tail: str) -> str:
+    """The first line that says something, cut to `SEGMENT` characters and a whole word.
+
+    A line that ends with a colon goes on with the next one.
+    """
+    inner = tail.lstrip(" \t*_`")
+    tail = inner.lstrip(" \t\n*_`>")
+    tail = BULLET.sub("", tail, count=1) if inner[:1] == "\n" and BULLET.match(tail) else tail
+    line, newline, rest = tail[: SEGMENT + 1].partition("\n")
+    if newline and line.rstrip(" *_").endswith(":"):
+        line = f"{line} {rest.lstrip().partition(chr(10))[0]}"
+    if len(line) > SEGMENT:
+        # a word is not cut
+        space = _SPACE.search(tail, SEGMENT)
+        line = tail[: space.start()] if space else tail
+    return line.strip(" \t\n")
+
+
+_ITEM = re.compile(r"\(?[0-9]{1,2}[.)]\s+(?=\S)")
+"""The number of an item in a list."""
+_LABEL = re.compile(
+    r"[\s*_`]*(?:\((?:my )?(?:final )?(?:answer|result)\)|<?-+ ?(?:my |the )?(?:final )?(?:answer|result))[\s*_`.!]*$",
+    re.IGNORECASE,
+)
+_SPACE = re.compile(r"\s")
+
+
+def _window(line: str) -> str:
+    """The end of a line, beginning with a whole word."""
+    return line if len(line) <= SEGMENT else line[line.rfind(" ", 0, len(line) - SEGMENT) + 1 :]
+
+
+def _at_end(text: str, form: Form) -> str | None:
+    """The value that the last line with one states; in a short reply, the last one mentioned."""
+    lines = list(last_lines(text))
+    for line in lines:
+        if (found := _whole(line, form)) is not None:
+            return found
+        for bold in bold_passages(line):
+            if (found := _whole(bold, form)) is not None:
+                return found
+        found = read_line(_window(line), form, loose=False, last=True)
+        if found is not None:
+            return found
+        if any(m.value is None and not m.weak for m in form.mentions(_window(line))):
+            break
+    if len(text.strip()) > SHORT:
+        lines = lines[:1]
+    for line in lines:
+        found = read_line(_window(line), form, loose=True, last=True)
+        if found is not None:
+            return found
+    return None
+
+
+def _whole(line: str, form: Form) -> str | None:
+    """The value that a line is, with nothing but decoration around it."""
+    if len(line) > form.longest and " " in line:
+        return None
+    line = _ITEM.sub("", line, count=1)
+    mentions = form.mentions(line)
+    if len(mentions) != 1:
+        return None
+    only = mentions[0]
+    before, after = line[: only.start], _LABEL.sub("", line[only.end :])
+    if any(map(str.isalnum, before + after)) or "?" in after or not affirmed(line, only.start, only.end):
+        return None
+    return only.value
+
+
+def read_line(line: str, form: Form, *, loose: bool, last: bool = False) -> str | None:
+    """The value that one line gives; None if it has none, `REFUSED` if it denies or hedges.
+
+    Parameters
+    ----------
+    line
+        At most a few hundred characters.
+    form
+        How values are written.
+    loose
+        Whether a value counts that is just mentioned, and not stated.
+    last
+        Whether the last statement counts and not the first one.
+    """
+    mentions = form.mentions(line)
+    if not mentions:
+        return REFUSED if not last and declines(line) else None
+    lead = LEAD.match(line)
+    start = lead.end() if lead else 0
+    if not last or (mentions[0].start <= start and _LINE_END.match(line, mentions[0].end)):
+        found = _leading(line, mentions, start, form)
+        if found is not None:
+            return found
+    refused = False
+    for low, high in _sentences(line, last=last):
+        inside = [m for m in mentions if low <= m.start < high]
+        kept = [m for m in inside if affirmed(line, m.start, m.end)]
+        refused = refused or (any(not m.weak for m in inside) and not kept)
+        chosen = _stated(line[:high], low, kept, form, last=last)
+        if chosen is None and loose and kept:
+            chosen = _mentioned(line[:high], kept)
+        if chosen is not None:
+            return _accepted(line, mentions, chosen, form)
+    return REFUSED if refused else None
+
+
+def _sentences(line: str, *, last: bool) -> list[tuple[int, int]]:
+    """Where the sentences of a line begin and end, in the order in which they are read."""
+    ends = [(cut.start(), cut.end()) for cut in _SENTENCE.finditer(line)]
+    begins = [0, *(end for _, end in ends)]
+    spans = list(zip(begins, [*(start for start, _ in ends), len(line)], strict=True))
+    return spans[::-1] if last else spans
+
+
+def _leading(line: str, mentions: Sequence[Mention], start: int, form: Form) -> str | None:
+    """The value that a line begins with, but for words that say no more than that it follows."""
+    # such a word may be a value too, as "on": it is one where a clause ends after it
+    first = next(
+        (m for m in mentions if m.start <= start and not (m.weak and not _ends(line, m.end, form))), None
+    )
+    if first is None or not affirmed(line, first.start, first.end):
+        return None
+    words = form.word_operators
+    if (form.counts and _OPERATOR.match(line, first.end)) or (words and words.match(line, first.end)):
+        return _result(line, mentions, first.end)
+    return _accepted(line, mentions, first, form)
+
+
+def _ends(line: str, end: int, form: Form) -> bool:
+    """Whether a clause ends after a word that may be a value."""
+    noun = form.counts_things and _NOUN.match(line, end)
+    return bool(noun or _WEAK_LEAD_END.match(line, end))
+
+
+def _result(line: str, mentions: Sequence[Mention], begin: int) -> str:
+    """What follows the last sign of a result in a calculation; `REFUSED` where it has none."""
+    for mention in reversed(mentions):
+        before = line[max(0, mention.start - 24) : mention.start]
+        if mention.start >= begin and mention.value and _SUM_RESULT.search(before):
+            return mention.value
+    return REFUSED
+
+
+def _accepted(line: str, mentions: Sequence[Mention], chosen: Mention, form: Form) -> str:
+    place = mentions.index(chosen)
+    near = mentions[max(0, place - 1) : place + 2]
+    return REFUSED if chosen.value is None or _hedges(line, near, form) else chosen.value
+
+
+def _hedges(line: str, mentions: Sequence[Mention], form: Form) -> bool:
+    """Whether two neighbours of different value are alternatives of each other, or a pair where one is due."""
+    return any(
+        one.value != other.value
+        and makes_alternatives(line[one.end : other.start], weak=one.weak or other.weak, ranges=form.counts)
+        and not denied_before(line, other.start)
+        for one, other in pairwise(mentions)
+    )
+
+
+def _stated(line: str, low: int, kept: Sequence[Mention], form: Form, *, last: bool) -> Mention | None:
+    """The value that a sentence says is the one: after an equals sign, "is" or a colon."""
+    found = [
+        mention
+        for mention in kept
+        if not (mention.weak and not _WEAK_END.match(line, mention.end))
+        and not (form.counts and _OPERATOR.match(line, mention.end))
+        and stated(line, mention.start)
+    ]
+    reason = None if last else REASON.search(line, low)
+    if found and reason is not None and found[0].end <= reason.start():
+        found = [mention for mention in found if mention.end <= reason.start()]
+    return found[-1] if found else None
+
+
+_REFERENCE = re.compile(
+    r"\b(?:steps?|lines?|questions?|problems?|parts?|equations?|figures?|notes?|examples?|lists?|section|see|rule|page)\s{0,2}(?:no\.?\s?|#)?$",
+    re.IGNORECASE,
+)
+
+
+def _mentioned(line: str, kept: Sequence[Mention]) -> Mention | None:
+    """The value that a sentence mentions last, before any bracket; weak ones and references to steps do not count."""
+    strong = [m for m in kept if not m.weak and not _REFERENCE.search(line[max(0, m.start - 24) : m.start])]
+    if not strong:
+        return None
+    bracket = line.find("(", strong[0].end)
+    outside = [m for m in strong if bracket < 0 or m.start < bracket]
+    return outside[-1]
