@@ -75,6 +75,7 @@ class Application:
             "/control/reset": {"POST": self._reset},
             "/control/faults": {"POST": self._faults},
             "/control/limits": {"POST": self._limits},
+            "/control/key": {"POST": self._change_key},
             "/control/batches": {"POST": self._batching},
         }
 
@@ -183,6 +184,10 @@ class Application:
         self._enforcer = Enforcer(self._enforcer.limits)
         self._batches = Batches(self._in_batch)
         return json_response({"status": "ok"}), None
+
+    def _change_key(self, request: Request) -> Reply:
+        self._key = request.body or None
+        return json_response({"key": self._key is not None}), None
 
     def _faults(self, request: Request) -> Reply:
         try:

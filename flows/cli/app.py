@@ -103,6 +103,12 @@ def _failed(error: Exception) -> int:
     if lacking is not None:
         complain(lacking)
         return Code.REFUSED
+    from flows.cli.plugins import plugin_fault
+
+    fault = plugin_fault(error)
+    if fault is not None:
+        complain(safe(fault))
+        return Code.REFUSED
     sys.stderr.write(safe("".join(traceback.format_exception(error))))  # it may quote a cube or an endpoint
     complain(f"this is a defect of evalcube; please report it with the lines above: {ISSUES}")
     return Code.BUG

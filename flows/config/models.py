@@ -200,7 +200,9 @@ class SweepConfig(Section):
         description="Name -> list of messages with Jinja contents, or one Jinja text of a JSON list.",
     )
     samplers: dict[Name, Sampler] = Field(
-        min_length=1, description="Name -> request parameters, such as temperature and max_tokens."
+        {"default": {}},
+        min_length=1,
+        description="Name -> request parameters, such as temperature and max_tokens; default: what the server does.",
     )
     evaluations: tuple[EvaluationRule, ...] | None = Field(
         None, min_length=1, description="Which combinations to run; default: every model, template, sampler."

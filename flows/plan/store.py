@@ -18,13 +18,15 @@ from flows.plan.blocks import RegionWork, pending_positions, window_of
 from flows.plan.coordinates import coordinates
 from flows.plan.differences import criteria_differences, spec_differences
 from flows.plan.plan import Plan
-from flows.plan.records import NOTES
+from flows.plan.records import NOTES, SPENT
 from flows.plan.spec import parse_spec
 from flows.plan.targets import SampleTargets
 from stages.reply.status import COUNTERS, Status
 from stages.score.counters import set_cost
+from storage.cube.batch_notes import BatchNotes
 from storage.cube.cube import Cube
 from storage.cube.integrity import stored_problems
+from storage.cube.lease import Lease
 from storage.cube.ledger import Ledger, Receipt
 from storage.cube.regions import Region
 from storage.cube.schema import TRIAL_DIMS
@@ -34,6 +36,10 @@ _UNKNOWN = 255
 _COMPARED_CELLS = 1_000_000
 """Up to so many trials of a cube, padding included, a run compares all that is recorded with its receipts."""
 CHANGING = ("facets", "price_prompt", "price_completion")
+
+
+class OtherSweepError(SweepError):
+    """The cube at an address belongs to another sweep."""
 
 
 class SweepStore:
@@ -243,7 +249,39 @@ def sweep_cube(plan: Plan, url: str) -> tuple[Cube, Plan]:
             return cube, plan
         except storage.errors.CubeExistsError:
             pass  # another driver was faster: its lease decides who goes on
-    return _open_same(plan, url, writable=True)
+    try:
+        return _open_same(plan, url, writable=True)
+    except OtherSweepError:
+        spent = _removed_unused(url)
+        if spent is None:
+            raise
+        cube, plan = sweep_cube(plan, url)
+        if spent:
+            cube.records.put(SPENT, spent)
+        return cube, plan
+
+
+def _removed_unused(url: str) -> bytes | None:
+    """Remove a cube that holds no trial; what was spent on it, empty if that is not noted. None if it was left there.
+
+    A typo in the config of a first run, such as in a model's name, must not lock the cube: nothing is in it.
+    """
+    cube = Cube.open(url, writable=True)
+    if not _is_unused(cube):
+        return None
+    # With the lease: a run that has recorded nothing yet is at work. It cannot be held while its record is removed.
+    with Lease.acquire(cube.records):
+        if not _is_unused(cube):
+            return None
+        spent = cube.records.get(SPENT)
+    return (b"" if spent is None else spent.data) if cube.remove() else None
+
+
+def _is_unused(cube: Cube) -> bool:
+    """Whether no trial is recorded, and no batch is under way whose answers could become some."""
+    receipts = Ledger(cube.records).newest().values()
+    recorded = any(receipt.planned > receipt.transport + receipt.missing for receipt in receipts)
+    return not recorded and not BatchNotes(cube.records).tokens()
 
 
 def existing_store(plan: Plan, url: str) -> SweepStore | None:
@@ -258,7 +296,12 @@ def existing_store(plan: Plan, url: str) -> SweepStore | None:
         return None
     targets = SampleTargets.uniform(plan, plan.trials, plan.repeats)
     targets.refuse_too_many()
-    return SweepStore(*_open_same(plan, url, writable=False), targets)
+    try:
+        return SweepStore(*_open_same(plan, url, writable=False), targets)
+    except OtherSweepError:
+        if _is_unused(Cube.open(url)):
+            return None  # a run will replace it
+        raise
 
 
 def _open_same(plan: Plan, url: str, *, writable: bool) -> tuple[Cube, Plan]:
@@ -270,7 +313,7 @@ def _open_same(plan: Plan, url: str, *, writable: bool) -> tuple[Cube, Plan]:
     if differences:
         shown = "; ".join(differences[:_SHOWN_DIFFERENCES])
         more = len(differences) - _SHOWN_DIFFERENCES
-        raise SweepError(
+        raise OtherSweepError(
             f"cube '{url}' was written by another config: {shown}"
             + (f"; and {more} more" if more > 0 else ""),
             "Give this sweep a cube of its own with `cube`, or under `cube:` in its config; with the same cache, what "

@@ -6,6 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from stages.infer.limiter import NO_NEWS, News
 from stages.infer.pacing import Pace
 
@@ -24,6 +27,12 @@ class Started:
     """Labels of the evaluations, in the cube's order."""
     dashboard: str | None = None
     """Address of Dask's dashboard."""
+    recorded: tuple[int, ...] = ()
+    """Of the trials of each evaluation, those finished by earlier runs."""
+    tallies: npt.NDArray[np.float64] | None = field(default=None, compare=False)
+    """Running counts of earlier runs, shape (evaluation, tier, task, column of `TALLY`)."""
+    ranked: npt.NDArray[np.bool_] | None = field(default=None, compare=False)
+    """Which tasks of which tiers have points that are ranked, shape (tier, task)."""
 
 
 @dataclass(frozen=True)

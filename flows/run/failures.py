@@ -58,7 +58,10 @@ def raise_if_failed(future: DaskFuture[Any]) -> None:
             "Look at the workers' logs, and whether they reached their memory limit, where Dask ends them: give fewer "
             "workers, or more memory for each. Then run the same command again to resume",
         ) from error
-    raise error if isinstance(error, Exception) else RuntimeError(f"a task of the sweep raised {error!r}")
+    if isinstance(error, Exception):
+        # With the lines of the worker, which show whether a plugin is at fault.
+        raise error.with_traceback(future.traceback())
+    raise RuntimeError(f"a task of the sweep raised {error!r}")
 
 
 def raise_own_error(future: DaskFuture[Any]) -> None:

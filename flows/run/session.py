@@ -12,6 +12,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import numpy as np
 from distributed import Client
 
 from deploy.clusters import Cluster, ThisProcess
@@ -22,6 +23,7 @@ from flows.run.batch_notes import requests_in_batches
 from flows.run.default_cluster import default_cluster
 from flows.run.driver import Driver
 from flows.run.events import (
+    TALLY,
     Event,
     Extended,
     Finished,
@@ -43,6 +45,7 @@ from flows.run.summary import ModelSummary, RunSummary, Tracker, found_limits, l
 from flows.run.worker import Route, RunContext, SweepPlugin, plugin_name
 from flows.run.workers import present
 from stages.infer.endpoint import Endpoint
+from stages.reply.status import COUNTERS
 from storage.cube.lease import Lease
 from storage.urls import absolute
 
@@ -220,9 +223,18 @@ class Session:
         self._emit(Noted(message))
 
     def _started(self, work: _Work) -> Started:
-        trials = sum(self._store.targets.counts)
+        store = self._store
+        counts, ranked = store.targets.counts, store.plan.ranked
+        columns = store.counters()[..., [COUNTERS.index(name) for name in TALLY]]
         return Started(
-            self._id, self._settings.cube, trials, trials - sum(work.left), self._store.plan.labels
+            self._id,
+            self._settings.cube,
+            sum(counts),
+            sum(counts) - sum(work.left),
+            store.plan.labels,
+            recorded=tuple(count - left for count, left in zip(counts, work.left, strict=True)),
+            tallies=np.einsum("mtpc,gtp->mgtc", columns, ranked.astype(np.float64)),
+            ranked=np.asarray(ranked.any(axis=2)),
         )
 
     def _summary(self, reason: str) -> RunSummary:

@@ -248,12 +248,21 @@ class Tracker:
             return dict(self._done)
 
     def scores(self) -> dict[int, float]:
-        """Provisional ReasonScore of what this run has graded so far, by evaluation."""
+        """Provisional ReasonScore of what this run and earlier ones have graded, by evaluation.
+
+        None of an evaluation of which a task lacks trials in some tier: it is not to be compared with others yet.
+        """
         with self._lock:
-            tallies = dict(self._tallies)
+            tallies, started = dict(self._tallies), self.started
+        if started is not None and started.tallies is not None:
+            tallies = {
+                model: before + tallies.get(model, 0.0) for model, before in enumerate(started.tallies)
+            }
+        needed = None if started is None else started.ranked
         return {
             model: float(mean_score(tier_score(tally, labels=TALLY).score))
             for model, tally in tallies.items()
+            if needed is None or (needed.any() and (tally[needed, TALLY.index("trials")] > 0).all())
         }
 
 

@@ -21,6 +21,7 @@ _UNREACHABLE = frozenset({"connect", "dns", "tls"})
 _OF_ONE_MODEL = frozenset({"http 403", "http 404", "http 405"})
 _OVERLOAD = frozenset({"http 408", "http 429", "http 503", "http 504", "http 524", "http 529", "timeout"})
 _REFUSAL = frozenset({"http 429", "http 503", "http 529"})
+_REFUSED_KEY = "http 401"
 _LONGEST_WAIT = 600.0
 _LONGEST_REFILL = 60.0
 
@@ -113,7 +114,9 @@ def backoff(
     """
     reply = yield 0.0
     for attempt in itertools.count():
-        if not reply.retryable or (attempt >= retries and not patient(reply)):
+        # A key that was refused is only worth another attempt if there is another one by now: that costs no retry.
+        renewed = attempt == 0 and reply.cause == _REFUSED_KEY
+        if not reply.retryable or (attempt >= retries and not renewed and not patient(reply)):
             break
         growing = min(base * 2.0 ** min(attempt, _MOST_DOUBLINGS), cap)
         if reply.retry_after is None:

@@ -114,6 +114,10 @@ class Cube(SharedArrays):
             raise NotWritableError("cannot open the cube for writing: it is read-only", space.address, remedy)
         return cube
 
+    def remove(self) -> bool:
+        """Remove it with all that it holds; returns whether that was possible. Only for a cube without a trial."""
+        return self._space.remove()
+
     @property
     def url(self) -> str:
         """The address as given."""

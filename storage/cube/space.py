@@ -213,6 +213,9 @@ class Space(Protocol):
             Something is there already.
         """
 
+    def remove(self) -> bool:
+        """Remove all of it in one step; returns whether that was possible."""
+
     def sweep(self, prefixes: Iterable[str], older_than: float, *, delete: bool) -> int:
         """Count, or delete, what killed writers left at the top and below prefixes, from an age in seconds on."""
 

@@ -120,8 +120,15 @@ def _tell(simulator, what, document):
     urllib.request.urlopen(request, timeout=10).close()
 
 
+def set_key(simulator, key=""):
+    """Have the simulator accept this key only; any if it is empty."""
+    request = urllib.request.Request(f"{simulator.address}/control/key", key.encode(), method="POST")
+    urllib.request.urlopen(request, timeout=10).close()
+
+
 def reset(simulator):
-    """Forget counts, faults and limits."""
+    """Forget counts, faults, limits and the key."""
+    set_key(simulator)
     set_faults(simulator, [])
     set_limits(simulator)
     urllib.request.urlopen(

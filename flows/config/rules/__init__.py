@@ -30,6 +30,7 @@ def check(config: SweepConfig) -> list[Finding]:
         models.unique_names(config),
         models.simulate_only_with_sim(config),
         models.one_key(config),
+        sampling.parameter_names(config),
         sampling.token_limits(config),
         models.references(config),
         sampling.trials_or_precision(config),

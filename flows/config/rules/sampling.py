@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -22,6 +23,111 @@ def trials_or_precision(config: SweepConfig) -> Iterator[Finding]:
             remedy="Remove one of the two",
             at_key=True,
         )
+
+
+_PARAMS = (
+    *(
+        "temperature",
+        "top_p",
+        "top_k",
+        "min_p",
+        "top_a",
+        "typical_p",
+        "tfs_z",
+        "top_n_sigma",
+        "seed",
+        "n",
+        "best_of",
+    ),
+    *(
+        "max_tokens",
+        "max_completion_tokens",
+        "max_output_tokens",
+        "max_new_tokens",
+        "min_tokens",
+        "n_predict",
+    ),
+    *(
+        "stop",
+        "stop_sequences",
+        "stop_token_ids",
+        "ignore_eos",
+        "bad_words",
+        "skip_special_tokens",
+        "add_special_tokens",
+    ),
+    *("frequency_penalty", "presence_penalty", "repetition_penalty", "repeat_penalty", "length_penalty"),
+    *(
+        "repeat_last_n",
+        "dry_multiplier",
+        "dry_base",
+        "mirostat",
+        "mirostat_tau",
+        "mirostat_eta",
+        "logit_bias",
+    ),
+    *("logprobs", "top_logprobs", "prompt_logprobs", "echo", "suffix", "prefix", "prediction", "modalities"),
+    *("tools", "tool_choice", "parallel_tool_calls", "functions", "function_call", "response_format"),
+    *(
+        "guided_json",
+        "guided_regex",
+        "guided_choice",
+        "guided_grammar",
+        "grammar",
+        "json_schema",
+        "structured_outputs",
+    ),
+    *(
+        "reasoning",
+        "reasoning_effort",
+        "reasoning_format",
+        "include_reasoning",
+        "thinking",
+        "enable_thinking",
+    ),
+    *("thinking_budget", "verbosity", "chat_template_kwargs", "chat_template", "add_generation_prompt"),
+    *(
+        "user",
+        "metadata",
+        "store",
+        "service_tier",
+        "safe_prompt",
+        "random_seed",
+        "provider",
+        "models",
+        "transforms",
+    ),
+    *(
+        "system",
+        "cache_prompt",
+        "priority",
+        "use_beam_search",
+        "beam_width",
+        "truncate_prompt_tokens",
+        "plugins",
+    ),
+)
+"""Request parameters of OpenAI, Anthropic, Mistral, OpenRouter, vLLM, SGLang, llama.cpp, TGI. Others are sent, too."""
+_ALIKE = 0.82
+"""From here on an unknown name is a misspelt one, not one of another server."""
+
+
+def parameter_names(config: SweepConfig) -> Iterator[Finding]:
+    """No parameter of a sampler is a misspelt one: servers pass unknown ones over without a word."""
+    for name, sampler in each(config.samplers):
+        for param in sampler:
+            if param in _PARAMS:
+                continue
+            close = difflib.get_close_matches(
+                param.lower().replace("-", "_")[:100], _PARAMS, n=1, cutoff=_ALIKE
+            )
+            if close:
+                yield Finding(
+                    ("samplers", name, param),
+                    f"unknown parameter {show(param)}",
+                    remedy=f"Did you mean {show(close[0])}?",
+                    at_key=True,
+                )
 
 
 def token_limits(config: SweepConfig) -> Iterator[Finding]:

@@ -130,10 +130,16 @@ class Display:
         table.add_column("trials", justify="right")
         table.add_column("score so far", justify="right")
         scores, done = self._tracker.scores(), self._tracker.done()
-        names = self._tracker.started.models if self._tracker.started else ()
+        started = self._tracker.started
+        names = started.models if started else ()
+        before = dict(enumerate(started.recorded)) if started else {}
         for i, name in enumerate(names[:_SHOWN_MODELS]):
             score = scores.get(i, math.nan)
-            table.add_row(escape(name), str(done.get(i, 0)), "–" if math.isnan(score) else f"{score:.0f}")
+            table.add_row(
+                escape(name),
+                str(before.get(i, 0) + done.get(i, 0)),
+                "–" if math.isnan(score) else f"{score:.0f}",
+            )
         if len(names) > _SHOWN_MODELS:
             table.add_row(f"… and {len(names) - _SHOWN_MODELS} more", "", "")
         return table

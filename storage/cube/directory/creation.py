@@ -43,6 +43,23 @@ def create_directory(path: Path, build: Callable[[Path], None]) -> None:
         raise
 
 
+def remove_directory(path: Path) -> bool:
+    """Remove a directory in one step; a kill leaves what the next creation there sweeps away.
+
+    Returns
+    -------
+    bool
+        Whether it could be moved away.
+    """
+    temporary = _temporary(path)
+    try:
+        path.rename(temporary)
+    except OSError:
+        return False
+    shutil.rmtree(temporary, ignore_errors=True)
+    return True
+
+
 def _machine(process: ProcessIdentity) -> str:
     return hashlib.blake2b(f"{process.host} {process.boot}".encode(), digest_size=6).hexdigest()
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from storage.clocks import aged
-from storage.cube.directory.creation import create_directory
+from storage.cube.directory.creation import create_directory, remove_directory
 from storage.cube.directory.inside import inside
 from storage.cube.directory.lease import DirectoryLease
 from storage.cube.directory.log import DirectoryLog
@@ -183,6 +183,12 @@ class Directory:
             The path is taken.
         """
         create_directory(self.path, lambda temporary: build(Directory(temporary).zarr()))
+
+    def remove(self) -> bool:
+        """Move the directory away under the name of an unfinished one, and delete it; a link is left as it is."""
+        if self.path.is_symlink():
+            return False
+        return remove_directory(self.path)
 
     def sweep(self, prefixes: Iterable[str], older_than: float, *, delete: bool) -> int:
         """Count, or delete, temporary files of killed writers, from an age that no living writer's has."""

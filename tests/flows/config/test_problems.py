@@ -37,11 +37,12 @@ BAD = {
         f"{MODEL}.base_url: unknown field 'base_url'. Did you mean 'endpoint'?",
     ),
     "missing section": (
-        text(samplers=""),
-        (
-            "c.yaml:1: samplers: is missing. "
-            "Add it: Name -> request parameters, such as temperature and max_tokens"
-        ),
+        text(models=""),
+        "c.yaml:1: models: is missing. Add it: What is measured",
+    ),
+    "misspelt parameter": (
+        text(samplers="greedy: {temprature: 0}"),
+        "c.yaml:4: samplers.greedy.temprature: unknown parameter 'temprature'. Did you mean 'temperature'?",
     ),
     "wrong type": (
         text(models='- {name: 5, endpoint: "sim:"}'),
@@ -384,3 +385,9 @@ def test_config_error__shows_the_first_of_very_many_problems() -> None:
     assert len(caught.value.problems) > 5_000
     assert len(lines) == 51
     assert lines[-1] == f"and {len(caught.value.problems) - 50:,} more problems"
+
+
+def test_samplers__may_be_left_out_and_hold_what_other_servers_know() -> None:
+    assert parse_config(text(samplers="")).samplers == {"default": {}}
+    odd = parse_config(text(samplers="odd: {xtc_threshold: 0.1, min_tokens: 3, my_own: true}"))
+    assert odd.samplers["odd"] == {"xtc_threshold": 0.1, "min_tokens": 3, "my_own": True}

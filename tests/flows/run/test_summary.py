@@ -1,6 +1,8 @@
 """Totals of a run from its events."""
 
-from flows.run.events import BlockDone, Started, Traffic
+import numpy as np
+
+from flows.run.events import TALLY, BlockDone, Started, Traffic
 from flows.run.summary import Tracker
 
 
@@ -42,3 +44,44 @@ def test_scores__are_those_of_the_running_counts():
     scores = tracker.scores()
     assert round(scores[0]) == 1000
     assert 0 < scores[1] < 50
+
+
+def started(counts, ranked=((True, True),)):
+    """A run of one model with one tier and two tasks; earlier runs counted so many trials of each, all right."""
+    tally = np.zeros((1, 1, 2, len(TALLY)))
+    tally[0, 0, :, :3] = np.array(counts)[:, None]
+    return Started(
+        "run",
+        "cube",
+        400,
+        sum(counts),
+        ("a",),
+        recorded=(sum(counts),),
+        tallies=tally,
+        ranked=np.array(ranked),
+    )
+
+
+def test_scores__count_what_earlier_runs_recorded():
+    wrong = (((100.0, 100.0, 0.0, 0.0, 0.0, 1.0), (0.0,) * 6),)
+    resumed, anew = Tracker(), Tracker()
+    resumed(started((100, 100)))
+    anew(started((0, 100)))
+
+    assert round(resumed.scores()[0]) == 1000
+    for tracker in (resumed, anew):
+        tracker(block((0,), tally=wrong))
+    assert resumed.scores()[0] > anew.scores()[0] + 50
+
+
+def test_scores__are_none_until_every_task_has_trials():
+    tracker = Tracker()
+    tracker(started((100, 0)))
+    assert tracker.scores() == {}
+
+    tracker(block((0,), tally=(((0.0,) * 6, (8.0, 8.0, 8.0, 0.0, 0.0, 1.0)),)))
+    assert tracker.scores().keys() == {0}
+
+    other = Tracker()
+    other(started((100, 0), ranked=((True, False),)))  # the other task has nothing to rank
+    assert other.scores().keys() == {0}

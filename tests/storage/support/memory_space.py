@@ -133,6 +133,11 @@ class MemorySpace:
         if self.is_there() or not all(self.put(key, built.get(key).data, when=When.ABSENT) for key in keys):
             raise CubeExistsError("something is already there", self.address, "Choose another address.")
 
+    def remove(self):
+        for key in list(self.list()):
+            self.delete(key)
+        return True
+
     def sweep(self, prefixes, older_than, *, delete):  # noqa: ARG002 - nothing is ever on its way
         return 0
 

@@ -1,0 +1,90 @@
+"""Errors of a user's own code are told as such: whose it is, and where."""
+
+import sys
+from importlib.metadata import EntryPoint
+from types import ModuleType, SimpleNamespace
+
+import pytest
+
+from flows.cli import app, plugins
+from flows.cli.output import Code
+from flows.run.failures import raise_if_failed
+
+SOURCE = """
+import json
+
+
+def grade(reply, context):
+    return 1 / 0
+
+
+def parse(reply, context):
+    return json.loads(reply)
+"""
+
+
+@pytest.fixture
+def grader(tmp_path):
+    file = tmp_path / "my_graders.py"
+    file.write_text(SOURCE)
+    module = ModuleType("my_graders")
+    exec(compile(SOURCE, str(file), "exec"), module.__dict__)  # noqa: S102 - a module that is nowhere installed
+    return module
+
+
+def raised(function, *arguments):
+    with pytest.raises(Exception) as caught:  # noqa: PT011 - whatever it is
+        function(*arguments)
+    return caught.value
+
+
+def test_plugin_fault__names_module_file_line_and_error(grader, tmp_path):
+    told = plugins.plugin_fault(raised(grader.grade, "42", None))
+
+    assert told == (
+        f"your module 'my_graders' failed in grade ({tmp_path / 'my_graders.py'}, line 6): "
+        "ZeroDivisionError: division by zero. Mend it, or leave it out"
+    )
+
+
+def test_plugin_fault__is_that_of_who_called_a_library(grader):
+    assert "failed in parse" in plugins.plugin_fault(raised(grader.parse, "{", None))
+
+
+def test_plugin_fault__names_the_plugin_and_its_package(grader, monkeypatch):
+    point = EntryPoint("strict", "my_graders:grade", "evalcube.graders")._for(
+        SimpleNamespace(name="acme-evals")
+    )
+    found = SimpleNamespace(groups={"evalcube.graders", "console_scripts"})
+    monkeypatch.setattr(
+        plugins, "entry_points", lambda **of: [point] if of.get("group") == point.group else found
+    )
+
+    told = plugins.plugin_fault(raised(grader.grade, "42", None))
+
+    assert told.startswith("plugin 'strict' (evalcube.graders) of package acme-evals failed in grade (")
+
+
+def test_plugin_fault__is_none_of_evalcube_itself():
+    assert plugins.plugin_fault(raised(raise_if_failed, None)) is None
+
+
+def test_failed__of_a_plugin_is_refused_and_of_evalcube_a_bug(grader, capsys):
+    assert app._failed(raised(grader.grade, "42", None)) == Code.REFUSED
+    told = capsys.readouterr().err
+    assert "Traceback" not in told
+    assert "defect" not in told
+
+    assert app._failed(raised(raise_if_failed, None)) == Code.BUG
+    assert "defect of evalcube" in capsys.readouterr().err
+
+
+def test_raise_if_failed__keeps_the_lines_of_the_worker(grader):
+    error = raised(grader.grade, "42", None)
+    trace = error.__traceback__
+    future = SimpleNamespace(
+        status="error", exception=lambda: error.with_traceback(None), traceback=lambda: trace
+    )
+
+    assert "my_graders" in plugins.plugin_fault(raised(raise_if_failed, future))
+    assert "my_graders" not in sys.modules
