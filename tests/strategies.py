@@ -10,8 +10,8 @@ from pydantic import ValidationError
 
 from stages.generate import Task, TaskParams
 
-DESCRIBES_A_FILE = {"dataset": {"format", "answer_is", "rows"}}
-"""Fields that must agree with the file that a task reads, so that they cannot be varied by themselves."""
+DESCRIBES_A_FILE = {"dataset": {"format", "answer_is", "rows", "match"}}
+"""Fields that must agree with the file that a task reads or with each other, and cannot be varied by themselves."""
 
 
 def bounds(task: Task, field: str) -> tuple[Any, Any]:

@@ -19,7 +19,7 @@ from flows.plan.points import matching_points
 from flows.plan.records import read_notes
 from flows.plan.requests import trial_messages, trial_request
 from flows.plan.store import cube_plan
-from stages.generate import Cell
+from stages.generate import Cell, Trial
 from stages.generate.stream import canonical_json
 from stages.process.reading import read_reply
 from stages.reply.record import Record
@@ -59,6 +59,10 @@ class TrialView:
     """Scores from 1 to 5 of the layers that there are."""
     opinions: Sequence[Opinion]
     """Of the judges, as far as the cache holds them."""
+    row: int | None = None
+    """Number of the row, from 1, where the question is from a file."""
+    row_id: str = ""
+    """The row's own name, where the data set names a field with it."""
 
     def to_dict(self) -> dict[str, Any]:
         """The view as JSON values; what is not a number is None."""
@@ -203,6 +207,7 @@ class Reader:
             request.digest,
             {name: float(stored[name]) for name in SCORES if name in stored and not np.isnan(stored[name])},
             said,
+            *_row(truth),
         )
 
     def _stored(self, model: int, task: int, slot: int, trial: int, repeat: int) -> dict[str, Any]:
@@ -212,6 +217,12 @@ class Reader:
         arrays = self.cube.read_region(region, ("status", "tokens", "latency", *names))
         place = (task, slot, trial % chunks["trial"], repeat % chunks["repeat"])
         return {name: values[place] for name, values in arrays.items()}
+
+
+def _row(trial: Trial) -> tuple[int | None, str]:
+    """The row of a data set that a trial asks, and its name."""
+    row = trial.extras.get("row")
+    return (row if isinstance(row, int) else None), str(trial.extras.get("id", ""))
 
 
 def _status(status: Status, cell: Cell) -> str:

@@ -12,6 +12,7 @@ from stages.generate.dataset.checks import check_rows
 from stages.generate.dataset.choices import read_choice
 from stages.generate.dataset.files import format_of
 from stages.generate.dataset.kinds import READERS, Comparison, read_text, same_number
+from stages.generate.dataset.matching import context_of, load_grader, read_declared
 from stages.generate.dataset.order import Shuffle
 from stages.generate.dataset.params import DatasetParams
 from stages.generate.dataset.rows import Item, labels
@@ -22,6 +23,15 @@ __all__ = ["Dataset", "DatasetParams"]
 EXAMPLE = Path(__file__).with_name("example.jsonl")
 """A small file to show the task with."""
 
+_RIGHT, _WRONG = "right", "wrong"
+"""What is read where a grader of the user's decides."""
+_HINTS = {
+    "exact": "Give nothing but the answer.",
+    "contains": "Give a short answer.",
+    "prefix": "Begin your reply with the answer.",
+    "regex": "",
+}
+"""Last paragraph of prompts whose answers are not read from an answer line, by `match`."""
 _CLOSING = "End with a last line of the form\nAnswer: <{}>"
 
 
@@ -50,6 +60,8 @@ class Dataset(Task):
     def resolve(self, params: TaskParams) -> TaskParams:
         """Read the file, check every selected row, and return the params with format, digest and rows filled in."""
         p = DatasetParams.of(params)
+        if p.grader:
+            load_grader(p.grader)
         form = format_of(p.file, p.format)
         sha256 = p.sha256 or self._library.digest(p.file)
         found = p.model_copy(update={"format": form, "sha256": sha256, "rows": 0})
@@ -58,8 +70,9 @@ class Dataset(Task):
         return found.model_copy(update={"rows": len(book.view(found).rows)})
 
     def has_reference(self, params: TaskParams) -> bool:
-        """Whether the params name a field with the answer."""
-        return bool(DatasetParams.of(params).answer)
+        """Whether the params name a field with the answer, or a grader."""
+        p = DatasetParams.of(params)
+        return bool(p.answer or p.grader)
 
     def size(self, params: TaskParams) -> int | None:
         """Number of selected rows; known without the file when the params are resolved."""
@@ -86,8 +99,13 @@ class Dataset(Task):
     def parse_reply(self, text: str, params: TaskParams, trial: Trial) -> str | None:
         """Read the answer as the params' kind says; without a reference, it is the whole reply."""
         p = DatasetParams.of(params)
+        if p.grader:
+            right = load_grader(p.grader)(text, context_of(trial.prompt, _accepted(trial), trial.extras))
+            return None if right is None else (_RIGHT if right else _WRONG)
         if not p.answer:
             return text.strip() or None
+        if p.kind == "text":
+            return read_declared(text, p.match, p.pattern, _accepted(trial), Comparison.of(p))
         if p.kind == "choice":
             return read_choice(text, trial.options, cast("Sequence[str]", trial.extras["choices"]))
         return READERS[p.kind](text, Comparison.of(p))
@@ -95,9 +113,11 @@ class Dataset(Task):
     def grade_reply(self, answer: str, params: TaskParams, trial: Trial) -> bool:
         """Whether the answer is one of those that are accepted; false without a reference."""
         p = DatasetParams.of(params)
+        if p.grader:
+            return answer == _RIGHT
         if not p.answer:
             return False
-        accepted = cast("Sequence[str]", trial.extras.get("accepted", (trial.answer,)))
+        accepted = _accepted(trial)
         if p.kind != "number":
             return answer in accepted
         comparison = Comparison.of(p)
@@ -111,6 +131,10 @@ class Dataset(Task):
     def _view(self, params: DatasetParams) -> View:
         form = format_of(params.file, params.format)
         return self._library.book(params.file, form, params.digest()).view(params)
+
+
+def _accepted(trial: Trial) -> Sequence[str]:
+    return cast("Sequence[str]", trial.extras.get("accepted", (trial.answer,) if trial.answer else ()))
 
 
 def _trial(params: DatasetParams, item: Item, stream: Stream) -> Trial:
@@ -134,6 +158,8 @@ def _prompt(params: DatasetParams, question: str, holder: str) -> str:
     """The question with the instruction about the answer's format."""
     if params.instruction != "auto":
         closing = params.instruction
+    elif params.match in _HINTS:
+        closing = _HINTS[params.match]
     else:
         closing = _CLOSING.format("JSON" if holder == "json" else holder) if params.answer else ""
     return f"{question}\n\n{closing}" if closing else question

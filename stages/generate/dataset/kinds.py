@@ -169,7 +169,7 @@ def same_number(answer: str, reference: str, comparison: Comparison) -> bool:
 
 # ---- texts
 
-_LONGEST = 300
+LONGEST_TEXT = 300
 """Characters of a text that can be an answer."""
 _HOLDER = re.compile(r"<(?:text|number|letter|json|value|answer|your answer)>", re.IGNORECASE)
 """What the prompts have in the answer's place."""
@@ -181,10 +181,12 @@ _STOPS = re.compile(r"(?<![0-9])[.,]|[.,](?![0-9])|[;:!?\"“”„«»…¿¡'�
 _ARTICLE = re.compile(r"\b(?:the|an|a)\s+(?=[^\W\d_])", re.IGNORECASE)
 
 
-def read_text(text: str, comparison: Comparison | None = None) -> str | None:
+def read_text(
+    text: str, comparison: Comparison | None = None, *, most_words: int | None = None
+) -> str | None:
     r"""The text a reply gives as its answer, in the form that is compared; None if there is none.
 
-    That is the line after the last mark of an answer; without one, a reply of a single line.
+    That is the line after the last mark of an answer; without one, a reply of a single line of at most `most_words`.
 
     Examples
     --------
@@ -196,14 +198,14 @@ def read_text(text: str, comparison: Comparison | None = None) -> str | None:
     exact = (comparison or Comparison()).exact
     text = normalised(text)
     for line in lines_after_marks(text):
-        if line and len(line) <= _LONGEST and not _HOLDER.fullmatch(line):
+        if line and len(line) <= LONGEST_TEXT and not _HOLDER.fullmatch(line):
             found = comparable(line, exact)
             if found:
                 return found
     line = _bare(text)
-    if len(line) > _LONGEST or "\n" in line or _DECLINES.match(line) or not re.search(r"[^\W_]", line):
+    if len(line) > LONGEST_TEXT or "\n" in line or _DECLINES.match(line) or not re.search(r"[^\W_]", line):
         return None
-    if next(passages(text), None) is not None:
+    if next(passages(text), None) is not None or (most_words is not None and len(line.split()) > most_words):
         return None
     return comparable(line, exact) or None
 

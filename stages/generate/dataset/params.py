@@ -6,14 +6,17 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
+import regex
 from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema, field_validator, model_validator
 
 from stages.generate.base import TaskParams
 from stages.generate.errors import TaskError
 
 Kind = Literal["choice", "number", "text", "json"]
+Match = Literal["auto", "exact", "contains", "regex", "prefix", "number"]
 Strictness = Literal["case", "whitespace", "punctuation", "articles", "unicode"]
 
+_LATER = {"match": "auto", "pattern": "", "grader": ""}
 PLACEHOLDER = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
 """The parts of a template: a doubled brace, a field in braces, or a stray brace."""
 
@@ -95,6 +98,21 @@ class DatasetParams(TaskParams):
         (),
         description="What matters when texts are compared: case, whitespace, punctuation, articles, unicode.",
     )
+    match: Match = Field(
+        "auto",
+        description="How a text answer is read: auto takes the answer line, exact the whole reply without one, "
+        "contains and prefix look for an accepted answer, regex reads it with `pattern`, number is kind number.",
+    )
+    pattern: str = Field(
+        "",
+        max_length=1000,
+        description="For match regex: the last match in the reply, or its first group, is the answer.",
+    )
+    grader: str = Field(
+        "",
+        description="A function (reply, context) that says whether a reply is right: an entry point of group "
+        "evalcube.graders, or module:function.",
+    )
     id: str = Field("", description="Field with a name of the row, carried along.")
     assertions: str = Field("", description="Field with a list of assertions, carried along.")
     rubric: str = Field("", description="Field with a rubric for judges, carried along.")
@@ -110,8 +128,11 @@ class DatasetParams(TaskParams):
     @model_validator(mode="before")
     @classmethod
     def _options_make_a_choice(cls, values: object) -> object:
-        if isinstance(values, Mapping) and values.get("options") and "kind" not in values:
-            return {**values, "kind": "choice"}
+        if isinstance(values, Mapping) and "kind" not in values:
+            if values.get("options"):
+                return {**values, "kind": "choice"}
+            if values.get("match") == "number":
+                return {**values, "kind": "number"}
         return values
 
     @field_validator("file")
@@ -143,15 +164,39 @@ class DatasetParams(TaskParams):
     def _no_spaces_alone(cls, answer: str) -> str:
         return answer.strip()
 
+    @field_validator("pattern")
+    @classmethod
+    def _is_a_pattern(cls, pattern: str) -> str:
+        try:
+            regex.compile(pattern)
+        except regex.error as error:
+            raise ValueError(f"is no regular expression: {error}") from error
+        return pattern
+
+    @model_validator(mode="after")
+    def _match_fits(self) -> DatasetParams:
+        if self.match not in ("auto", "number") and self.kind != "text":
+            raise ValueError(f"match {self.match} is for kind text, and this is kind {self.kind}")
+        if self.match == "number" and self.kind != "number":
+            raise ValueError(f"match number is for kind number, and this is kind {self.kind}")
+        if (self.match == "regex") != bool(self.pattern):
+            raise ValueError("match regex needs a pattern, and a pattern needs match regex")
+        return self
+
     @model_validator(mode="after")
     def _parts_go_together(self) -> DatasetParams:
         if self.kind == "choice" and not self.options:
             raise ValueError("kind choice needs options: the field, or the list of fields, that hold them")
-        if not self.answer and (self.kind == "choice" or not (self.assertions or self.rubric)):
+        if not self.answer and (self.kind == "choice" or not (self.assertions or self.rubric or self.grader)):
             raise ValueError(
-                "answer may be empty only for rows with assertions or a rubric, and not for kind choice"
+                "answer may be empty only for rows with assertions, a rubric or a grader, and not for kind choice"
             )
         return self
+
+    def canonical(self) -> dict[str, object]:
+        """All params but the later ones that are not used: cells of cubes that do not know these stay."""
+        unused = {name for name, default in _LATER.items() if getattr(self, name) == default}
+        return {name: value for name, value in super().canonical().items() if name not in unused}
 
     def identity(self) -> dict[str, object]:
         """All params but the file's path and number of rows: its digest stands for them.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
 from typing import ClassVar
 
 from pydantic import Field
@@ -12,6 +13,8 @@ from stages.generate.stream import Stream
 
 KINDS = (("(", ")", "round"), ("[", "]", "square"), ("{", "}", "curly"), ("<", ">", "angle"))
 """Opening bracket, closing bracket and name of each kind, in the order in which they come into play."""
+
+_TRIES = 8
 
 _OPENINGS = (
     "Complete this bracket sequence.",
@@ -58,13 +61,17 @@ class BracketsParams(TaskParams):
 class Brackets(Task):
     """Closing sequence of an open bracket prefix.
 
-    The prefix reaches the stated depth exactly; at its end between half of that depth and all of it is open.
+    The prefix reaches the stated depth exactly; at its end between half of that depth and all of it is open, so that
+    every sequence of the kinds in play of such a length is equally likely to be the answer. Where the length allows it,
+    the open brackets are neither the first nor the last of the opening ones.
     """
 
     name: ClassVar[str] = "brackets"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     summary: ClassVar[str] = "the brackets that close an unfinished bracket sequence"
-    guess_rule: ClassVar[str] = "0: any sequence of closing brackets may be the answer"
+    guess_rule: ClassVar[str] = (
+        "1/sequences: all sequences of the kinds and lengths that may be left open are equally frequent"
+    )
     Params: ClassVar[type[TaskParams]] = BracketsParams
 
     def generate(self, params: TaskParams, stream: Stream) -> Trial:
@@ -72,7 +79,10 @@ class Brackets(Task):
         p = BracketsParams.of(params)
         pieces: list[str] = []
         pending: list[str] = []
-        for opens in _walk(p.length, min(p.max_depth, p.length), stream):
+        depth = min(p.max_depth, p.length)
+        sizes = [p.kinds**left_open for left_open in range((depth + 1) // 2, depth + 1)]
+        left_open = _left_open(depth, sizes, stream)
+        for opens in _hidden_walk(p.length, depth, left_open, stream):
             if opens:
                 left, right, _ = KINDS[stream.below(p.kinds)]
                 pieces.append(left)
@@ -83,7 +93,7 @@ class Brackets(Task):
             f"{stream.choice(_OPENINGS)}\n\n{''.join(pieces)}\n\n{stream.choice(_QUESTIONS)} "
             f"{stream.choice(_RULES)} {stream.choice(_CLOSINGS)}"
         )
-        return Trial(prompt, "".join(reversed(pending)))
+        return Trial(prompt, "".join(reversed(pending)), 1 / sum(sizes))
 
     def parse(self, text: str) -> str | None:
         """Read the last sequence of closing brackets, an explicit answer first; spaces do not matter."""
@@ -95,10 +105,50 @@ class Brackets(Task):
         return (p.length + 2 * min(p.max_depth, p.length)) * (0.75 + 0.25 * p.kinds)
 
 
-def _walk(opens: int, depth: int, stream: Stream) -> list[bool]:
-    """Steps of a random walk, True up, with `opens` steps up that touches `depth` and never exceeds it."""
+def _left_open(depth: int, sizes: list[int], stream: Stream) -> int:
+    """How many brackets are open at the end; each number as often as there are answers of its length."""
+    draw = stream.below(sum(sizes))
+    for left_open, size in enumerate(sizes, (depth + 1) // 2):
+        if draw < size:
+            return left_open
+        draw -= size
+    return depth
+
+
+def _hidden_walk(opens: int, depth: int, left_open: int, stream: Stream) -> list[bool]:
+    """A walk at whose end the open brackets are not simply the first or the last ones, where there is such a walk."""
+    for _ in range(_TRIES):
+        steps = _walk(opens, depth, left_open, stream)
+        if all(steps[-left_open:]):
+            steps = _with_late_pair(steps, depth)
+        levels = _levels(steps)
+        if not all(steps[-left_open:]) and min(levels[left_open:]) < left_open:
+            break
+    return steps
+
+
+def _with_late_pair(steps: list[bool], depth: int) -> list[bool]:
+    """The walk with a pair that closes at once moved to before its last step, if it touches the depth then too."""
+    for i in range(len(steps) - 2):
+        if steps[i] and not steps[i + 1]:
+            moved = [*steps[:i], *steps[i + 2 : -1], True, False, steps[-1]]
+            if max(_levels(moved)) == depth:
+                return moved
+    return steps
+
+
+def _levels(steps: list[bool]) -> list[int]:
+    """How many brackets are open before each step and at the end."""
+    return list(accumulate((1 if up else -1 for up in steps), initial=0))
+
+
+def _walk(opens: int, depth: int, left_open: int, stream: Stream) -> list[bool]:
+    """Steps of a random walk, True up, with `opens` steps up and `left_open` more than down.
+
+    It touches `depth` and never exceeds it.
+    """
     level = 0
-    closes = opens - stream.between((depth + 1) // 2, depth)
+    closes = opens - left_open
     reached = False
     steps: list[bool] = []
     while opens or closes:

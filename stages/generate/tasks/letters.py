@@ -15,8 +15,10 @@ from stages.generate.stream import Stream
 LETTERS = {"common": "etaoinsr", "uncommon": "dlcumpgh", "rare": "wybvkxjqz"}
 """Letters by their frequency in English text."""
 
-_FEWEST_CONFOUNDERS = 12
-"""Where fewer words have none of the letters, words with few of them join, so that none is repeated often."""
+_FEWEST = 12
+"""Words that a pool has at least, so that none is repeated often."""
+_MOST_EACH = 3
+"""Occurrences that one word adds at most to the fewest."""
 
 _ONE = (
     "How many times does the letter {letters} occur in these words?",
@@ -53,9 +55,9 @@ class LettersParams(TaskParams):
         description="Letters in the longest word, not below min_word_length; longer is harder.",
     )
     target_words: int = Field(
-        3, ge=1, le=30, description="Words with at least one of the letters; more to count."
+        3, ge=1, le=30, description="Words that may have some of the letters; more to count."
     )
-    confounder_words: int = Field(0, ge=0, le=30, description="Words without the letters; more to read.")
+    confounder_words: int = Field(0, ge=0, le=30, description="More words without the letters; more to read.")
 
     @field_validator("max_word_length")
     @classmethod
@@ -69,27 +71,34 @@ class LettersParams(TaskParams):
 class Letters(Task):
     """Count given letters over several words.
 
-    Where the word list has hardly a word without the letters in the range of lengths, the confounders are the
-    words that have fewest of them; they count like every other word.
+    The count is drawn first, each from 0 to some number for each target word as likely as any other, and then words
+    that have it. So neither a constant nor the number of words says more than a guess. Where the word list has hardly
+    a word without the letters in the range of lengths, words that have fewest of them take that place, and count too.
     """
 
     name: ClassVar[str] = "letters"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     summary: ClassVar[str] = "how often given letters occur in a list of words"
-    guess_rule: ClassVar[str] = "0: any count may be the answer"
+    guess_rule: ClassVar[str] = (
+        "1/counts: all counts from 0 to some number per target word are equally frequent"
+    )
     Params: ClassVar[type[TaskParams]] = LettersParams
 
     def generate(self, params: TaskParams, stream: Stream) -> Trial:
         """Draw letters, then words with and without them, in random order."""
         p = LettersParams.of(params)
         letters = stream.sample(LETTERS[p.letters], p.target_letters)
-        targets, confounders = _pools("".join(sorted(letters)), p.min_word_length, p.max_word_length)
-        words = _draw(stream, targets, p.target_words) + _draw(stream, confounders, p.confounder_words)
+        pools = _pools("".join(sorted(letters)), p.min_word_length, p.max_word_length)
+        counts = p.target_words * (len(pools) - 1) + 1
+        wanted = [0] * p.confounder_words + _parts(
+            stream.below(counts), p.target_words, len(pools) - 1, stream
+        )
+        words = [word for more, pool in enumerate(pools) for word in _draw(stream, pool, wanted.count(more))]
         stream.shuffle(words)
         text = ", ".join(words)
         question = stream.choice(_ONE if len(letters) == 1 else _SEVERAL)
         prompt = f"{question.format(letters=_listed(letters))}\n\n{text}\n\n{stream.choice(_CLOSINGS)}"
-        return Trial(prompt, str(sum(map(text.count, letters))))
+        return Trial(prompt, str(sum(map(text.count, letters))), 1 / counts)
 
     def parse(self, text: str) -> str | None:
         """Read the last integer, an explicit answer first."""
@@ -104,18 +113,36 @@ class Letters(Task):
 
 
 @lru_cache(maxsize=4096)
-def _pools(letters: str, shortest: int, longest: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Words of the allowed lengths: those with some of the letters, and those with none or fewest of them."""
+def _pools(letters: str, shortest: int, longest: int) -> tuple[tuple[str, ...], ...]:
+    """Words of the allowed lengths by how many of the letters they have beyond the fewest; always two pools or more."""
     counts = {w: sum(map(w.count, letters)) for w in WORDS if shortest <= len(w) <= longest}
-    limit = sorted(counts.values())[:_FEWEST_CONFOUNDERS][-1]
-    return (
-        tuple(word for word, count in counts.items() if count) or tuple(counts),
-        tuple(word for word, count in counts.items() if count <= limit),
-    )
+    ordered = sorted(counts.values())
+    fewest = ordered[:_FEWEST][-1]
+    pools = [tuple(word for word, count in counts.items() if count <= fewest)]
+    for more in range(1, _MOST_EACH + 1):
+        pool = tuple(word for word, count in counts.items() if count == fewest + more)
+        if len(pool) < _FEWEST and more > 1:
+            break
+        if len(pool) < _FEWEST:  # too few with just one more: whichever have more
+            pool = tuple(word for word, count in counts.items() if count > fewest) or tuple(counts)
+        pools.append(pool)
+    return tuple(pools)
+
+
+def _parts(total: int, count: int, most: int, stream: Stream) -> list[int]:
+    """`count` numbers from 0 to `most` that make `total`."""
+    parts = []
+    for left in range(count - 1, -1, -1):
+        part = stream.between(max(0, total - left * most), min(most, total))
+        parts.append(part)
+        total -= part
+    return parts
 
 
 def _draw(stream: Stream, pool: tuple[str, ...], count: int) -> list[str]:
     """`count` words, different ones while the pool lasts."""
+    if not count:
+        return []
     if 2 * count > len(pool):
         rounds, rest = divmod(count, len(pool))
         return list(pool) * rounds + stream.sample(pool, rest)

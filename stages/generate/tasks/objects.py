@@ -59,12 +59,15 @@ class ObjectsParams(TaskParams):
 
 
 class Objects(Task):
-    """Count the things of some groups in an inventory that is given in words."""
+    """Count the things of some groups in an inventory that is given in words.
+
+    The total is drawn first, each as likely as any other, and then numbers that make it.
+    """
 
     name: ClassVar[str] = "objects"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     summary: ClassVar[str] = "how many things of given groups an inventory has"
-    guess_rule: ClassVar[str] = "0: any count may be the answer"
+    guess_rule: ClassVar[str] = "1/totals: all totals from the least to the largest are equally frequent"
     Params: ClassVar[type[TaskParams]] = ObjectsParams
 
     def generate(self, params: TaskParams, stream: Stream) -> Trial:
@@ -74,12 +77,18 @@ class Objects(Task):
         targets, others = groups[: p.target_groups], groups[p.target_groups :]
         chosen = [thing for group in targets for thing in stream.sample(GROUPS[group], p.target_items)]
         chosen += _distractors(p.distractor_count, others, stream)
-        counts = [stream.between(1, p.max_count) for _ in chosen]
+        kinds = p.target_groups * p.target_items
+        totals = kinds * (p.max_count - 1) + 1
+        total = kinds + stream.below(totals)
+        counts = [
+            *_parts(total, kinds, p.max_count, stream),
+            *[stream.between(1, p.max_count) for _ in range(p.distractor_count)],
+        ]
         items = [_told(thing, n, p.prob_adjective, stream) for thing, n in zip(chosen, counts, strict=True)]
         stream.shuffle(items)
         question = stream.choice(_QUESTIONS).format(groups=_joined(targets))
         prompt = f"{_story(items, stream)}\n\n{question} {stream.choice(_CLOSINGS)}"
-        return Trial(prompt, str(sum(counts[: p.target_groups * p.target_items])))
+        return Trial(prompt, str(total), 1 / totals)
 
     def parse(self, text: str) -> str | None:
         """Read the last integer, an explicit answer first."""
@@ -92,6 +101,16 @@ class Objects(Task):
         watched = 0.5 * p.distractor_count * (0.75 + 0.25 * p.target_groups)
         adjectives = 0.1 * p.prob_adjective * (numbers + p.distractor_count)
         return numbers * (1 + 0.05 * p.max_count) + watched + adjectives
+
+
+def _parts(total: int, count: int, most: int, stream: Stream) -> list[int]:
+    """`count` numbers from 1 to `most` that make `total`."""
+    parts = []
+    for left in range(count - 1, -1, -1):
+        part = stream.between(max(1, total - left * most), min(most, total - left))
+        parts.append(part)
+        total -= part
+    return parts
 
 
 def _distractors(count: int, groups: list[str], stream: Stream) -> list[tuple[str, str]]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from math import log2
+from collections import Counter
+from collections.abc import Sequence
+from math import factorial, log2
 from typing import ClassVar
 
 from pydantic import Field
@@ -56,9 +58,9 @@ class Sort(Task):
     """Sort words regardless of their case; repeated words stay."""
 
     name: ClassVar[str] = "sort"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     summary: ClassVar[str] = "words in alphabetical order, regardless of case"
-    guess_rule: ClassVar[str] = "0: any order may be the answer"
+    guess_rule: ClassVar[str] = "1/orders of the words"
     Params: ClassVar[type[TaskParams]] = SortParams
 
     def generate(self, params: TaskParams, stream: Stream) -> Trial:
@@ -72,7 +74,8 @@ class Sort(Task):
         stream.shuffle(words)
         text = stream.choice(_LAYOUTS).join(words)
         prompt = f"{stream.choice(_OPENINGS)}\n\n{text}\n\n{stream.choice(_RULES)} {stream.choice(_CLOSINGS)}"
-        return Trial(prompt, ", ".join(sorted(words, key=str.lower)))
+        ordered = sorted(words, key=str.lower)
+        return Trial(prompt, ", ".join(ordered), _chance([word.lower() for word in ordered]))
 
     def parse(self, text: str) -> str | None:
         """Read the last list of words, an explicit answer first; joined with commas, case as given."""
@@ -88,6 +91,16 @@ class Sort(Task):
     def grade(self, answer: str, reference: str) -> bool:
         """Whether the sequence of words is the same; case does not matter."""
         return answer.lower() == reference.lower()
+
+
+def _chance(words: Sequence[str]) -> float:
+    """One over the number of different orders of some words; 0 where that is less than one in ten thousand."""
+    if len(words) > 12:
+        return 0.0
+    orders = factorial(len(words))
+    for same in Counter(words).values():
+        orders //= factorial(same)
+    return 1 / orders if orders < 10_000 else 0.0
 
 
 def _draw(count: int, run: int, stream: Stream) -> list[str]:

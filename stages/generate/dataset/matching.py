@@ -1,0 +1,160 @@
+"""Read a text answer as a data set declares: as a whole, as a part, by a pattern, or with a function of the user's."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.metadata import entry_points
+
+import regex
+
+from stages.generate.answers.passages import normalised
+from stages.generate.answers.wording import affirmed
+from stages.generate.dataset.kinds import LONGEST_TEXT, Comparison, comparable, lines_after_marks, read_text
+from stages.generate.errors import TaskError
+
+GRADERS = "evalcube.graders"
+"""Entry point group of graders."""
+SECONDS = 1.0
+"""CPU time that a pattern may take on one reply; the pattern is the user's, but the reply is anybody's."""
+_FEW_WORDS = 3
+"""Words of a reply without an answer line that may be an answer by itself; more, if the reference has more."""
+_UNMATCHED = "(no accepted answer)"
+
+
+@dataclass(frozen=True, slots=True)
+class GradingContext:
+    """What a grader of the user's is told beside the reply."""
+
+    prompt: str
+    """The question as it was asked."""
+    reference: str
+    """The row's reference answer, in the form that is compared; the first one of several. Empty without one."""
+    accepted: tuple[str, ...]
+    """All reference answers."""
+    row: int
+    """Number of the row in the file, from 1."""
+    id: str
+    """The row's name, empty where the data set has none."""
+
+
+Grader = Callable[[str, GradingContext], bool | None]
+"""Whether a reply is right; None if it has no answer, which makes it invalid."""
+
+
+@lru_cache(maxsize=64)
+def load_grader(name: str) -> Grader:
+    """The grader of an entry point's name, or of ``module:function``.
+
+    Parameters
+    ----------
+    name
+        As the params have it.
+
+    Raises
+    ------
+    TaskError
+        There is none, or its parameters are not called ``reply`` and ``context``. The names are asked for so that a
+        config from elsewhere cannot have any function of any module called.
+    """
+    module, colon, attribute = name.partition(":")
+    try:
+        if colon:
+            found: object = getattr(importlib.import_module(module), attribute)
+        else:
+            found = next(point for point in entry_points(group=GRADERS) if point.name == name).load()
+    except (ImportError, AttributeError, StopIteration) as error:
+        raise TaskError(
+            f"grader '{name}' is not found: give an entry point of group {GRADERS}, or module:function",
+            field="grader",
+            value=name,
+        ) from error
+    try:
+        names = list(inspect.signature(found).parameters) if callable(found) else []
+    except ValueError:
+        names = []
+    if names != ["reply", "context"] or not callable(found):
+        raise TaskError(f"grader '{name}' must be a function of (reply, context)", field="grader", value=name)
+    return found
+
+
+def read_declared(
+    text: str, match: str, pattern: str, accepted: Sequence[str], comparison: Comparison
+) -> str | None:
+    """The answer in a reply, in the form that is compared; None if there is none.
+
+    Parameters
+    ----------
+    text
+        The reply.
+    match
+        ``auto``, ``exact``, ``contains``, ``prefix`` or ``regex``.
+    pattern
+        For ``regex``: its last match is the answer, or the first group of it.
+    accepted
+        Accepted answers in the form that is compared.
+    comparison
+        What differences matter.
+    """
+    if match == "auto":
+        most = max([_FEW_WORDS, *(len(answer.split()) for answer in accepted)])
+        return read_text(text, comparison, most_words=most)
+    if match == "regex":
+        found = _last_match(pattern, text)
+        return None if found is None else comparable(found, comparison.exact) or None
+    text = normalised(text)
+    line = next((line for line in lines_after_marks(text) if line), None)
+    said = comparable(text.strip() if line is None else line, comparison.exact)
+    if not said:
+        return None
+    if match == "exact":
+        return said[:LONGEST_TEXT]
+    places = ((answer, _place(said, answer)) for answer in sorted(accepted, key=len, reverse=True))
+    for answer, place in places:
+        if place >= 0 and (match == "contains" or place == 0):
+            return answer
+    # A reply that gives something else is wrong, and one that neither has an answer line nor an answer is too.
+    return _UNMATCHED
+
+
+def _place(said: str, answer: str) -> int:
+    """Where an answer stands as whole words and is not denied; -1 if nowhere."""
+    at = said.find(answer)
+    for _ in range(1000):
+        if at < 0:
+            return -1
+        end = at + len(answer)
+        whole = not (said[at - 1 : at].isalnum() and answer[0].isalnum()) and not (
+            said[end : end + 1].isalnum() and answer[-1].isalnum()
+        )
+        if whole and affirmed(said, at, end):
+            return at
+        at = said.find(answer, at + 1)
+    return -1
+
+
+def _last_match(pattern: str, text: str) -> str | None:
+    try:
+        found = None
+        for found in regex.finditer(pattern, text, timeout=SECONDS, concurrent=True):  # noqa: B007 - the last one
+            pass
+    except (TimeoutError, MemoryError, RecursionError):
+        return None  # a reply that takes the pattern that long has no answer that it could name
+    if found is None:
+        return None
+    return str(found[1] if found.re.groups and found[1] is not None else found[0])
+
+
+def context_of(prompt: str, accepted: Sequence[str], extras: Mapping[str, object]) -> GradingContext:
+    """What a grader is told of a trial."""
+    row = extras.get("row", 0)
+    return GradingContext(
+        prompt,
+        accepted[0] if accepted else "",
+        tuple(accepted),
+        row if isinstance(row, int) else 0,
+        str(extras.get("id", "")),
+    )

@@ -1,0 +1,137 @@
+"""How text answers are read as a data set declares, and graders of the user's own."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from stages.generate import TASKS, Cell, Trial
+from stages.generate.dataset import DatasetParams
+from stages.generate.dataset.matching import GradingContext, load_grader
+from stages.generate.errors import TaskError
+
+DATASET = TASKS["dataset"]
+
+
+def asked(tmp_path: Path, **params: Any) -> tuple[Cell, Trial]:
+    file = tmp_path / "capitals.jsonl"
+    file.write_text('{"prompt": "What is the capital of China?", "answer": "Beijing", "name": "cn"}\n')
+    return _cell(DatasetParams(file=str(file), id="name", **params))
+
+
+def _cell(params: DatasetParams) -> tuple[Cell, Trial]:
+    cell = Cell(DATASET, DATASET.resolve(params), 1)
+    return cell, cell.trial(0)
+
+
+def outcome(cell: Cell, trial: Trial, reply: str) -> bool | None:
+    parsed = cell.parse(reply, trial)
+    return None if parsed is None else cell.grade(parsed, trial)
+
+
+SENTENCE = "The capital of China is Beijing."
+
+
+@pytest.mark.parametrize(
+    ("params", "reply", "right"),
+    [
+        ({}, "Answer: Beijing", True),
+        ({}, "Beijing.", True),
+        ({}, "Shanghai", False),
+        ({}, SENTENCE, None),
+        ({"match": "exact"}, "beijing", True),
+        ({"match": "exact"}, SENTENCE, False),
+        ({"match": "exact"}, "I think.\nAnswer: Beijing", True),
+        ({"match": "contains"}, SENTENCE, True),
+        ({"match": "contains"}, "It is Shanghai.", False),
+        ({"match": "contains"}, "It is not Beijing.", False),
+        ({"match": "contains"}, "Beijingers live there", False),
+        ({"match": "contains"}, "Beijing is old.\nAnswer: Shanghai", False),
+        ({"match": "contains"}, "  ", None),
+        ({"match": "prefix"}, "Beijing, of course.", True),
+        ({"match": "prefix"}, SENTENCE, False),
+        ({"match": "regex", "pattern": r"capital of \w+ is (\w+)"}, SENTENCE, True),
+        ({"match": "regex", "pattern": r"capital of \w+ is (\w+)"}, "Answer: Beijing", None),
+        ({"match": "regex", "pattern": r"[A-Z]\w+ing"}, "Nanjing? No, Beijing.", True),
+    ],
+)
+def test_match__reads_as_declared(
+    tmp_path: Path, params: dict[str, Any], reply: str, right: bool | None
+) -> None:
+    assert outcome(*asked(tmp_path, **params), reply) is right
+
+
+def test_match__the_prompt_asks_for_what_is_read(tmp_path: Path) -> None:
+    closings = {
+        match: asked(tmp_path, match=match, **({"pattern": "."} if match == "regex" else {}))[1].prompt
+        for match in ("auto", "exact", "contains", "prefix", "regex")
+    }
+
+    assert closings["auto"].endswith("Answer: <text>")
+    assert closings["regex"].endswith("China?")
+    assert len(set(closings.values())) == 5
+
+
+def test_match__a_pattern_that_explodes_on_a_reply_ends_in_time(tmp_path: Path) -> None:
+    cell, trial = asked(tmp_path, match="regex", pattern=r"(a+)+$")
+    start = time.process_time()
+
+    assert outcome(cell, trial, "a" * 200 + "b") is None
+    assert time.process_time() - start < 20  # without a limit it would be for ever
+
+
+@pytest.mark.parametrize(
+    ("params", "rule"),
+    [
+        ({"match": "regex"}, "needs a pattern"),
+        ({"pattern": "a"}, "needs match regex"),
+        ({"match": "regex", "pattern": "("}, "no regular expression"),
+        ({"match": "contains", "kind": "json"}, "for kind text"),
+        ({"match": "number", "kind": "text"}, "for kind number"),
+    ],
+)
+def test_match__refuses_what_does_not_fit(params: dict[str, Any], rule: str) -> None:
+    with pytest.raises(ValidationError, match=rule):
+        DatasetParams(file="x.jsonl", **params)
+
+
+def test_match__params_of_older_cubes_keep_their_identity() -> None:
+    params = DatasetParams(file="x.jsonl", sha256="0" * 64)
+
+    assert not {"match", "pattern", "grader"} & set(params.canonical())
+    assert "match" in DatasetParams(file="x.jsonl", match="contains").canonical()
+    assert DatasetParams(file="x.jsonl", match="number").kind == "number"
+
+
+def by_length(reply: str, context: GradingContext) -> bool | None:
+    """Right are replies as long as the reference."""
+    return None if not reply else len(reply) == len(context.reference) and context.id == "cn"
+
+
+def nothing_of_the_kind(words: str) -> bool:
+    """Not a grader."""
+    return bool(words)
+
+
+def test_grader__decides(tmp_path: Path) -> None:
+    cell, trial = asked(tmp_path, grader=f"{__name__}:by_length")
+
+    assert [outcome(cell, trial, reply) for reply in ("abcdefg", "abc", "")] == [True, False, None]
+
+
+@pytest.mark.parametrize(
+    "name", ["nowhere", "nowhere:at_all", "os:nothing", "os:system", f"{__name__}:nothing_of_the_kind"]
+)
+def test_grader__refuses_other_functions(name: str) -> None:
+    with pytest.raises(TaskError, match="grader"):
+        load_grader(name)
+
+
+def test_grader__a_row_has_its_number_and_name(tmp_path: Path) -> None:
+    _, trial = asked(tmp_path)
+
+    assert (trial.extras["row"], trial.extras["id"]) == (1, "cn")
