@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated
 
 import typer
@@ -195,6 +196,7 @@ def metrics(
     """Pass@k and its family: what several answers to each question are worth."""
     from flows.cubes.statistics import metrics as evaluate
     from stages.analyze.labelled import axes
+    from stages.analyze.labelled.counters import weighing
     from stages.analyze.render.rows import metric_rows
     from stages.analyze.render.table_specs import metric_spec
 
@@ -213,7 +215,12 @@ def metrics(
         "selection": opened.selection,
         "rows": rows,
     }
-    emit(metric_spec(rows, dims, wanted, opened.selection), document, as_json=as_json, markdown=markdown)
+    sheet = metric_spec(rows, dims, wanted, opened.selection)
+    if weighing(opened.dataset):
+        # A question is what is averaged here, and its point has no weight of its own.
+        told = "Every question weighs the same: points that were asked more often than the first plan says weigh more."
+        sheet = replace(sheet, notes=(*sheet.notes, told))
+    emit(sheet, document, as_json=as_json, markdown=markdown)
 
 
 def _numbers(text: str) -> list[int]:

@@ -164,6 +164,7 @@ def _summary(low: Floats, mid: Floats, high: Floats, tail: float) -> Floats:
     if np.isnan(mid).any():
         return np.full(3, np.nan)
     bounds = np.floor(np.quantile(low, tail)), np.ceil(np.quantile(high, 1.0 - tail))
+    # Logarithms and back: the floor's own geometric mean may be a last bit below it.
     least = SCALE * FLOOR
-    lower = min(max(bounds[0], least), SCALE - 1.0)
-    return np.array([np.median(mid), lower, min(max(bounds[1], lower + 1.0), SCALE)])
+    lower = least * (1.0 - 1e-12) if bounds[0] <= least else min(bounds[0], SCALE - 1.0)
+    return np.array([np.median(mid), lower, min(max(bounds[1], np.floor(lower + 1e-9) + 1.0), SCALE)])

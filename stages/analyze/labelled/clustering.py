@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from stages.analyze.formulas.clustering import cluster_effect, cluster_moments
 from stages.analyze.formulas.intervals import Floats
+from stages.analyze.labelled.axes import most_repeats
 
 _QUESTION = ("params", "trial", "repeat")
 
@@ -22,11 +23,11 @@ def question_effects(ds: xr.Dataset) -> xr.DataArray | None:
     ds
         With ``status`` (model, task, params, trial, repeat), lazy or not.
     """
-    if ds.sizes.get("repeat", 1) < 2:
+    if "status" not in ds and most_repeats(ds) > 1:
+        return None
+    if "status" not in ds or ds.sizes["repeat"] < 2:
         ones = np.ones((ds.sizes["model"], ds.sizes["task"]))
         return xr.DataArray(xr.Variable(("model", "task"), ones, fastpath=True))
-    if "status" not in ds:
-        return None
     status = xr.DataArray(ds["status"].variable)
     if status.chunks is not None:
         status = status.chunk(dict.fromkeys(_QUESTION, -1))

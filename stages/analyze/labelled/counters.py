@@ -19,6 +19,10 @@ BASE = "base_trials"
 """Coordinate (task, params): answers that the first plan gave each point; without it, points weigh by their trials."""
 
 
+_UNEVEN = 1e-3
+"""Relative difference of factors from which points are said to be weighed; one lost request is no such thing."""
+
+
 def counters(ds: xr.Dataset) -> xr.DataArray:
     """The cube's counters with dims (model, task, params, counter), lazy if the dataset is.
 
@@ -52,6 +56,14 @@ def point_factors(ds: xr.Dataset) -> Floats:
         return np.ones(cells.shape[:-1])
     used = (column(cells, "trials", labels) > 0) & members(ds).any(axis=0)
     return design.levelled(design.design_factors(cells, base, labels=labels), used, axis=(1, 2))
+
+
+def weighing(ds: xr.Dataset) -> str:
+    """Whether points weigh otherwise than by their trials: "base", "assumed", or empty."""
+    factors = point_factors(ds)
+    if not (factors.min(axis=(1, 2), initial=1.0) < 1.0 - _UNEVEN).any():
+        return ""
+    return "assumed" if ds[BASE].attrs.get("assumed") else "base"
 
 
 def members(ds: xr.Dataset) -> NDArray[np.bool_]:

@@ -19,13 +19,13 @@ from stages.analyze.formulas.reasonscore_posterior import ENOUGH
 from stages.analyze.labelled.axes import distinguishing, facets, most_repeats, names
 from stages.analyze.labelled.clustering import question_effects
 from stages.analyze.labelled.counters import (
-    BASE,
     CELL_DIMS,
     counters,
     members,
     point_factors,
     ranked_counters,
     tier_counters,
+    weighing,
 )
 from stages.analyze.labelled.duplicates import unmarked_tasks
 from stages.analyze.labelled.results import Estimate, Leaderboard, Row, TierEstimate
@@ -39,9 +39,6 @@ from stages.analyze.labelled.scores import (
     posterior,
     resampled,
 )
-
-_UNEVEN = 1e-3
-"""Relative difference of factors from which points are said to be weighed; one lost request is no such thing."""
 
 
 def leaderboard(
@@ -119,7 +116,7 @@ def leaderboard(
         enough=ENOUGH,
         mode=mode,
         uneven=_uneven(loaded),
-        weighed=_weighed(loaded),
+        weighed=weighing(loaded),
         repeats=most_repeats(ds),
         clustered=effects is not None,
         selection=selection,
@@ -234,14 +231,6 @@ def _uneven(ds: xr.Dataset) -> bool:
     )
     rows = np.asarray(planned).reshape(len(cells), int(np.prod(cells.shape[1:3])))
     return any(len(np.unique(row[row > 0])) > 1 for row in rows)
-
-
-def _weighed(ds: xr.Dataset) -> str:
-    """Whether points weigh otherwise than by their trials: "base", "assumed", or empty."""
-    factors = point_factors(ds)
-    if not (factors.min(axis=(1, 2), initial=1.0) < 1.0 - _UNEVEN).any():
-        return ""
-    return "assumed" if ds[BASE].attrs.get("assumed") else "base"
 
 
 def _cost(ds: xr.Dataset, totals: Mapping[str, Floats]) -> Floats:

@@ -14,6 +14,7 @@ from stages.analyze.formulas.intervals import Floats
 from stages.analyze.formulas.stratified import exact_estimate
 from stages.analyze.labelled import axes, counters, duplicates
 from stages.analyze.labelled.aggregate import Pooling, aggregate
+from stages.analyze.labelled.clustering import question_effects
 from stages.analyze.labelled.results import Estimate
 
 MOST_POINTS = 12
@@ -147,6 +148,8 @@ def curve_views(
     labels = axes.names(ds, "counter")
     cells = counters.counters(ds).values[list(order)]
     factors = counters.point_factors(ds)[list(order)]
+    effects = question_effects(ds)
+    worth = None if effects is None else np.asarray(effects.values)[list(order)]
     difficulty = ds["difficulty"].transpose("task", "params").values.astype(float)
     views = []
     for index, task in enumerate(axes.names(ds, "task")):
@@ -162,7 +165,11 @@ def curve_views(
             summed[:, place] = design.effective(*(part.sum(axis=1) for part in parts), labels=labels)
         bounds = np.stack(
             exact_estimate(
-                summed, labels=labels, mode=mode, confidence=None if confidence == 0.95 else confidence
+                summed,
+                labels=labels,
+                mode=mode,
+                confidence=None if confidence == 0.95 else confidence,
+                effect=1.0 if worth is None else worth[:, index, np.newaxis],
             )
         )
         trials = reasonscore.column(summed, "trials", labels)

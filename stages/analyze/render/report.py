@@ -103,8 +103,10 @@ def render_report(
         If the board was not made from this dataset.
     """
     order = row_order(ds, board)
-    used = ("counters", "duplicate", "planned_trials")
+    used = ("counters", "duplicate", "planned_trials", "planned_repeats")
     loaded = ds.drop_vars([name for name in ds.data_vars if name not in used]).load()
+    if "status" in ds and ds.sizes["repeat"] > 1:
+        loaded = loaded.assign(status=ds["status"])  # read model by model, as intervals go by question
     labels = [shorten(label, MOST_NAME) for label in label_rows(board)]
     tasks = report_data.task_views(
         loaded, order, mode=board.mode, pooling=pooling, confidence=board.confidence

@@ -302,3 +302,26 @@ def test_leaderboard__what_leads_is_near_zero_for_a_model_that_is_never_right(tr
     assert lead.value <= (11 if board.lead == "score" else 0)
     assert lead.lower < lead.upper
     assert first.guesser == pytest.approx(first.score.value, rel=0.25)
+
+
+def test_leaderboard__answers_that_are_all_the_same_are_one_question():
+    ds = dataset([Profile("a")], tasks=2, points=2, trials=64)
+    shape = (1, 2, ds.sizes["params"], 16, 4)
+    right = np.random.default_rng(3).random(shape[:4]) < 0.6
+    status = np.where(
+        np.arange(3)[:, np.newaxis, np.newaxis] < 2, np.repeat(right[..., np.newaxis], 4, -1), 255
+    )
+    cells = np.zeros(ds["counters"].shape)
+    for label, count in (("trials", 64), ("completed", 64), ("correct", 4 * right.sum(axis=-1))):
+        cells[..., COUNTERS.index(label)] = count
+    cells[:, :, 2] = 0.0
+    ds = ds.assign(
+        counters=(ds["counters"].dims, cells),
+        status=(("model", "task", "params", "trial", "repeat"), status.astype(np.uint8)),
+    )
+
+    by_question, by_answer = (leaderboard(item, draws=50) for item in (ds, ds.drop_vars("status")))
+
+    widths = [board.rows[0].rate.upper - board.rows[0].rate.lower for board in (by_question, by_answer)]
+    assert widths[0] == pytest.approx(2 * widths[1], rel=0.1)
+    assert by_question.size == by_answer.size / 4

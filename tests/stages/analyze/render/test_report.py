@@ -7,6 +7,7 @@ import pytest
 from stages.analyze.labelled import report_data
 from stages.analyze.labelled.leaderboard import leaderboard
 from stages.analyze.render.report import MOST_SAMPLES, MOST_TEXT, SampleTrial, headline, render_report
+from stages.reply.status import COUNTERS
 from tests.stages.analyze.synthetic import PROFILES, Profile, dataset
 
 HOSTILE = (
@@ -257,3 +258,28 @@ def test_render_report__commands_in_notes_are_code_and_names_stay_text():
     assert "asked up to 4 times" in text
     assert "<code>evalcube compare</code>" in text
     assert "task=`&lt;b&gt;" in text
+
+
+def test_render_report__few_trials_lead_with_accuracy_and_say_why():
+    ds = dataset(tasks=3, trials=8)
+    few, many = (leaderboard(item, draws=50) for item in (ds, dataset(tasks=3, trials=200)))
+
+    shown = "".join(Page(render_report(ds, few, facts={})).text)
+
+    assert (few.lead, many.lead) == ("rate", "score")
+    assert "ReasonScore needs about 100 trials per task and tier" in shown
+    assert "score per token" not in shown.split("How to read these numbers")[0].lower()
+
+
+def test_render_report__what_was_cut_off_is_not_among_the_darkest():
+    ds = dataset([Profile("a")], tasks=1, points=1, trials=100)
+    for label, count in (("completed", 44), ("correct", 44), ("truncated", 56), ("guess_sum", 0)):
+        ds["counters"][0, 0, 0, COUNTERS.index(label)] = count
+
+    cut = render_report(ds, leaderboard(ds, draws=20, mode="C_I"), facts={})
+
+    heat = cut[cut.index('id="tasks"') : cut.index('class="scale"')]
+    assert 'class="h5"' in heat
+    assert 'class="h9"' not in heat
+    assert "56 % truncated: raise it" in cut
+    assert 'class="mark cut"' in cut
