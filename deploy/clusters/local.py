@@ -108,7 +108,8 @@ class LocalProcesses(Cluster):
                 raise ClusterError(
                     f"{workers} local worker processes could not be started: {error}. "
                     f"In a script, call run() under `if __name__ == '__main__':`. Else give fewer workers, or free "
-                    f"memory and ports on this machine."
+                    f"memory and ports on this machine, or raise its limits for processes (`ulimit -u`) and open "
+                    f"files (`ulimit -n`)."
                 ) from error
             # The client ends before the cluster, which it would otherwise report as lost.
             with cluster, Client(cluster, set_as_default=False) as client:

@@ -12,8 +12,9 @@ import typer
 
 from evalcube import EvalcubeError
 from flows.cli import analyze, cache, cubes, mending, setup, statistics, sweeps, tasks, upsample, verdict
+from flows.cli.exhaustion import exhaustion
 from flows.cli.flags import Command
-from flows.cli.output import EXIT_CODES, Code, Output, complain, safe
+from flows.cli.output import EXIT_CODES, Code, Messages, Output, complain, safe
 
 EPILOG = "Exit codes: " + "; ".join(f"{int(code)} {text}" for code, text in EXIT_CODES.items()) + "."
 
@@ -65,6 +66,7 @@ def _root(
 
 def main() -> None:
     """Run the command line, and end the process with one of `EXIT_CODES`."""
+    Messages.install()
     output = Output.install()
     code = _run(output)
     with suppress(OSError):
@@ -94,8 +96,13 @@ def _run(output: Output) -> int:
 
 
 def _failed(error: Exception) -> int:
+    lacking = exhaustion(error)
     if isinstance(error, EvalcubeError):
-        complain(str(error))
+        # Some errors know it themselves, such as storage's of open files.
+        complain(str(error) if lacking is None or "ulimit" in str(error) else f"{error} In short: {lacking}")
+        return Code.REFUSED
+    if lacking is not None:
+        complain(lacking)
         return Code.REFUSED
     sys.stderr.write(safe("".join(traceback.format_exception(error))))  # it may quote a cube or an endpoint
     complain(f"this is a defect of evalcube; please report it with the lines above: {ISSUES}")

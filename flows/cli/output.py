@@ -5,7 +5,10 @@ from __future__ import annotations
 import io
 import json
 import math
+import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import IntEnum
 from typing import Any
 
@@ -23,7 +26,7 @@ class Code(IntEnum):
 EXIT_CODES = {
     Code.OK: "done",
     Code.INCOMPLETE: "the sweep ended with transport errors left, run it again to resume",
-    Code.REFUSED: "refused or failed for a reason that is told (config, cube, disk, cluster, key)",
+    Code.REFUSED: "refused or failed for a reason that is told (config, cube, disk, memory, cluster, key)",
     Code.BUG: "failed by a defect of evalcube, told with a traceback",
     Code.STOPPED: "stopped by Ctrl-C or at the bound under spend:, run it again to resume",
 }
@@ -54,6 +57,44 @@ class Output(io.FileIO):
             line_buffering=output.isatty(),
         )
         return output
+
+
+class Messages(io.FileIO):
+    """Standard error that may be full, or read by nobody any more: no run ends for want of a reader of its messages."""
+
+    def write(self, data: Any, /) -> int:  # noqa: ANN401 - any buffer
+        """Write, as `io.FileIO` does, or lose what cannot be written."""
+        try:
+            return super().write(data)
+        except OSError:
+            return len(data)
+
+    @classmethod
+    def install(cls) -> None:
+        """Put one in the place of `sys.stderr`."""
+        before = sys.stderr
+        messages = cls(before.fileno(), "w", closefd=False)
+        sys.stderr = io.TextIOWrapper(
+            io.BufferedWriter(messages),
+            encoding=before.encoding,
+            errors="backslashreplace",
+            line_buffering=True,
+        )
+
+
+@contextmanager
+def outlived() -> Iterator[None]:
+    """Print what may find no reader, as in ``evalcube run … | head -1``: the command goes on to its own exit code."""
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        output = getattr(getattr(sys.stdout, "buffer", None), "raw", None)
+        if not isinstance(output, Output):
+            raise
+        with open(os.devnull, "wb") as nowhere:  # noqa: PTH123 - a device
+            os.dup2(nowhere.fileno(), output.fileno())
+        output.failure = None
 
 
 def complain(message: str) -> None:

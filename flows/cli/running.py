@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from flows.cli.output import Code, complain, safe, show, show_json
+from flows.cli.output import Code, complain, outlived, safe, show, show_json
 from flows.cli.tables import print_leaderboard
 
 if TYPE_CHECKING:
     from flows.run.events import Subscriber
     from flows.run.summary import RunSummary
 
+_KILLED = "worker killed"
 _NAMED = re.compile(r"([^=:/#]+)=(.+)")
 _SHOWN_LIMITS, _SHOWN_MODELS = 8, 4
 
@@ -53,12 +54,13 @@ def by_model(flag: str, texts: Sequence[str]) -> dict[str, str] | str:
 
 def tell(summary: RunSummary, *, as_json: bool) -> None:
     """Print what a run did; ends the command with another exit code if something is left."""
-    if as_json:
-        show_json(summary.to_dict())
-    else:
-        _print_summary(summary)
-        if summary.done:
-            _print_standing(summary.cube)
+    with outlived():
+        if as_json:
+            show_json(summary.to_dict())
+        else:
+            _print_summary(summary)
+            if summary.done:
+                _print_standing(summary.cube)
     tell_what_is_left(summary)
 
 
@@ -119,6 +121,11 @@ def tell_what_is_left(summary: RunSummary) -> None:
     for cause, count in sorted(summary.causes.items(), key=lambda item: -item[1]):
         detail = summary.details.get(cause, "")
         complain(f"{count} trials: {cause}" + (f" ({detail})" if detail else ""))
+    if _KILLED in summary.causes:
+        complain(
+            "worker processes ended with these trials: by a crash, or for want of memory (at a worker's memory limit, "
+            "Dask's nanny ends it). Look at the workers' logs; give fewer workers (--workers), or more memory for each"
+        )
     if summary.in_batches:
         complain(
             f"{summary.in_batches} requests are in batches at the endpoint; the same command collects their answers"

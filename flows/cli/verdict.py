@@ -23,7 +23,7 @@ from flows.cli.options import (
     TasksOption,
     WorkersOption,
 )
-from flows.cli.output import number, safe, show, show_json
+from flows.cli.output import number, outlived, safe, show, show_json
 from flows.cli.running import by_model, tell_what_is_left
 
 if TYPE_CHECKING:
@@ -145,13 +145,14 @@ def verdict(
             key_envs=by_model("--key-env", key_envs or ()),
         )
         checked = run_check(check, yes=yes, log=log, quiet=quiet, scheduler=scheduler, workers=workers)
-    if as_json:
-        own = {} if check is None else {"length_bias": check_values(check, checked)}
-        show_json({**found.to_dict(), **own})
-    else:
-        _print(found)
-        if check is not None:
-            print_check(check, checked)
+    with outlived():
+        if as_json:
+            own = {} if check is None else {"length_bias": check_values(check, checked)}
+            show_json({**found.to_dict(), **own})
+        else:
+            _print(found)
+            if check is not None:
+                print_check(check, checked)
     if checked is not None:
         tell_what_is_left(checked)
     raise typer.Exit(found.exit_code)

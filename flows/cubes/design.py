@@ -39,18 +39,23 @@ def with_design(dataset: xr.Dataset) -> xr.Dataset:
     except SweepError:
         return dataset  # whoever opens a cube by its address is told; a dataset may be anybody's
     limits = {row.eval_id: _limit(row.sampler.params) for row in spec.evaluations}
-    found = dataset.assign_coords(
-        max_tokens=(
-            "model",
-            np.array([limits.get(name, 0) for name in names(dataset, "eval_id")], dtype=np.int64),
-        )
+    tokens = np.array([limits.get(name, 0) for name in names(dataset, "eval_id")], dtype=np.int64)
+    found = _with(
+        dataset, "max_tokens", ("model",), tokens, {"long_name": "limit of completion tokens, 0 for none"}
     )
     base = _written(spec, dataset)
     if base is not None:
-        return found.assign_coords({BASE: (_CELL, base, {"long_name": _SAID})})
+        return _with(found, BASE, _CELL, base, {"long_name": _SAID})
     if "planned_trials" not in dataset or "planned_repeats" not in dataset:
         return found
-    return found.assign_coords({BASE: (_CELL, _assumed(dataset), {"long_name": _SAID, "assumed": 1})})
+    return _with(found, BASE, _CELL, _assumed(dataset), {"long_name": _SAID, "assumed": 1})
+
+
+def _with(
+    dataset: xr.Dataset, name: str, dims: tuple[str, ...], values: np.ndarray, attrs: dict[str, object]
+) -> xr.Dataset:
+    """The dataset with a coordinate; on the fast path, as xarray imports Dask's arrays to look at the values."""
+    return dataset.assign_coords({name: xr.Variable(dims, values, attrs, fastpath=True)})
 
 
 def _limit(sampler: Mapping[str, object]) -> int:

@@ -55,7 +55,8 @@ def raise_if_failed(future: DaskFuture[Any]) -> None:
         )
         raise KilledTaskError(
             f"a task of the sweep{seen}",
-            "Look at the workers' memory and logs, then run the same command again to resume",
+            "Look at the workers' logs, and whether they reached their memory limit, where Dask ends them: give fewer "
+            "workers, or more memory for each. Then run the same command again to resume",
         ) from error
     raise error if isinstance(error, Exception) else RuntimeError(f"a task of the sweep raised {error!r}")
 

@@ -24,6 +24,8 @@ from stages.infer.retry import (
     is_let_through,
     is_overload,
     is_refusal,
+    is_unfit,
+    is_unreachable,
     longest_pause,
     pause_reason,
     retry,
@@ -33,6 +35,10 @@ from stages.infer.wire import Sender
 from stages.infer.writer import Writer
 
 _TOO_MANY = "http 429"
+_FIRST_RETRIES = 2
+"""Of a model's first request, where it cannot be asked at all as it seems."""
+_FIRST_SECONDS = 5.0
+"""How long a model's first answer is waited for before others are sent."""
 _SAME_OVERLOAD_SECONDS = 2.0
 """What other workers report within this time is the overload that this worker saw itself."""
 
@@ -49,6 +55,8 @@ class _Model:
         self.breaker = Breaker(patience)
         self.down: Reply | None = None
         """Why the model was given up."""
+        self.proven = False
+        """Whether it can be asked at all: until then one request at a time is sent, which finds out."""
         self.over = asyncio.Event()
         """Set when nothing more is sent to it, for whichever reason."""
         self.estimate = TokenEstimate()
@@ -90,7 +98,9 @@ class HttpQueue(EndpointQueue):
     @property
     def idle(self) -> float:
         """Share of the connections for which no request waits, in [0, 1]."""
-        return len(self._idle) / self._size if self._size else 0.0
+        # While a first request is waited for, more of them would be no use.
+        found_out = all(model.proven or not model.waiting for model in tuple(self._models.values()))
+        return len(self._idle) / self._size if self._size and found_out else 0.0
 
     def paused(self, now: float) -> tuple[float, str] | None:
         """See the base class; requests that wait for another attempt are among those that wait."""
@@ -221,7 +231,8 @@ class HttpQueue(EndpointQueue):
         """The model whose request is next: of those with one that waits, that with the fewest in hand."""
         best: _Model | None = None
         for model in self._models.values():
-            if model.waiting and (best is None or model.held < best.held):
+            ready = model.waiting and (model.proven or not model.held)
+            if ready and (best is None or model.held < best.held):
                 best = model
         return best
 
@@ -257,22 +268,38 @@ class HttpQueue(EndpointQueue):
                 self._down = reply
                 self._refuse_waiting(reply)
             return
-        if not concerns_model(reply):
+        if not model.proven and is_unreachable(reply):
+            if self._down is None:
+                self._down = reply
+                self._refuse_waiting(reply)
+        elif not model.proven and reply.page:
+            model.down = reply
+            self._end(model)
+        elif not concerns_model(reply):
             self._record_failure(reply, self._breaker)
         elif model.breaker.failed(reply) and model.down is None:
             model.down = reply
             self._end(model)
+
+    def _prove(self, model: _Model) -> None:
+        """Send a model as much as the limits allow: what is wrong with its address, name or key shows at once."""
+        if not model.proven:
+            model.proven = True
+            self._wake(len(model.waiting))
 
     async def _retry(
         self, model: _Model, job: Job, first: tuple[Reply, bytes | None]
     ) -> tuple[Reply, bytes | None, int]:
         """The last reply after a first failure, its record if it is final, and the number of all attempts."""
         endpoint = model.endpoint
+        retries = endpoint.retries
+        if is_unfit(first[0]) and not model.proven:
+            retries = min(retries, _FIRST_RETRIES)
         # From the digest: spread evenly over requests, and no random state that a worker would have to seed.
         jitter = int(job.digest[:8], 16) / 2**32
         deadline = self._now() + endpoint.patience
         policy = backoff(
-            endpoint.retries,
+            retries,
             base=endpoint.backoff_base,
             jitter=jitter,
             patient=lambda reply: self._is_refused(reply) and self._now() < deadline,
@@ -308,7 +335,11 @@ class HttpQueue(EndpointQueue):
         stats.sent += 1
         stats.in_flight += 1
         try:
+            if not model.proven:
+                asyncio.get_running_loop().call_later(_FIRST_SECONDS, self._prove, model)
             reply, record = await model.sender.send(job)
+            if not model.proven and not is_unfit(reply):
+                self._prove(model)
             self._adapt_rate(reply, mark)
             if tokens:
                 admission.correct(model.estimate.excess(tokens, job.body, reply))

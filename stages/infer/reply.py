@@ -47,6 +47,8 @@ class Reply(NamedTuple):
     """As the endpoint counted them; 0 where it does not say."""
     completion_tokens: int = 0
     """As the endpoint counted them; 0 where it does not say."""
+    page: bool = False
+    """Whether it is a web page, as an address has that is none of an API."""
 
     @property
     def is_final(self) -> bool:
@@ -66,6 +68,8 @@ _UNPAID_CODES = {"insufficient_quota", "billing_hard_limit_reached"}
 """What some endpoints say with status 429, though no waiting helps."""
 _UNPAID_TEXT = "credit balance is too low"
 """What some say with status 400, as of a wrong request."""
+_PAGE = "a web page instead of JSON: is the endpoint an OpenAI-compatible base URL, ending in /v1?"
+_OF_ADDRESS = {404, 405}
 _BROKEN_OFF = {"error", "abort"}
 _SHOWN_BYTES = 4096
 _DETAIL_LIMIT = 300
@@ -103,6 +107,8 @@ def _classify_error(status: int, headers: Mapping[str, str], body: bytes, now: f
         if error.is_context:
             return Reply(RetryClass.FINAL, "context")
     cause, detail = f"http {status}", one_line(error.message) or _shown(body)
+    if status in _OF_ADDRESS and _is_page(body):
+        detail = _PAGE
     if status in _FATAL_STATUS or _is_unpaid(error):
         return Reply(RetryClass.FATAL, cause, detail)
     if status in _RETRY_STATUS:
@@ -120,7 +126,8 @@ def _is_unpaid(error: ErrorBody) -> bool:
 def _classify_ok(body: bytes, form: ReplyForm) -> Reply:
     document = parse_body(body)
     if document is None:
-        return Reply(RetryClass.RETRY, "invalid json", _shown(body))
+        page = _is_page(body)
+        return Reply(RetryClass.RETRY, "invalid json", _PAGE if page else _shown(body), page=page)
     if not isinstance(document, dict):
         return Reply(RetryClass.RETRY, "wrong shape", "the reply is no JSON object")
     first: object = document
@@ -144,6 +151,10 @@ def _classify_ok(body: bytes, form: ReplyForm) -> Reply:
 def _has_message(answer: dict[str, object], form: ReplyForm) -> bool:
     """Whether there is something to read; what it holds may be null, as some say so that there is no text."""
     return form.content in answer if form.message is None else isinstance(answer.get(form.message), dict)
+
+
+def _is_page(body: bytes) -> bool:
+    return body[:_SHOWN_BYTES].lstrip().lower().startswith((b"<!doctype html", b"<html"))
 
 
 def _shown(body: bytes) -> str:

@@ -161,6 +161,16 @@ async def retry(
         attempts += 1
 
 
+def is_unfit(reply: Reply) -> bool:
+    """Whether `reply`, if it is the first one, says that the model cannot be asked there at all."""
+    return reply.retry_class is RetryClass.FATAL or reply.cause in _UNREACHABLE or reply.page
+
+
+def is_unreachable(reply: Reply) -> bool:
+    """Whether nobody answered at the address."""
+    return reply.cause in _UNREACHABLE
+
+
 class Breaker:
     """Decides when an endpoint is to be given up, rather than fail a million requests one by one.
 

@@ -33,7 +33,7 @@ def evaluation_labels(ds: xr.Dataset) -> list[str]:
 def most_repeats(ds: xr.Dataset) -> int:
     """How often questions were to be asked, at most."""
     if "planned_repeats" in ds:
-        return int(ds["planned_repeats"].max())
+        return int(ds["planned_repeats"].values.max(initial=1))
     return int(ds.sizes.get("repeat", 1))
 
 

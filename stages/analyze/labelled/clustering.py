@@ -23,7 +23,8 @@ def question_effects(ds: xr.Dataset) -> xr.DataArray | None:
         With ``status`` (model, task, params, trial, repeat), lazy or not.
     """
     if ds.sizes.get("repeat", 1) < 2:
-        return xr.DataArray(np.ones((ds.sizes["model"], ds.sizes["task"])), dims=("model", "task"))
+        ones = np.ones((ds.sizes["model"], ds.sizes["task"]))
+        return xr.DataArray(xr.Variable(("model", "task"), ones, fastpath=True))
     if "status" not in ds:
         return None
     status = xr.DataArray(ds["status"].variable)

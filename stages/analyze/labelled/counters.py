@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import xarray as xr
+from numpy.typing import NDArray
 
 from stages.analyze.formulas import design
 from stages.analyze.formulas.intervals import Floats
@@ -47,10 +50,13 @@ def point_factors(ds: xr.Dataset) -> Floats:
     base = base_design(ds)
     if base is None:
         return np.ones(cells.shape[:-1])
-    used = (column(cells, "trials", labels) > 0) & ds["in_tier"].any("tier").transpose(
-        "task", "params"
-    ).values
+    used = (column(cells, "trials", labels) > 0) & members(ds).any(axis=0)
     return design.levelled(design.design_factors(cells, base, labels=labels), used, axis=(1, 2))
+
+
+def members(ds: xr.Dataset) -> NDArray[np.bool_]:
+    """Membership of points in tiers, shape (tier, task, params)."""
+    return np.asarray(ds["in_tier"].variable.transpose("tier", "task", "params").values, dtype=bool)
 
 
 def tier_counters(ds: xr.Dataset) -> xr.DataArray:
@@ -59,7 +65,7 @@ def tier_counters(ds: xr.Dataset) -> xr.DataArray:
     At their effective numbers where points weigh differently, see `stages.analyze.formulas.design`. Lazy if `ds` is. A
     point that belongs to several tiers counts in each of them.
     """
-    return _effective(ds, ds["in_tier"].astype(np.float64), ("model", "tier", "task", "counter"))
+    return _effective(ds, members(ds), ("model", "tier", "task", "counter"))
 
 
 def task_counters(ds: xr.Dataset) -> xr.DataArray:
@@ -67,7 +73,7 @@ def task_counters(ds: xr.Dataset) -> xr.DataArray:
 
     At their effective numbers, as of `tier_counters`.
     """
-    return _effective(ds, xr.ones_like(ds["in_tier"].any("tier"), dtype=float), ("model", "task", "counter"))
+    return _effective(ds, np.ones_like(members(ds).any(axis=0)), ("model", "task", "counter"))
 
 
 def ranked_counters(ds: xr.Dataset) -> xr.DataArray:
@@ -75,7 +81,7 @@ def ranked_counters(ds: xr.Dataset) -> xr.DataArray:
 
     At their effective numbers, as of `tier_counters`.
     """
-    return _effective(ds, ds["in_tier"].any("tier").astype(np.float64), ("model", "task", "counter"))
+    return _effective(ds, np.asarray(members(ds).any(axis=0)), ("model", "task", "counter"))
 
 
 def raw_task_counters(ds: xr.Dataset) -> xr.DataArray:
@@ -89,38 +95,40 @@ def within_tiers(ds: xr.Dataset) -> xr.Dataset:
     return ds if bool(member.all()) else ds.assign(counters=counters(ds).where(member, 0.0))
 
 
-def _effective(ds: xr.Dataset, member: xr.DataArray, dims: tuple[str, ...]) -> xr.DataArray:
-    """Counters of groups of points of each task, at their effective numbers."""
+def _effective(ds: xr.Dataset, member: NDArray[np.bool_], dims: tuple[str, ...]) -> xr.DataArray:
+    """Counters of groups of points of each task, member ([tier,] task, params), at their effective numbers."""
     values = counters(ds)
     base = base_design(ds)
-    if base is None:
-        plain: xr.DataArray = xr.dot(values, member, dim="params")
-        return plain.transpose(*dims)
+    ranked = members(ds).any(axis=0)
+    options: dict[str, Any] = {
+        "base": np.zeros(ranked.shape) if base is None else base,
+        "ranked": ranked,
+        "member": member.astype(np.float64),
+        "labels": names(ds, "counter"),
+    }
+    if values.chunks is None:
+        # Without xarray's generalised functions, which import Dask's arrays to look at the values.
+        return xr.DataArray(xr.Variable(dims, _weighed(values.values, **options), fastpath=True))
     summed: xr.DataArray = xr.apply_ufunc(
         _weighed,
-        values,
-        xr.DataArray(base, dims=("task", "params")),
-        ds["in_tier"].any("tier").variable.transpose("task", "params"),
-        member.variable.transpose(..., "task", "params"),
-        kwargs={"labels": names(ds, "counter")},
-        input_core_dims=[
-            ["task", "params", "counter"],
-            ["task", "params"],
-            ["task", "params"],
-            [str(dim) for dim in member.transpose(..., "task", "params").dims],
-        ],
+        xr.DataArray(values.variable).chunk({"task": -1, "params": -1, "counter": -1}),
+        kwargs=options,
+        input_core_dims=[["task", "params", "counter"]],
         output_core_dims=[list(dims[1:])],
         dask="parallelized",
         output_dtypes=[np.float64],
+        dask_gufunc_kwargs={"output_sizes": {"tier": len(member)} if "tier" in dims else {}},
     )
     return summed.transpose(*dims)
 
 
-def _weighed(values: Floats, base: Floats, ranked: Floats, member: Floats, *, labels: list[str]) -> Floats:
+def _weighed(
+    values: Floats, *, base: Floats, ranked: NDArray[np.bool_], member: Floats, labels: list[str]
+) -> Floats:
     """Sums over the members of each task: counters (..., task, params, counter) -> (..., [tier,] task, counter)."""
-    used = (column(values, "trials", labels) > 0) & np.asarray(ranked, dtype=bool)
+    used = (column(values, "trials", labels) > 0) & ranked
     factors = design.levelled(design.design_factors(values, base, labels=labels), used, axis=(-2, -1))
     scaled, squares = design.design_moments(values, factors, labels=labels)
-    tiers = "g" if np.ndim(member) == 3 else ""
+    tiers = "g" if member.ndim == 3 else ""
     sums = np.einsum(f"...kpc,{tiers}kp->...{tiers}kc", scaled, member)
     return design.effective(sums, np.einsum(f"...kp,{tiers}kp->...{tiers}k", squares, member), labels=labels)

@@ -34,6 +34,6 @@ def unmarked_tasks(ds: xr.Dataset) -> NDArray[np.bool_]:
     flags = ds["duplicate"].transpose("task", "params", "trial").values
     planned = np.full(flags.shape[:2], flags.shape[2])
     if "planned_trials" in ds:
-        planned = ds["planned_trials"].max("model").transpose("task", "params").values
+        planned = ds["planned_trials"].transpose("model", "task", "params").values.max(axis=0)
     unknown = (flags == _UNKNOWN) & (np.arange(flags.shape[2]) < planned[..., np.newaxis])
     return np.asarray(unknown.any(axis=(1, 2)))

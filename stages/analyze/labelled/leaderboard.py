@@ -18,7 +18,15 @@ from stages.analyze.formulas.reasonscore import Basis
 from stages.analyze.formulas.reasonscore_posterior import ENOUGH
 from stages.analyze.labelled.axes import distinguishing, facets, most_repeats, names
 from stages.analyze.labelled.clustering import question_effects
-from stages.analyze.labelled.counters import BASE, counters, point_factors, ranked_counters, tier_counters
+from stages.analyze.labelled.counters import (
+    BASE,
+    CELL_DIMS,
+    counters,
+    members,
+    point_factors,
+    ranked_counters,
+    tier_counters,
+)
 from stages.analyze.labelled.duplicates import unmarked_tasks
 from stages.analyze.labelled.results import Estimate, Leaderboard, Row, TierEstimate
 from stages.analyze.labelled.scores import (
@@ -88,11 +96,12 @@ def leaderboard(
     if draws < 1:
         raise ValueError(f"`draws` must be at least 1, got {draws}")
     quantile(confidence)
-    cells = counters(ds).astype(np.float64).compute()
+    values = np.asarray(counters(ds).values, dtype=np.float64)
+    cells = xr.Variable(CELL_DIMS, values, fastpath=True)
     effects = question_effects(ds)
     used = ("counters", "duplicate", "planned_trials")
     loaded = ds.drop_vars([name for name in ds.data_vars if name not in used]).assign(counters=cells)
-    worth = None if effects is None else effects.astype(np.float64).compute().values
+    worth = None if effects is None else np.asarray(effects.values, dtype=np.float64)
     how = How(version, mode, basis, seed, draws, confidence, worth)
     scored = _score(loaded, how)
     rows = [_row(loaded, scored, index) for index in range(ds.sizes["model"])]
@@ -153,7 +162,7 @@ class _Scored:
 def _score(ds: xr.Dataset, how: How) -> _Scored:
     labels = names(ds, "counter")
     cells = ds["counters"].values
-    member = ds["in_tier"].transpose("tier", "task", "params").values.astype(bool)
+    member = members(ds)
     estimators.counts(cells, labels=labels)
     grouped, factors = tier_counters(ds).values, point_factors(ds)
     expected = np.asarray(member.any(axis=-1))

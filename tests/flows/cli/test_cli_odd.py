@@ -13,7 +13,16 @@ import pytest
 from flows.cli.output import complain, show_json
 from flows.cubes.report import report
 from flows.errors import SweepError
-from tests.flows.support import change_attributes, evalcube, own_process, refused
+from tests.flows.support import (
+    change_attributes,
+    evalcube,
+    own_process,
+    refused,
+    set_faults,
+    simulator_stats,
+    sweep_config,
+    write_config,
+)
 
 
 def _to(arguments, cwd, output):
@@ -57,6 +66,69 @@ def test_readers__say_that_their_output_is_full(name, small_sweep):
     assert code == 2
     assert errors.startswith("evalcube: cannot write to standard output: No space left on device")
     assert errors.count("\n") == 1
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize(("cube", "code"), [("cube.zarr", 0), ("nowhere.zarr", 2)])
+def test_readers__with_closed_streams_do_the_same_and_say_nothing_there(closed, cube, code, small_sweep):
+    result = subprocess.run(
+        ["sh", "-c", f'"{sys.executable}" -m flows status {cube} {closed}'],
+        cwd=small_sweep,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+
+    assert result.returncode == code, result.stderr
+    assert "Traceback" not in result.stderr
+    assert bool(result.stdout) == (closed == "2>&-" and code == 0)
+
+
+@pytest.mark.parametrize("full", [True, False], ids=["full", "nobody reads"])
+def test_readers__whose_messages_are_lost_keep_their_code(full, small_sweep, nobody):
+    with Path("/dev/full").open("w") as nowhere:
+        result = subprocess.run(
+            [sys.executable, "-m", "flows", "status", "nowhere.zarr"],
+            cwd=small_sweep,
+            env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])},
+            stderr=nowhere if full else nobody,
+            check=False,
+            timeout=120,
+        )
+
+    assert result.returncode == 2
+
+
+@pytest.fixture
+def nobody():
+    """The end of a pipe that nobody reads."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    yield writer
+    os.close(writer)
+
+
+@pytest.mark.parametrize(("fails", "code"), [(False, 0), (True, 1)])
+def test_run__goes_on_when_nobody_reads_and_ends_with_its_own_code(fails, code, tmp_path, simulator, nobody):
+    config = sweep_config(tmp_path, simulator.base_url, trials=4)
+    config["models"][0]["limits"] = {"retries": 1}
+    if fails:
+        set_faults(simulator, [{"kind": "status", "status": 500, "share": 1.0}])
+    result = subprocess.run(
+        [sys.executable, "-m", "flows", "run", write_config(tmp_path, config), "--workers", "1"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])},
+        stdout=nobody,
+        stderr=nobody,
+        check=False,
+        timeout=120,
+    )
+
+    assert result.returncode == code
+    assert evalcube("status", config["cube"], "--json", cwd=tmp_path)[0] == 0
+    assert (simulator_stats(simulator)["finished"] > 0) != fails
 
 
 def test_report_and_init__refuse_to_replace_what_is_no_file(small_sweep, tmp_path):

@@ -16,6 +16,8 @@ from tests.stages.infer.conftest import kinds
 
 def test_drain__ends_what_is_in_flight_and_skips_the_rest(engine_for, remote, store, jobs):
     engine = engine_for(connections=3)
+    engine.run("m", jobs(1, label="first"))  # which goes alone
+    remote.reset()
 
     with ThreadPoolExecutor(2) as pool:
         block = pool.submit(engine.run, "m", jobs(50, latency=0.5))
@@ -24,7 +26,7 @@ def test_drain__ends_what_is_in_flight_and_skips_the_rest(engine_for, remote, st
         results = block.result(10)
 
     assert kinds(results) == ["stored"] * 3 + ["skipped"] * 47
-    assert len(store.records) == remote.stats()["requests"] == 3
+    assert len(store.records) - 1 == remote.stats()["requests"] == 3
     assert kinds(engine.run("m", jobs(2, label="late"))) == ["skipped"] * 2
     assert remote.stats()["requests"] == 3
 
@@ -53,12 +55,12 @@ def test_drain__does_not_wait_for_a_pause(engine_for, remote, jobs, wait_until):
 
     with ThreadPoolExecutor(1) as pool:
         block = pool.submit(engine.run, "m", jobs(4))
-        remote.wait_for(requests=2)
+        remote.wait_for(requests=1)
         wait_until(lambda: engine.stats.in_flight == 0)
         engine.drain()
         assert kinds(block.result(5)) == ["skipped"] * 4
 
-    assert remote.stats()["requests"] == 2
+    assert remote.stats()["requests"] == 1
 
 
 def test_drain__a_refusal_that_came_before_stays_a_failure(engine_for, remote, jobs):

@@ -94,7 +94,12 @@ FAULTS = {
     "no reply ever comes": ({"kind": "hang"}, True, ERROR, "timeout"),
     "the reply drips in too slowly": ({"kind": "drip", "seconds": 0.05}, True, ERROR, "timeout"),
     "the reply drips in, but in time": ({"kind": "drip", "seconds": 0.001}, False, "answer", ""),
-    "an HTML page with status 200": ({"kind": "wrong_type"}, True, ERROR, "invalid json"),
+    "an HTML page with status 200": (
+        {"kind": "wrong_type"},
+        True,
+        f"{ERROR}, the model is given up",
+        "invalid json",
+    ),
     "valid JSON of the wrong shape": ({"kind": "wrong_shape"}, True, ERROR, "wrong shape"),
     "no choices": ({"kind": "empty_choices"}, True, ERROR, "no choices"),
     "the content is null": ({"kind": "null_content"}, False, "answer that cannot be read", ""),

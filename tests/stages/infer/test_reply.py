@@ -70,8 +70,10 @@ def test_classify__text_that_is_no_utf8_counts():
     assert reply_to(200, body).retry_class is FINAL
 
 
+PAGE = "a web page instead of JSON: is the endpoint an OpenAI-compatible base URL, ending in /v1?"
 NOT_COUNTING = {
-    "html": (b"<html>hotel</html>", "invalid json", "<html>hotel</html>"),
+    "html": (b"<html>hotel</html>", "invalid json", PAGE),
+    "another page": (b" <!DOCTYPE html><p>hotel", "invalid json", PAGE),
     "empty": (b"", "invalid json", ""),
     "cut off": (b'{"choices": [{"mess', "invalid json", '{"choices": [{"mess'),
     "nested lists": (b"[" * 100_000, "invalid json", "[" * 299 + "…"),
