@@ -32,6 +32,7 @@ for commands in (
     sweeps.COMMANDS,
     upsample.COMMANDS,
     cubes.COMMANDS,
+    mending.COMMANDS,
     statistics.COMMANDS,
     verdict.COMMANDS,
     tasks.COMMANDS,

@@ -1,14 +1,17 @@
-"""Commands that look after a cube: verify."""
+"""Commands that look after a cube: verify, rescore."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from flows.cli.flags import Command
 from flows.cli.options import CacheOption, CubeArgument, JsonOption
 from flows.cli.output import Code, complain, safe, show, show_json
+
+if TYPE_CHECKING:
+    from flows.plan.rescoring import Rescoring
 
 _SHOWN = 50
 
@@ -44,6 +47,50 @@ def verify(
     if not found.whole:
         complain(_remedy(heal, found.requests))
         raise typer.Exit(Code.REFUSED)
+
+
+def rescore(
+    cube: CubeArgument,
+    output: Annotated[
+        str | None,
+        typer.Option("--output", "-o", metavar="NEW", help="Write a new cube and leave this one as it is."),
+    ] = None,
+    cache: CacheOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Grade every reply of a cube again from the cache, without asking; shows old and new counts."""
+    from flows.rework.rescore import rescore_cube
+
+    done = rescore_cube(cube, output=output, cache=cache)
+    if as_json:
+        show_json(done.to_dict())
+    else:
+        _print_recounts(done)
+    if done.lost:
+        complain(f"{done.lost} regions are left as they were: the cache lacks some of their replies")
+
+
+def _print_recounts(done: Rescoring) -> None:
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(
+        "model", "task", title=f"grader {', '.join(done.before)} → {done.grader}", title_justify="left"
+    )
+    for name in ("correct", "incorrect", "invalid"):
+        table.add_column(name, justify="right")
+    for row in done.rows:
+        cells = (
+            str(row.new[name]) if row.old[name] == row.new[name] else f"{row.old[name]} → {row.new[name]}"
+            for name in row.new
+        )
+        table.add_row(escape(safe(row.model)), escape(safe(row.task)), *cells)
+    Console().print(table)
+    show(f"{done.regions} regions graded again: {done.changed} trials changed")
+
+
+COMMANDS = (rescore,)
 
 
 def _remedy(heal: bool, requests: int) -> str:

@@ -20,6 +20,7 @@ from stages.analyze.labelled import axes, duplicates
 from stages.analyze.labelled.restriction import restrict
 from stages.analyze.labelled.selection import keys
 from storage.cube.cube import Cube
+from storage.cube.ledger import Ledger, graders_of
 
 if TYPE_CHECKING:
     from flows.config.views import View
@@ -99,7 +100,7 @@ def open_part(
         part.where, view, most, part.unique_only or bool(view and view.unique_only), part.clip_tokens
     )
     dataset = _labelled(opened, trials=trials or chosen.recounts)
-    warnings = _warnings(dataset, chosen)
+    warnings = (*_graders(opened), *_unanswered(dataset), *_warnings(dataset, chosen))
     with refused():
         if chosen.recounts:
             from stages.score.recount import recount, trimmed  # with `dask`, which takes a while
@@ -122,6 +123,10 @@ def open_part(
         words = _in_words(Part(part.where))
         dataset = _restricted(dataset, part.where, f"`where`: nothing fulfils all of {words}")
     return OpenPart(dataset, _in_words(chosen), warnings)
+
+
+_FEW = 20
+"""Replies of a model of which too many without an answer are no chance."""
 
 
 @contextmanager
@@ -211,6 +216,32 @@ def _restricted(dataset: xr.Dataset, where: Where, nothing: str) -> xr.Dataset:
         return restrict(dataset, conditions)
     except ValueError as error:
         raise SweepError(nothing, "Drop or widen a condition") from error
+
+
+def _graders(opened: Cube | xr.Dataset) -> tuple[str, ...]:
+    """That results of several graders stand side by side."""
+    if isinstance(opened, xr.Dataset):
+        return ()
+    with Ledger(opened.records) as ledger:
+        found = graders_of(ledger.newest().values())
+    if len(found) < 2:
+        return ()
+    named = f"{', '.join(found[:-1])} and {found[-1]}"
+    return (f"Results of graders {named} meet in this cube; evalcube rescore grades all replies alike.",)
+
+
+def _unanswered(dataset: xr.Dataset) -> tuple[str, ...]:
+    """Models of whose completed replies more than half have no answer."""
+    if "counters" not in dataset:
+        return ()
+    dims = [dim for dim in dataset["counters"].dims if dim not in ("model", "counter")]
+    counts = dataset["counters"].sel(counter=["invalid", "completed"]).sum(dims).values
+    return tuple(
+        f"{label}: {invalid:.0f} of {completed:.0f} replies have no answer in the asked form, and count as wrong; "
+        "look at some with evalcube show, and see `match` for data sets."
+        for label, (invalid, completed) in zip(axes.evaluation_labels(dataset), counts, strict=True)
+        if completed >= _FEW and invalid > completed / 2
+    )
 
 
 def _warnings(dataset: xr.Dataset, part: Part) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from flows.plan.targets import SampleTargets
 from storage.cube.address import Address
 from storage.cube.cube import Cube
 from storage.cube.holder import apparent_holder
-from storage.cube.ledger import Ledger
+from storage.cube.ledger import Ledger, graders_of
 
 
 def cube_status(url: Address) -> dict[str, Any]:
@@ -79,6 +79,7 @@ def cube_status(url: Address) -> dict[str, Any]:
         "done": done,
         "complete": done == total,
         "damaged": len(damaged),
+        "graders": list(graders_of(receipts.values())),
         "models": models,
         "running": running,
         "live": read_live(cube.records) if running else None,

@@ -66,6 +66,18 @@ class RegionWork:
     """Of the newest receipt; 0 if there is none."""
     kept: tuple[int, int]
     """Trials and repeats of what is stored that a receipt vouches for; nothing else is kept."""
+    grader: str | None = None
+    """Version of the grader of what is kept; None if nothing is."""
+
+    def grader_of(self, new: str) -> str:
+        """The grader to record of the region: both, where trials that are kept were graded by another one.
+
+        Parameters
+        ----------
+        new
+            Version of the grader of the trials that are added.
+        """
+        return new if self.grader is None else "+".join(sorted({*self.grader.split("+"), new}))
 
 
 def window_of(sizes: Mapping[str, int], region: Region, chunks: Mapping[str, int]) -> Window:

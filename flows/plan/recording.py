@@ -11,6 +11,7 @@ import numpy.typing as npt
 from flows.plan.blocks import Window, window_of
 from flows.plan.grading import Prices
 from flows.plan.targets import SampleTargets
+from stages.process.grading import GRADER
 from stages.reply.status import Status
 from stages.score.counters import count_trials
 from storage.cube.cube import Cube
@@ -62,6 +63,7 @@ def receipt_of(
         missing=missing,
         causes=dict(causes),
         digest=digest,
+        grader=GRADER,
     )
 
 

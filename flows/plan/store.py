@@ -138,7 +138,8 @@ class SweepStore:
         if not len(positions):
             return None
         kept = (receipt.trials, receipt.repeats) if receipt is not None and status is not None else (0, 0)
-        return RegionWork(window, positions, generation, kept)
+        grader = receipt.grader if receipt is not None and all(kept) else None
+        return RegionWork(window, positions, generation, kept, grader)
 
     def _is_there(self, receipt: Receipt) -> bool:
         """Whether a recorded region is still there: its chunks are whole; of a small cube, all content is compared."""

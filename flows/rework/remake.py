@@ -13,8 +13,8 @@ from flows.plan.blocks import Window, window_of
 from flows.plan.grading import Prices
 from flows.plan.plan import Plan
 from flows.plan.recording import receipt_of
+from flows.plan.regrade import regrade
 from flows.plan.targets import SampleTargets
-from flows.rework.regrade import regrade
 from storage.cache.cache import Cache
 from storage.cube.cube import Cube
 from storage.cube.integrity import recorded_part

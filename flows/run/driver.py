@@ -335,7 +335,11 @@ class Driver:
         # Once more, since the task took time: a receipt of a driver that lost its lease must not follow another's.
         self._lease.check()
         region.causes.update(receipt.causes)
-        receipt = replace(receipt, causes=dict(region.causes.most_common(_MOST_CAUSES)))
+        receipt = replace(
+            receipt,
+            causes=dict(region.causes.most_common(_MOST_CAUSES)),
+            grader=region.work.grader_of(receipt.grader),
+        )
         self._ledger.append(receipt)
         self._counting.recorded(receipt)
         self._emit(RegionWritten(receipt.region.model, receipt.complete))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import multiprocessing
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from deploy.clusters import Cluster, ExistingScheduler, LocalProcesses
 from flows.config.load import as_config
@@ -13,6 +13,7 @@ from flows.config.models import ModelConfig, SweepConfig
 from flows.errors import SweepError
 from flows.plan.build import build_plan
 from flows.plan.plan import Plan
+from flows.plan.rescoring import regrade_older
 from flows.plan.sampling import Sampling, as_configured
 from flows.plan.shared_arrays import mend_shared
 from flows.plan.store import SweepStore, sweep_cube
@@ -38,6 +39,7 @@ def run(
     workers: int | None = None,
     cluster: Cluster | None = None,
     sampling: Sampling | None = None,
+    grader: Literal["current", "pinned"] = "current",
     subscribers: Sequence[Subscriber] = (),
     flush_seconds: float = FLUSH_SECONDS,
 ) -> RunSummary:
@@ -61,6 +63,9 @@ def run(
         A cluster of any other kind; excludes `scheduler` and `workers`.
     sampling
         How far each cell is measured; default: as the config says.
+    grader
+        What becomes of replies in the cube that another version graded: ``current`` grades them again from the cache,
+        ``pinned`` keeps what they were given, so that two graders meet in the cube.
     subscribers
         Called with each event (see `flows.run.events`), always from one thread at a time.
     flush_seconds
@@ -102,6 +107,8 @@ def run(
         # Opened again: whoever held the lease a moment ago may have grown the cube and added to the ledger.
         opened, plan = sweep_cube(plan, settings.cube)
         mended = mend_shared(opened)
+        if grader == "current":
+            regrade_older(opened, plan, settings.cache, notify)
         store = SweepStore(opened, plan)
         store.relabel()
         chosen, notes = sampling or as_configured(settings), _notes(settings, plan)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from types import TracebackType
 from typing import Any, Self
@@ -20,6 +20,9 @@ from storage.errors import StorageError, guarded
 
 NAME = "ledger.jsonl"
 """Key of the ledger among a cube's records."""
+
+FIRST_GRADER = "1"
+"""What receipts without a grader are from; it is not written, so that they stay as they are."""
 
 MAX_LINE = 1024
 """Greatest length of a line in bytes: a receipt also travels through the scheduler."""
@@ -48,6 +51,13 @@ class Receipt:
     """Transport errors by cause, as the run that wrote the region has met them there; the most frequent ones."""
     digest: str
     """`storage.cube.cube.region_digest` of the arrays."""
+    grader: str = FIRST_GRADER
+    """Version of the grader that graded the region's replies; several joined by + where they meet in it."""
+
+
+def graders_of(receipts: Iterable[Receipt]) -> tuple[str, ...]:
+    """Versions of the graders that graded some regions, in order."""
+    return tuple(sorted({version for receipt in receipts for version in receipt.grader.split("+")}))
 
 
 def to_line(receipt: Receipt) -> bytes:
@@ -61,6 +71,8 @@ def to_line(receipt: Receipt) -> bytes:
     if bad := {cause: count for cause, count in receipt.causes.items() if type(count) is not int}:
         raise ValueError(f"`causes` must be whole numbers, got {bad}")
     fields = {**asdict(receipt), "causes": dict(receipt.causes)}
+    if receipt.grader == FIRST_GRADER:
+        del fields["grader"]
     # ASCII: a line is cut and checked by bytes, and no cause may bring in a line break.
     text = json.dumps(fields, separators=(",", ":"), allow_nan=False)
     line = f'{{"check":"{_check(text)}","receipt":{text}}}\n'.encode()

@@ -1,0 +1,68 @@
+"""Grades a cube again with the graders of today, in its place or as a new cube."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from flows.cubes.cache_at_hand import cache_at_hand
+from flows.errors import SweepError
+from flows.plan.records import read_notes
+from flows.plan.rescoring import Rescoring, regrade_recorded
+from flows.plan.store import cube_plan
+from storage.cache.cache import find_cache
+from storage.cube.cube import Cube
+from storage.cube.holder import NAME as LEASE_NAME
+from storage.cube.lease import Lease
+from storage.errors import guarded
+from storage.urls import directory_of
+
+
+def rescore_cube(
+    url: str | Path, *, output: str | Path | None = None, cache: str | Path | None = None
+) -> Rescoring:
+    """Grade every recorded reply of a cube again, from the cache.
+
+    Parameters
+    ----------
+    url
+        Address of the cube.
+    output
+        A new cube to write instead, a directory that there is not yet; default: into the same one.
+    cache
+        Address of the response cache; default: the one of this user's own run, or one beside the cube.
+
+    Returns
+    -------
+    Rescoring
+        Old and new counts by model and task.
+
+    Raises
+    ------
+    StorageError
+        If there is no cube, it is damaged, or another process works on it.
+    SweepError
+        If it is not a sweep's, no cache is known, or `output` exists.
+    """
+    source = Cube.open(url)
+    notes = read_notes(source.records)
+    address = cache_at_hand(source, notes.get("cache")) if cache is None else str(cache)
+    found = None if address is None else find_cache(address)
+    if found is None:
+        raise SweepError(
+            f"the replies of cube '{url}' are not found", "Give the address of its cache with `cache`"
+        )
+    target = str(url) if output is None else _copied(url, output)
+    cube = Cube.open(target, writable=True)
+    with Lease.acquire(cube.records):
+        return regrade_recorded(cube, cube_plan(cube, notes), found, older_only=False)
+
+
+def _copied(url: str | Path, output: str | Path) -> str:
+    """A copy of a cube's directory, without the lease."""
+    source, target = directory_of(url), directory_of(output)
+    if target.exists():
+        raise SweepError(f"`output`: '{output}' is there already", "Give a new name")
+    with guarded(output, "copy the cube"):
+        shutil.copytree(source, target, ignore=shutil.ignore_patterns(f"{LEASE_NAME}*"))
+    return str(target)
