@@ -309,9 +309,7 @@ class HttpQueue(EndpointQueue):
 
     def _is_refused(self, reply: Reply) -> bool:
         """Whether it is a limit that turned a request away; status 503 alone may as well be an outage."""
-        limiter = self._admission.limiter
-        limited = limiter.paced or limiter.counts_in_flight or reply.retry_after is not None
-        return is_refusal(reply) and (limited or reply.cause == _TOO_MANY)
+        return is_refusal(reply) and (reply.cause == _TOO_MANY or reply.retry_after is not None)
 
     async def _rest(self, model: _Model, job: Job, seconds: float) -> bool:
         """Wait for another attempt, but not longer than until the model is over; returns whether it is."""
