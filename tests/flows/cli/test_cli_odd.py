@@ -213,8 +213,7 @@ def _broken(tmp_path, error):
     (tmp_path / "sitecustomize.py").write_text(
         "import sys, types\n"
         "module = types.ModuleType('flows.cubes.status')\n"
-        f"def cube_status(cube): {error}\n"
-        "module.cube_status = cube_status\n"
+        f"exec({f'def cube_status(cube): {error}'!r}, vars(module))\n"
         "sys.modules['flows.cubes.status'] = module\n"
     )
     return {"PYTHONPATH": f"{tmp_path}{os.pathsep}{Path(__file__).parents[3]}"}
