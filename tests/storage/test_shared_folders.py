@@ -3,7 +3,9 @@
 import os
 import signal
 import stat
+import tempfile
 import traceback
+from pathlib import Path
 
 import pytest
 
@@ -58,18 +60,17 @@ def _imported(tmp_path_factory):
 
 
 @pytest.fixture
-def shared(tmp_path, tmp_path_factory, _imported):
+def shared(_imported):
     """A folder of the group, in which new files are the group's; its parents let everybody through."""
-    base = tmp_path_factory.getbasetemp()
-    for place in (tmp_path, base, base.parent):
-        place.chmod(place.stat().st_mode | 0o011)
-    if not all(place.stat().st_mode & 0o001 for place in tmp_path.parents):
-        pytest.skip("other users may not pass to the folder of temporary files")
-    folder = tmp_path / "shared"
-    folder.mkdir()
-    os.chown(folder, 0, GROUP)
-    folder.chmod(0o2775)
-    return folder
+    with tempfile.TemporaryDirectory() as place:  # pytest's own folders are root's alone
+        Path(place).chmod(0o755)
+        if not all(parent.stat().st_mode & 0o001 for parent in Path(place).parents):
+            pytest.skip("other users may not pass to the folder of temporary files")
+        folder = Path(place) / "shared"
+        folder.mkdir()
+        os.chown(folder, 0, GROUP)
+        folder.chmod(0o2775)
+        yield folder
 
 
 def made(folder):
