@@ -147,13 +147,13 @@ def test_run__judges_out_of_reach_leave_trials_to_be_retried_and_cost_no_answer(
     reset(court)
     config = judged_config(tmp_path, simulator.base_url, court.base_url)
     config["models"][-1]["limits"] = {"connections": 8, "retries": 0}
-    set_faults(court, [{"kind": "status", "status": 503, "share": 0.3}])
+    set_faults(court, [{"kind": "status", "status": 500, "share": 0.3}])
 
     summary = run(config, cluster=SHARED)
 
     assert summary.reason == "incomplete"
     assert 0 < summary.transport < 48
-    assert {cause.partition(":")[2] for cause in summary.causes} == {" http 503"}
+    assert {cause.partition(":")[2] for cause in summary.causes} == {" http 500"}
     assert {cause.partition(":")[0] for cause in summary.causes} <= {"judge strict", "judge loose"}
     status = Cube.open(config["cube"]).dataset()["status"].to_numpy()
     assert (np.isnan(layers(config["cube"])["judge"]) == (status == 254)).all()

@@ -202,13 +202,13 @@ def test_run__a_region_written_but_not_recorded_is_done_again(tmp_path, simulato
 
 def test_run__transport_errors_are_no_answers_and_are_finished_by_the_next_run(tmp_path, simulator):
     config = sweep_config(tmp_path, simulator.base_url)
-    set_faults(simulator, [{"kind": "status", "status": 503, "share": 0.4}])
+    set_faults(simulator, [{"kind": "status", "status": 500, "share": 0.4}])
 
     summary = run(config, cluster=SHARED)
 
     assert summary.reason == "incomplete"
     assert 0 < summary.transport < 40
-    assert summary.causes == {"http 503": summary.transport}
+    assert summary.causes == {"http 500": summary.transport}
     counters = Cube.open(config["cube"]).dataset()["counters"]
     assert counters.sel(counter="transport").sum().compute().item() == summary.transport
     assert counters.sel(counter="trials").sum().compute().item() == 40 - summary.transport
