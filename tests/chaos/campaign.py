@@ -286,4 +286,6 @@ def _judge(campaign: Campaign, folder: Path, ships: Fleet, calm: Path, outcome: 
 def _end_cluster(ships: Fleet) -> None:
     """Let scheduler and workers end in order, as their temporary files are theirs until then."""
     send([*ships.find("nanny"), *ships.find("scheduler")], signal.SIGTERM)
-    wait_for(lambda: not ships.find("nanny") and not ships.find("scheduler"), "the cluster to end")
+    # A worker may outlive its nanny by a moment, and a pack is its own until then.
+    roles = ("nanny", "worker", "scheduler")
+    wait_for(lambda: not any(ships.find(role) for role in roles), "the cluster to end")
