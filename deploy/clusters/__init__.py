@@ -1,7 +1,8 @@
 """Dask clusters to run a sweep on, one module per kind."""
 
+from deploy.clusters.asking import ask_workers
 from deploy.clusters.base import Cluster, ClusterError
 from deploy.clusters.existing import ExistingScheduler
 from deploy.clusters.local import LocalProcesses, ThisProcess
 
-__all__ = ["Cluster", "ClusterError", "ExistingScheduler", "LocalProcesses", "ThisProcess"]
+__all__ = ["Cluster", "ClusterError", "ExistingScheduler", "LocalProcesses", "ThisProcess", "ask_workers"]

@@ -17,6 +17,7 @@ from typing import TypeVar
 import cloudpickle
 from distributed import Client
 
+from deploy.clusters.asking import ask_workers
 from deploy.clusters.base import Cluster, ClusterError
 
 T = TypeVar("T")
@@ -198,9 +199,6 @@ def _evalcube_there() -> tuple[str | None, str | None]:
         return "a source checkout", None
 
 
-_ATTEMPTS = 5
-
-
 def _on_each_node(client: Client, function: Callable[[], T]) -> dict[str, T]:
     """What a function without arguments returns on every worker and on the scheduler.
 
@@ -210,15 +208,11 @@ def _on_each_node(client: Client, function: Callable[[], T]) -> dict[str, T]:
     module = sys.modules[__name__]
     cloudpickle.register_pickle_by_value(module)
     try:
-        for _ in range(_ATTEMPTS):
-            try:
-                found: dict[str, T] = client.run(function)
-                return {**found, "the scheduler": client.run_on_scheduler(function)}
-            except OSError:
-                time.sleep(1.0)  # a worker died while it was asked: its nanny starts another
+        return {**ask_workers(client, function), "the scheduler": client.run_on_scheduler(function)}
+    except OSError as error:
         raise ClusterError(
-            "workers of the cluster end while they are asked what they have. Look at their logs, then run again."
-        )
+            f"the cluster's scheduler ended while it was asked what it has: {error}"
+        ) from error
     finally:
         cloudpickle.unregister_pickle_by_value(module)
 

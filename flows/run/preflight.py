@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 from distributed import Client
 
+from deploy.clusters import ask_workers
 from flows.config.models import ModelConfig
 from flows.errors import SweepError
 from flows.run.servers import is_managed, keyed
@@ -35,10 +36,12 @@ def check_workers(
     ------
     SweepError
         If a key is not set on a worker, or a server of this machine is out of its reach.
+    ClusterError
+        If workers end while they are asked.
     """
     if unset_keys:
         sources = [keyed(model) for model in models]
-        for address, problem in client.run(_problem, sources).items():
+        for address, problem in ask_workers(client, _problem, sources).items():
             if problem:
                 raise SweepError(f"worker {address}: {problem}")
     far = [address for address in addresses if not _is_here(address)]

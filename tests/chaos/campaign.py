@@ -14,6 +14,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import psutil
+
 from tests.chaos import served, verdict
 from tests.chaos.plan import Strike, make_plan
 from tests.chaos.processes import Fleet, fleet, send, wait_for
@@ -285,7 +287,14 @@ def _judge(campaign: Campaign, folder: Path, ships: Fleet, calm: Path, outcome: 
 
 def _end_cluster(ships: Fleet) -> None:
     """Let scheduler and workers end in order, as their temporary files are theirs until then."""
-    send([*ships.find("nanny"), *ships.find("scheduler")], signal.SIGTERM)
     # A worker may outlive its nanny by a moment, and a pack is its own until then.
-    roles = ("nanny", "worker", "scheduler")
-    wait_for(lambda: not any(ships.find(role) for role in roles), "the cluster to end")
+    ending = [*ships.find("worker"), *ships.find("nanny"), *ships.find("scheduler")]
+    send([*ships.find("nanny"), *ships.find("scheduler")], signal.SIGTERM)
+    wait_for(lambda: not any(map(_lives, ending)), "the cluster to end")
+
+
+def _lives(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from distributed.comm import CommClosedError
 
-from deploy.clusters import ClusterError, ExistingScheduler, existing
+from deploy.clusters import ClusterError, ExistingScheduler, asking, existing
 from deploy.clusters.existing import PACKAGES, pack_source
 
 pytestmark = pytest.mark.cluster
@@ -130,7 +130,7 @@ class Dying:
 
 
 def test_on_each_node__asks_again_where_a_worker_died(monkeypatch):
-    monkeypatch.setattr(existing.time, "sleep", lambda _: None)
+    monkeypatch.setattr(asking.time, "sleep", lambda _: None)
 
     assert existing._on_each_node(Dying(2), lambda: 7) == {"a worker": 7, "the scheduler": 7}
     with pytest.raises(ClusterError, match="end while they are asked"):
