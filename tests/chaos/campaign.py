@@ -14,11 +14,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import psutil
-
 from tests.chaos import served, verdict
 from tests.chaos.plan import Strike, make_plan
-from tests.chaos.processes import Fleet, fleet, send, wait_for
+from tests.chaos.processes import Fleet, fleet, send
 
 _CONNECTIONS = 16
 _TIMEOUT = 3.0
@@ -278,23 +276,8 @@ def _judge(campaign: Campaign, folder: Path, ships: Fleet, calm: Path, outcome: 
         outcome.violations.append(f"{tally.distinct} different requests, {campaign.requests} trials")
     if tally.requests > outcome.allowed:
         outcome.violations.append(f"{tally.requests} requests were sent, {outcome.allowed} are allowed")
-    _end_cluster(ships)
+    ships.dismiss()  # temporary files are theirs until then
     outcome.garbage = verdict.collect_garbage(cube, cache)
     left = [str(file.relative_to(folder)) for file in verdict.leftovers(cube, cache)]
     if left:
         outcome.violations.append(f"{len(left)} files are left behind: {left[:10]}")
-
-
-def _end_cluster(ships: Fleet) -> None:
-    """Let scheduler and workers end in order, as their temporary files are theirs until then."""
-    # A worker may outlive its nanny by a moment, and a pack is its own until then.
-    ending = [*ships.find("worker"), *ships.find("nanny"), *ships.find("scheduler")]
-    send([*ships.find("nanny"), *ships.find("scheduler")], signal.SIGTERM)
-    wait_for(lambda: not any(map(_lives, ending)), "the cluster to end")
-
-
-def _lives(pid: int) -> bool:
-    try:
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False

@@ -138,6 +138,25 @@ class Fleet:
                 child.wait()
         wait_for(lambda: not any(_lives(process) for process in found), "killed processes to end")
 
+    def dismiss(self) -> None:
+        """Let the scheduler and all workers end in order, also those whose nanny was killed."""
+        self.local = False  # a driver that had a cluster of its own is over
+        send([*self.find("nanny"), *self.find("scheduler")], signal.SIGTERM)
+        wait_for(lambda: not self._at_work(), "the cluster to end", 90.0)
+
+    def _at_work(self) -> list[int]:
+        """Workers, and whatever else was started for the cluster and runs; not the simulator."""
+        for process in (self.driver, self._scheduler, *self._nannies):
+            if process is not None:
+                process.poll()  # nobody else collects what has ended
+        found = []
+        for process in psutil.process_iter():
+            with contextlib.suppress(psutil.Error):
+                ours = process.environ().get("TMPDIR") == str(self.scratch)
+                if ours and process.pid not in self.find("simulator") and _lives(process):
+                    found.append(process.pid)
+        return found
+
     def close(self) -> None:
         """Kill everything."""
         pids = [*self.find("tree"), *self.find("worker"), *self.find("nanny")]
