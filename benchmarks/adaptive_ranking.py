@@ -18,8 +18,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from stages.analyze.formulas import design, stratified
 from stages.analyze.formulas.allocation import allocate
+from stages.analyze.formulas.columns import column
 from stages.analyze.formulas.precision import Precision, next_trials
-from stages.analyze.formulas.reasonscore import column
 from stages.analyze.formulas.reasonscore_posterior import ENOUGH, posterior_scores
 from stages.reply.status import COUNTERS
 

@@ -15,7 +15,7 @@ from flows.errors import SweepError
 from flows.plan.plan import Plan
 from flows.plan.sampling import Counters, Sampling, Selection
 from flows.plan.targets import SampleTargets
-from stages.analyze.formulas.reasonscore import column
+from stages.analyze.formulas.columns import column
 
 if TYPE_CHECKING:
     from stages.analyze.formulas.allocation import Purpose

@@ -14,7 +14,6 @@ import numpy.typing as npt
 
 from flows.run.events import TALLY, BlockDone, Event, Extended, Started, Traffic
 from flows.run.poison_isolation import KILLED
-from stages.analyze.formulas.reasonscore import mean_score, tier_score
 from stages.infer.endpoint import Endpoint
 from stages.infer.rates import strictest
 
@@ -252,6 +251,11 @@ class Tracker:
 
         None of an evaluation of which a task lacks trials in some tier: it is not to be compared with others yet.
         """
+        from stages.analyze.formulas.reasonscore import (  # with `scipy`, which takes a while
+            mean_score,
+            tier_score,
+        )
+
         with self._lock:
             tallies, started = dict(self._tallies), self.started
         if started is not None and started.tallies is not None:

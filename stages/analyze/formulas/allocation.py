@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtr  # `scipy.stats` takes half a second to import
 
-from stages.analyze.formulas.reasonscore import adjusted, column
+from stages.analyze.formulas.columns import column
+from stages.analyze.formulas.reasonscore import adjusted
 from stages.analyze.formulas.reasonscore_posterior import ENOUGH
 
 Floats = npt.NDArray[np.float64]

@@ -21,15 +21,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from stages.analyze.formulas.columns import column
 from stages.analyze.formulas.intervals import Floats
-from stages.analyze.formulas.reasonscore import (
-    Basis,
-    column,
-    mean_score,
-    per_token,
-    tier_score,
-    tier_tokens,
-)
+from stages.analyze.formulas.reasonscore import Basis, mean_score, per_token, tier_score, tier_tokens
 from stages.reply.status import COUNTERS
 
 BLOCK = 125

@@ -17,8 +17,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
+from stages.analyze.formulas.columns import column
 from stages.analyze.formulas.intervals import Floats
-from stages.analyze.formulas.reasonscore import column
 from stages.reply.status import COUNTERS
 
 

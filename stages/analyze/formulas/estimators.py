@@ -23,8 +23,8 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
+from stages.analyze.formulas.columns import column
 from stages.analyze.formulas.intervals import Floats, wilson_bounds
-from stages.analyze.formulas.reasonscore import column
 from stages.reply.status import COUNTERS
 
 Mode = Literal["E_I", "E_P", "E_O", "C_I", "C_P", "C_O"]

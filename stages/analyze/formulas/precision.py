@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from stages.analyze.formulas.columns import column
 from stages.analyze.formulas.intervals import exact_bounds
-from stages.analyze.formulas.reasonscore import column
 from stages.analyze.formulas.stratified import effective_trials, moments
 from stages.reply.status import COUNTERS
 

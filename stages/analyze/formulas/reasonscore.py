@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
+from stages.analyze.formulas.columns import column
 from stages.analyze.formulas.intervals import Floats, wilson
 from stages.reply.status import COUNTERS
 
@@ -27,31 +28,6 @@ SCALE = 1000.0
 """Score of a perfect tier."""
 
 _GUESSES = 41
-
-
-def column(counters: ArrayLike, label: str, labels: Sequence[str] = COUNTERS) -> Floats:
-    """One counter of a counters array (..., counter), as float64 of shape (...).
-
-    Raises
-    ------
-    ValueError
-        If the label is absent, or the labels do not fit the array's last axis.
-
-    Examples
-    --------
-    >>> column([[8, 5], [4, 4]], "correct", ["trials", "correct"]).tolist()
-    [5.0, 4.0]
-    """
-    array = np.asarray(counters, dtype=np.float64)
-    names = [str(name) for name in labels]
-    if array.ndim == 0 or array.shape[-1] != len(names):
-        raise ValueError(
-            f"`labels` names {len(names)} counters but the array has shape {array.shape}; its last axis "
-            "must match"
-        )
-    if label not in names:
-        raise ValueError(f"counter {label!r} is not among the labels {names}; add it to the counters")
-    return array[..., names.index(label)]
 
 
 def adjusted(

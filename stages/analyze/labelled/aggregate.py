@@ -14,9 +14,9 @@ import numpy as np
 import xarray as xr
 
 from stages.analyze.formulas import design, estimators, stratified
+from stages.analyze.formulas.columns import column
 from stages.analyze.formulas.estimators import Bounds, Joint, Mode
 from stages.analyze.formulas.intervals import Floats, quantile
-from stages.analyze.formulas.reasonscore import column
 from stages.analyze.labelled import selection
 from stages.analyze.labelled.axes import names
 from stages.analyze.labelled.clustering import question_effects

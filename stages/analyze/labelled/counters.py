@@ -9,8 +9,8 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from stages.analyze.formulas import design
+from stages.analyze.formulas.columns import column
 from stages.analyze.formulas.intervals import Floats
-from stages.analyze.formulas.reasonscore import column
 from stages.analyze.labelled.axes import names
 
 CELL_DIMS = ("model", "task", "params", "counter")

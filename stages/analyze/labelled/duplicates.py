@@ -6,8 +6,8 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from stages.analyze.formulas.columns import column
 from stages.analyze.formulas.intervals import Floats
-from stages.analyze.formulas.reasonscore import column
 from stages.analyze.labelled.axes import names
 from stages.analyze.labelled.counters import raw_task_counters
 

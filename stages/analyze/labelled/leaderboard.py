@@ -11,6 +11,7 @@ import numpy as np
 import xarray as xr
 
 from stages.analyze.formulas import estimators, reasonscore, stratified
+from stages.analyze.formulas.columns import column
 from stages.analyze.formulas.compare.ranks import rank_intervals
 from stages.analyze.formulas.estimators import Bounds, Mode
 from stages.analyze.formulas.intervals import Floats, quantile
@@ -166,9 +167,9 @@ def _score(ds: xr.Dataset, how: How) -> _Scored:
     tokens = reasonscore.tier_tokens(grouped, labels=labels)
     totals = dict(zip(labels, cells.sum(axis=(1, 2)).T, strict=True))
     shares = dict(zip(labels, (cells * factors[..., np.newaxis]).sum(axis=(1, 2)).T, strict=True))
-    there = reasonscore.column(cells, "trials", labels) > 0
+    there = column(cells, "trials", labels) > 0
     effect = how.effect((cells.shape[0], cells.shape[1]))
-    sizes = reasonscore.column(grouped, "trials", labels) / effect[:, np.newaxis]
+    sizes = column(grouped, "trials", labels) / effect[:, np.newaxis]
     size = float(np.where(sizes > 0, sizes, np.inf).min(initial=np.inf))
     scores = posterior(ds, how, grouped, member, tokens) if how.version == "auto" else None
     lead = "rate" if how.version == "auto" and not size >= ENOUGH else "score"
@@ -225,9 +226,7 @@ def _uneven(ds: xr.Dataset) -> bool:
     """Whether points of an evaluation were planned, or could be finished, with different numbers of trials."""
     cells, labels = ds["counters"].values, names(ds, "counter")
     planned = sum(
-        reasonscore.column(cells, name, labels)
-        for name in ("trials", "transport", "missing")
-        if name in labels
+        column(cells, name, labels) for name in ("trials", "transport", "missing") if name in labels
     )
     rows = np.asarray(planned).reshape(len(cells), int(np.prod(cells.shape[1:3])))
     return any(len(np.unique(row[row > 0])) > 1 for row in rows)

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import xarray as xr
 
-from stages.analyze.formulas import design, reasonscore
+from stages.analyze.formulas import design
+from stages.analyze.formulas.columns import column
 from stages.analyze.formulas.estimators import Mode
 from stages.analyze.formulas.intervals import Floats
 from stages.analyze.formulas.stratified import exact_estimate
@@ -89,11 +90,11 @@ def task_views(
     labels = axes.names(ds, "counter")
     summed = found["counters"].values
     accuracy = np.stack([rates[name].values for name in ("point", "lower", "upper")])
-    trials = reasonscore.column(summed, "trials", labels)
+    trials = column(summed, "trials", labels)
     with np.errstate(all="ignore"):
         count = np.where(trials > 0, trials, np.nan)
-        truncated = reasonscore.column(summed, "truncated", labels) / count
-        tokens = reasonscore.column(summed, "tokens_sum", labels) / count
+        truncated = column(summed, "truncated", labels) / count
+        tokens = column(summed, "tokens_sum", labels) / count
     return [
         [
             TaskView(
@@ -113,7 +114,7 @@ def task_views(
 def unique_by_task(ds: xr.Dataset) -> list[float]:
     """Share of finished trials of all models whose question is new in its cell, by task; NaN if not known."""
     shares = duplicates.unique_shares(ds)
-    trials = reasonscore.column(counters.raw_task_counters(ds).values, "trials", axes.names(ds, "counter"))
+    trials = column(counters.raw_task_counters(ds).values, "trials", axes.names(ds, "counter"))
     with np.errstate(all="ignore"):
         total = np.where(trials > 0, shares * trials, 0.0).sum(axis=0)
         return [
@@ -153,7 +154,7 @@ def curve_views(
     difficulty = ds["difficulty"].transpose("task", "params").values.astype(float)
     views = []
     for index, task in enumerate(axes.names(ds, "task")):
-        run = (reasonscore.column(cells[:, index], "trials", labels) > 0).any(axis=0)
+        run = (column(cells[:, index], "trials", labels) > 0).any(axis=0)
         used = np.flatnonzero(run & np.isfinite(difficulty[index]) & (difficulty[index] > 0))
         if len(used) == 0:
             continue
@@ -172,8 +173,8 @@ def curve_views(
                 effect=1.0 if worth is None else worth[:, index, np.newaxis],
             )
         )
-        trials = reasonscore.column(summed, "trials", labels)
-        cut = reasonscore.column(summed, "truncated", labels) / np.where(trials > 0, trials, 1.0)
+        trials = column(summed, "trials", labels)
+        cut = column(summed, "truncated", labels) / np.where(trials > 0, trials, 1.0)
         estimates = tuple(
             tuple(_estimate(bounds[:, model, place]) for place in range(len(where)))
             for model in range(cells.shape[0])

@@ -10,6 +10,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from stages.analyze.formulas import bootstrap, reasonscore, reasonscore_v2, stratified
+from stages.analyze.formulas.columns import column
 from stages.analyze.formulas.estimators import Mode
 from stages.analyze.formulas.intervals import Floats
 from stages.analyze.formulas.reasonscore import Basis
@@ -109,7 +110,7 @@ def _overlaps(ds: xr.Dataset, member: NDArray[np.bool_]) -> Floats:
     """Correlation of a task's estimates in two tiers that share points, shape (model, task, tier, tier)."""
     inside = member.astype(np.float64)
     labels = names(ds, "counter")
-    spread = reasonscore.column(ds["counters"].values, "trials", labels) * point_factors(ds) ** 2
+    spread = column(ds["counters"].values, "trials", labels) * point_factors(ds) ** 2
     shared = np.einsum("gkp,hkp,mkp->mkgh", inside, inside, spread)
     own = np.sqrt(np.einsum("mkgg->mkg", shared))
     scale = own[..., :, np.newaxis] * own[..., np.newaxis, :]
@@ -178,9 +179,9 @@ def _cell_weights(ds: xr.Dataset, grouped: Floats, member: NDArray[np.bool_]) ->
     """Weight of each cell's counters in the effective counters of its task in a tier: (model, tier, task, params)."""
     labels, factors = names(ds, "counter"), point_factors(ds)
     inside = member * factors[:, np.newaxis]
-    trials = reasonscore.column(ds["counters"].values, "trials", labels)
+    trials = column(ds["counters"].values, "trials", labels)
     scaled = (inside * trials[:, np.newaxis]).sum(axis=-1)
-    scale = reasonscore.column(grouped, "trials", labels) / np.where(scaled > 0, scaled, 1.0)
+    scale = column(grouped, "trials", labels) / np.where(scaled > 0, scaled, 1.0)
     return np.asarray(inside * np.where(scaled > 0, scale, 1.0)[..., np.newaxis])
 
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from stages.analyze.formulas.columns import column
 from stages.analyze.formulas.intervals import Floats, wilson_bounds
-from stages.analyze.formulas.reasonscore import column
 from stages.reply.status import COUNTERS
 
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stages.analyze.formulas.columns import column
 from stages.analyze.formulas.reasonscore import (
     COUNTERS,
     adjusted,
-    column,
     combine_tasks,
     mean_score,
     per_token,
