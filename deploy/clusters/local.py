@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import signal
+from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -58,8 +59,53 @@ def interrupts_blocked() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
+class _OnThisMachine(Cluster):
+    """A cluster that is started for a sweep and ends with it."""
+
+    @property
+    def inherits_environment(self) -> bool:
+        """Workers are this process or its children."""
+        return True
+
+    def connect(self) -> AbstractContextManager[Client]:
+        """A context with a client of new workers, which end with it.
+
+        Raises
+        ------
+        ClusterError
+            They cannot be started.
+        """
+        return self._connect()
+
+    def _prepare(self) -> None:
+        """Do what must be done before signals are blocked."""
+
+    @abstractmethod
+    def _start(self, scratch: str) -> SpecCluster:
+        """Start it; temporary files go into the folder."""
+
+    @abstractmethod
+    def _trouble(self, error: Exception) -> str:
+        """Why it could not be started, and what to do."""
+
+    @contextmanager
+    def _connect(self) -> Iterator[Client]:
+        # The settings hold for as long as the cluster: workers that are added later read them, too.
+        with scratch_folder() as scratch, dask.config.set(SETTINGS):
+            try:
+                self._prepare()
+                # Blocked only while starting: Dask's loop thread keeps the mask, and workers restarted later get it.
+                with interrupts_blocked():
+                    cluster = self._start(str(scratch))
+            except (OSError, RuntimeError, TimeoutError) as error:
+                raise ClusterError(self._trouble(error)) from error
+            # The client ends before the cluster, which it would otherwise report as lost.
+            with cluster, Client(cluster, set_as_default=False) as client:
+                yield client
+
+
 @dataclass(frozen=True)
-class LocalProcesses(Cluster):
+class LocalProcesses(_OnThisMachine):
     """A scheduler and worker processes on this machine, for as long as the sweep runs."""
 
     workers: int | None = None
@@ -69,51 +115,33 @@ class LocalProcesses(Cluster):
     dashboard: bool = True
     """Whether Dask's dashboard is served, on a free local port."""
 
+    def _prepare(self) -> None:
+        # multiprocessing starts its tracker with the first process, and unblocks the signal then.
+        resource_tracker.ensure_running()
+
     @property
-    def inherits_environment(self) -> bool:
-        """Workers are children of this process."""
-        return True
+    def _count(self) -> int:
+        return self.workers or min(CPU_COUNT, _MOST_WORKERS)
 
-    def connect(self) -> AbstractContextManager[Client]:
-        """A context with a client of new processes, which end with it.
+    def _start(self, scratch: str) -> SpecCluster:
+        return LocalCluster(
+            n_workers=self._count,
+            threads_per_worker=self.threads,
+            processes=True,
+            dashboard_address="127.0.0.1:0",
+            scheduler_kwargs={"dashboard": self.dashboard},
+            host="127.0.0.1",
+            local_directory=scratch,
+            silence_logs=logging.CRITICAL,  # what fails is reported by the driver, once
+        )
 
-        Raises
-        ------
-        ClusterError
-            The processes cannot be started.
-        """
-        return self._connect()
-
-    @contextmanager
-    def _connect(self) -> Iterator[Client]:
-        workers = self.workers or min(CPU_COUNT, _MOST_WORKERS)
-        # The settings hold for as long as the cluster: workers that are added later read them, too.
-        with scratch_folder() as scratch, dask.config.set(SETTINGS):
-            try:
-                # multiprocessing starts its tracker with the first process, and unblocks the signal then.
-                resource_tracker.ensure_running()
-                # Blocked only while starting: Dask's loop thread keeps the mask, and workers restarted later get it.
-                with interrupts_blocked():
-                    cluster = LocalCluster(
-                        n_workers=workers,
-                        threads_per_worker=self.threads,
-                        processes=True,
-                        dashboard_address="127.0.0.1:0",
-                        scheduler_kwargs={"dashboard": self.dashboard},
-                        host="127.0.0.1",
-                        local_directory=str(scratch),
-                        silence_logs=logging.CRITICAL,  # what fails is reported by the driver, once
-                    )
-            except (OSError, RuntimeError, TimeoutError) as error:
-                raise ClusterError(
-                    f"{workers} local worker processes could not be started: {error}. "
-                    f"In a script, call run() under `if __name__ == '__main__':`. Else give fewer workers, or free "
-                    f"memory and ports on this machine, or raise its limits for processes (`ulimit -u`) and open "
-                    f"files (`ulimit -n`)."
-                ) from error
-            # The client ends before the cluster, which it would otherwise report as lost.
-            with cluster, Client(cluster, set_as_default=False) as client:
-                yield client
+    def _trouble(self, error: Exception) -> str:
+        return (
+            f"{self._count} local worker processes could not be started: {error}. "
+            f"In a script, call run() under `if __name__ == '__main__':`. Else give fewer workers, or free "
+            f"memory and ports on this machine, or raise its limits for processes (`ulimit -u`) and open "
+            f"files (`ulimit -n`)."
+        )
 
 
 # Tasks and results go from hand to hand, and no port takes any; what is served, metrics above all, stays here. Without
@@ -122,7 +150,7 @@ _TELLS_FIGURES = {"protocol": "inproc://", "dashboard": False, "dashboard_addres
 
 
 @dataclass(frozen=True)
-class ThisProcess(Cluster):
+class ThisProcess(_OnThisMachine):
     """A scheduler and one worker in this process: there at once, and enough for small sweeps.
 
     A trial that kills its worker takes the whole run along, and nobody finds out which one it was.
@@ -131,45 +159,14 @@ class ThisProcess(Cluster):
     threads: int = 2
     """Task threads. Requests in flight need none."""
 
-    @property
-    def inherits_environment(self) -> bool:
-        """The worker is this process."""
-        return True
+    def _start(self, scratch: str) -> SpecCluster:
+        # There is nobody who could restart the worker, and one that pauses for want of memory would never go on.
+        worker = {**_TELLS_FIGURES, "nthreads": self.threads, "memory_limit": 0, "local_directory": scratch}
+        return SpecCluster(
+            scheduler={"cls": Scheduler, "options": {**_TELLS_FIGURES, "port": 0}},
+            workers={0: {"cls": Worker, "options": worker}},
+            silence_logs=logging.CRITICAL,
+        )
 
-    def connect(self) -> AbstractContextManager[Client]:
-        """A context with a client of the worker, which ends with it.
-
-        Raises
-        ------
-        ClusterError
-            The worker cannot be started.
-        """
-        return self._connect()
-
-    @contextmanager
-    def _connect(self) -> Iterator[Client]:
-        with scratch_folder() as scratch, dask.config.set(SETTINGS):
-            try:
-                with interrupts_blocked():
-                    cluster = SpecCluster(
-                        scheduler={"cls": Scheduler, "options": {**_TELLS_FIGURES, "port": 0}},
-                        # There is nobody who could restart the worker, and one that pauses would never go on.
-                        workers={
-                            0: {
-                                "cls": Worker,
-                                "options": {
-                                    **_TELLS_FIGURES,
-                                    "nthreads": self.threads,
-                                    "memory_limit": 0,
-                                    "local_directory": str(scratch),
-                                },
-                            }
-                        },
-                        silence_logs=logging.CRITICAL,
-                    )
-            except (OSError, RuntimeError, TimeoutError) as error:
-                raise ClusterError(
-                    f"a worker in this process could not be started: {error}. Free ports on this machine."
-                ) from error
-            with cluster, Client(cluster, set_as_default=False) as client:
-                yield client
+    def _trouble(self, error: Exception) -> str:
+        return f"a worker in this process could not be started: {error}. Free ports on this machine."

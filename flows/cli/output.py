@@ -50,12 +50,7 @@ class Output(io.FileIO):
         """Put one in the place of `sys.stdout`; characters that its encoding lacks are escaped."""
         before = sys.stdout
         output = cls(before.fileno(), "w", closefd=False)
-        sys.stdout = io.TextIOWrapper(
-            io.BufferedWriter(output),
-            encoding=before.encoding,
-            errors="backslashreplace",
-            line_buffering=output.isatty(),
-        )
+        sys.stdout = _as_text(output, before.encoding, by_line=output.isatty())
         return output
 
 
@@ -73,13 +68,13 @@ class Messages(io.FileIO):
     def install(cls) -> None:
         """Put one in the place of `sys.stderr`."""
         before = sys.stderr
-        messages = cls(before.fileno(), "w", closefd=False)
-        sys.stderr = io.TextIOWrapper(
-            io.BufferedWriter(messages),
-            encoding=before.encoding,
-            errors="backslashreplace",
-            line_buffering=True,
-        )
+        sys.stderr = _as_text(cls(before.fileno(), "w", closefd=False), before.encoding, by_line=True)
+
+
+def _as_text(stream: io.FileIO, encoding: str, *, by_line: bool) -> io.TextIOWrapper:
+    return io.TextIOWrapper(
+        io.BufferedWriter(stream), encoding=encoding, errors="backslashreplace", line_buffering=by_line
+    )
 
 
 @contextmanager

@@ -7,12 +7,13 @@ import sys
 import sysconfig
 import traceback
 from collections.abc import Iterator
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from types import TracebackType
 
+from flows.config.plugins import installed_plugins
+
 _OURS = frozenset({"flows", "stages", "storage", "deploy", "evalcube", "evalcube_command"})
-_GROUPS = "evalcube."
 
 
 def plugin_fault(error: BaseException) -> str | None:
@@ -23,12 +24,7 @@ def plugin_fault(error: BaseException) -> str | None:
     error
         As it was raised, here or on a worker.
     """
-    points = {
-        point.value.partition(":")[0].partition(".")[0]: point
-        for group in entry_points().groups
-        if group.startswith(_GROUPS)
-        for point in entry_points(group=group)
-    }
+    points = {point.value.partition(":")[0].partition(".")[0]: point for point in installed_plugins()}
     installed = _installed()
     for module, file, line, function in reversed(list(_frames(error.__traceback__))):
         top = module.partition(".")[0]

@@ -136,8 +136,8 @@ def _samples(reader: Reader, count: int, dataset: xr.Dataset) -> list[SampleTria
         return []
     samples = []
     meant, tasks = (set(axes.names(dataset, name)) for name in ("eval_id", "task"))
-    for model, eval_id in enumerate(axes.names(reader.cube.summary(), "eval_id")):
-        if eval_id not in meant:
+    for model, evaluation in enumerate(reader.plan.evaluations):
+        if evaluation.eval_id not in meant:
             continue
         status = reader.cube.read_region(Region(model, 0, 0), ("status",))["status"]
         for task, entry in enumerate(reader.plan.tasks):

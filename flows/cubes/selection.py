@@ -192,8 +192,7 @@ def labelled_dataset(cube: Cube) -> xr.Dataset:
     Dataset
         As of `flows.cubes.report.open_cube`.
     """
-    dataset = cube.dataset()
-    return with_design(dataset.assign_coords(dataset.coords.to_dataset().load().coords))
+    return with_design(cube.dataset())
 
 
 def _view(view: View | str | None, notes: Mapping[str, object]) -> View | None:

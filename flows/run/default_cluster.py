@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from importlib.metadata import entry_points
-
 from deploy.clusters import Cluster, LocalProcesses, ThisProcess
+from flows.config.plugins import installed_plugins
 
 _FEW = 10_000
 """Trials that one process asks and grades before further ones have started: about 2 500 a second."""
-_OUR_GROUPS = "evalcube."
-"""What the entry point groups of plugins begin with."""
 
 
 def default_cluster(trials: int) -> Cluster:
@@ -21,5 +18,4 @@ def default_cluster(trials: int) -> Cluster:
         How many are left to ask.
     """
     # A process of its own dies alone; code that is not ours might kill it, and the driver finds the trial to blame.
-    foreign = any(group.startswith(_OUR_GROUPS) for group in entry_points().groups)
-    return LocalProcesses() if trials > _FEW or foreign else ThisProcess()
+    return LocalProcesses() if trials > _FEW or installed_plugins() else ThisProcess()

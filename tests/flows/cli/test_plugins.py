@@ -8,6 +8,7 @@ import pytest
 
 from flows.cli import app, plugins
 from flows.cli.output import Code
+from flows.config import plugins as config_plugins
 from flows.run.failures import raise_if_failed
 
 SOURCE = """
@@ -57,7 +58,7 @@ def test_plugin_fault__names_the_plugin_and_its_package(grader, monkeypatch):
     )
     found = SimpleNamespace(groups={"evalcube.graders", "console_scripts"})
     monkeypatch.setattr(
-        plugins, "entry_points", lambda **of: [point] if of.get("group") == point.group else found
+        config_plugins, "entry_points", lambda **of: [point] if of.get("group") == point.group else found
     )
 
     told = plugins.plugin_fault(raised(grader.grade, "42", None))

@@ -5,7 +5,7 @@ from importlib.metadata import EntryPoint, EntryPoints
 import pytest
 
 from deploy.clusters import LocalProcesses, ThisProcess
-from flows.run import default_cluster as module
+from flows.config import plugins as module
 from flows.run.default_cluster import default_cluster
 from flows.run.sweep import run
 from tests.flows.shared_cluster import SHARED
@@ -21,7 +21,7 @@ def test_default_cluster__small_sweeps_need_no_process(trials, kind):
 
 def test_default_cluster__code_of_others_runs_in_processes_of_its_own(monkeypatch):
     point = EntryPoint("theirs", "theirs:Task", "evalcube.tasks")
-    monkeypatch.setattr(module, "entry_points", lambda: EntryPoints([point]))
+    monkeypatch.setattr(module, "entry_points", lambda **_: EntryPoints([point]))
 
     assert isinstance(default_cluster(5), LocalProcesses)
 
