@@ -180,11 +180,14 @@ class Reader:
         store = self.cache()
         data = store.get(request.digest) if store is not None else None
         response, reasoning, parsed, first_token = None, "", None, math.nan
+        messages: Sequence[Mapping[str, str]] = trial_messages(evaluation, cell, truth)
         said: list[Opinion] = []
         if data is not None and store is not None:
             record = Record.decode(data)
             reading, first_token = read_reply(record), record.first_token
             response, reasoning = reading.answer, reading.reasoning
+            if reading.imported is not None and reading.imported.prompt is not None:
+                messages = [{"role": "user", "content": reading.imported.prompt}]
             parsed = grade_reading(reading, cell, truth).parsed
             rubric = CriteriaBook(self.plan.tasks).of(task, truth).rubric
             if rubric:
@@ -196,7 +199,7 @@ class Reader:
             trial,
             repeat,
             _status(Status(int(stored["status"])), cell),
-            trial_messages(evaluation, cell, truth),
+            messages,
             response,
             reasoning,
             parsed,

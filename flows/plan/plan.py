@@ -19,6 +19,7 @@ from flows.plan.evaluations import Evaluation
 from flows.plan.judges import Judge
 from flows.plan.spec import SPEC_FORMAT, Spec, TaskSpec, damaged, parse_spec
 from stages.generate import Cell, Task, all_tasks
+from stages.process.grading import IMPORTED
 
 _TRIAL_CHUNK = 32
 _REPEAT_CHUNK = 8
@@ -29,6 +30,11 @@ _UNLIMITED = 2**31 - 1
 def carries(cell: Cell, field: str) -> bool:
     """Whether the trials of a cell bring assertions or a rubric of their own: a param of that name says so."""
     return bool(getattr(cell.params, field, None))
+
+
+def is_imported(cell: Cell) -> bool:
+    """Whether another tool asked and graded the trials of a cell."""
+    return carries(cell, IMPORTED)
 
 
 @dataclass(frozen=True)
@@ -66,7 +72,7 @@ class TaskPlan:
     @cached_property
     def graded(self) -> bool:
         """Whether outputs have layer scores."""
-        own = ("assertions", "rubric")
+        own = ("assertions", "rubric", IMPORTED)
         return bool(self.assertions or self.rubric) or any(
             carries(entry.cell, field) for entry in self.cells for field in own
         )

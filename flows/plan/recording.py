@@ -9,9 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from flows.plan.blocks import Window, window_of
+from flows.plan.evaluations import Evaluation
 from flows.plan.grading import Prices
 from flows.plan.targets import SampleTargets
-from stages.process.grading import GRADER
+from stages.process.grading import GRADER, IMPORTED
 from stages.reply.status import Status
 from stages.score.counters import count_trials
 from storage.cube.cube import Cube
@@ -25,6 +26,11 @@ SUM_WIDTH = 16
 T = TypeVar("T")
 
 
+def grader_of(evaluation: Evaluation) -> str:
+    """The grader that receipts of an evaluation's regions name: today's, or that another tool graded."""
+    return IMPORTED if evaluation.is_imported else GRADER
+
+
 def receipt_of(
     window: Window,
     generation: int,
@@ -32,6 +38,7 @@ def receipt_of(
     status: npt.NDArray[np.generic],
     digest: str,
     causes: Mapping[str, int],
+    grader: str = GRADER,
 ) -> Receipt:
     """The receipt of a region that was just written.
 
@@ -49,6 +56,8 @@ def receipt_of(
         Of its content.
     causes
         How often each cause of a transport error occurred.
+    grader
+        Version of the grader, see `grader_of`.
     """
     transport = int((planned & (status == Status.TRANSPORT)).sum())
     missing = int((planned & (status == Status.MISSING)).sum())
@@ -63,7 +72,7 @@ def receipt_of(
         missing=missing,
         causes=dict(causes),
         digest=digest,
-        grader=GRADER,
+        grader=grader,
     )
 
 
