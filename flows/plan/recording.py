@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
@@ -64,6 +65,7 @@ def receipt_of(
         causes=dict(causes),
         digest=digest,
         grader=GRADER,
+        at=int(time.time()),
     )
 
 

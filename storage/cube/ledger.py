@@ -24,6 +24,8 @@ NAME = "ledger.jsonl"
 FIRST_GRADER = "1"
 """What receipts without a grader are from; it is not written, so that they stay as they are."""
 
+_AT = "at"
+
 MAX_LINE = 1024
 """Greatest length of a line in bytes: a receipt also travels through the scheduler."""
 
@@ -53,6 +55,8 @@ class Receipt:
     """`storage.cube.cube.region_digest` of the arrays."""
     grader: str = FIRST_GRADER
     """Version of the grader that graded the region's replies; several joined by + where they meet in it."""
+    at: int | None = None
+    """When it was written, seconds since the epoch by its writer's clock; None in ledgers of earlier versions."""
 
 
 def graders_of(receipts: Iterable[Receipt]) -> tuple[str, ...]:
@@ -73,6 +77,10 @@ def to_line(receipt: Receipt) -> bytes:
     fields = {**asdict(receipt), "causes": dict(receipt.causes)}
     if receipt.grader == FIRST_GRADER:
         del fields["grader"]
+    if fields.pop("at") is not None:
+        # Earlier versions take a line with a key that they do not know for damaged. But where there are `counts`, they
+        # read these and never look into `causes`: so that is where the time lies.
+        fields |= {"causes": {_AT: receipt.at}, "counts": fields["causes"]}
     # ASCII: a line is cut and checked by bytes, and no cause may bring in a line break.
     text = json.dumps(fields, separators=(",", ":"), allow_nan=False)
     line = f'{{"check":"{_check(text)}","receipt":{text}}}\n'.encode()
@@ -91,8 +99,11 @@ def from_line(line: bytes) -> Receipt | None:
         if head != f'{{"check":"{_check(body)}"' or len(tail) != len(body) + 2:
             return None
         fields: dict[str, Any] = json.loads(body)
-        causes = fields.pop("counts", None)  # what ledgers of earlier versions call it
-        causes = fields.pop("causes") if causes is None else causes
+        counts = fields.pop("counts", None)  # what ledgers of the first versions call it
+        causes = fields.pop("causes", None)
+        if counts is not None and causes is not None:
+            fields["at"] = int(causes[_AT])
+        causes = causes if counts is None else counts
         fields["causes"] = {cause: int(count) for cause, count in causes.items()}
         return Receipt(**{**fields, "region": Region(**fields["region"])})
     except (ValueError, TypeError, KeyError, AttributeError):
