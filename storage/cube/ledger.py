@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from types import TracebackType
 from typing import Any, Self
@@ -168,7 +169,7 @@ class Ledger:
         return newest
 
     def append(self, receipt: Receipt) -> None:
-        """Add a receipt; it is durable on return. A failure leaves the ledger as it was.
+        """Add a receipt; it is durable on return, or where that costs a request, after `flush`.
 
         Raises
         ------
@@ -180,21 +181,49 @@ class Ledger:
             line = to_line(receipt)
         except ValueError as error:
             raise StorageError(str(error), self._where, "Correct the receipt.") from error
+        # After the region is durable and before its trials count: whoever is killed between leaves a region
+        # without a receipt, which is written again.
+        with self._appending():
+            self._log.append(line)
+
+    def flush(self, older_than: float = 0.0) -> None:
+        """Make receipts durable that wait for others.
+
+        Parameters
+        ----------
+        older_than
+            Only if one has waited for as many seconds.
+
+        Raises
+        ------
+        StorageError
+            As `append`.
+        """
+        with self._appending():
+            self._log.flush(older_than)
+
+    def close(self) -> None:
+        """Make all receipts durable and close the ledger; a later append opens it again.
+
+        Raises
+        ------
+        StorageError
+            As `append`.
+        """
+        with self._appending():
+            self._log.close()
+
+    @contextmanager
+    def _appending(self) -> Iterator[None]:
         try:
-            # After the region is durable and before its trials count: whoever is killed between leaves a region
-            # without a receipt, which is written again.
             with guarded(self._where, "append to the ledger"):
-                self._log.append(line)
+                yield
         except LogConflictError:
             raise StorageError(
                 "another process has written to the ledger since it was opened",
                 self._where,
                 "Only the holder of the sweep's lease may append: stop one of the two and run again.",
             ) from None
-
-    def close(self) -> None:
-        """Close the ledger; a later append opens it again."""
-        self._log.close()
 
     def __enter__(self) -> Self:
         return self
