@@ -14,6 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from storage.cube.directory import Directory
 from storage.cube.space import LogConflictError, Renewed, When
+from storage.errors import CubeExistsError
 from tests.storage.support.memory_space import MemorySpace
 
 SPACES = {"directory": Directory, "memory": lambda path: MemorySpace(str(path))}
@@ -303,3 +304,32 @@ def test_put__leaves_nothing_on_a_full_disk(small_disk):
             Directory(disk).put("key", bytes(10**6), durable=durable)
 
     assert list(disk.iterdir()) == []
+
+
+@pytest.mark.parametrize("kind", SPACES)
+def test_assemble__all_of_it_appears_or_nothing(kind, tmp_path):
+    space = SPACES[kind](tmp_path / "made")
+
+    def fill(draft):
+        draft.put("zarr.json", b"{}")
+        log = draft.at("records").log("lines")
+        log.append(b"one\n")
+        log.append(b"two\n")
+        log.close()
+        draft.sync(["zarr.json"])
+        assert not space.is_there()
+
+    def fail(draft):
+        fill(draft)
+        raise KeyError("half way")
+
+    with pytest.raises(KeyError):
+        space.assemble(fail)
+    assert not space.is_there()
+    assert list(tmp_path.iterdir()) == []
+    space.assemble(fill)
+
+    assert space.get("zarr.json").data == b"{}"
+    assert list(space.at("records").log("lines").lines()) == [b"one\n", b"two\n"]
+    with pytest.raises(CubeExistsError):
+        space.assemble(fill)
