@@ -332,4 +332,5 @@ def test_assemble__all_of_it_appears_or_nothing(kind, tmp_path):
     assert space.get("zarr.json").data == b"{}"
     assert list(space.at("records").log("lines").lines()) == [b"one\n", b"two\n"]
     with pytest.raises(CubeExistsError):
-        space.assemble(fill)
+        space.assemble(lambda draft: draft.put("zarr.json", b"other"))
+    assert space.get("zarr.json").data == b"{}"
