@@ -6,7 +6,7 @@ written by the one task that owns it at the time. Readers need no coordination.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -45,8 +45,9 @@ class Cube(SharedArrays):
         counters: Sequence[str],
         attrs: Mapping[str, object],
         layers: Sequence[str] = (),
+        fill: Callable[[Cube], None] | None = None,
     ) -> Cube:
-        """Make an empty cube; others see all of it or nothing, whenever this process is killed.
+        """Make a cube; others see all of it or nothing, whenever this process is killed.
 
         Parameters
         ----------
@@ -65,6 +66,9 @@ class Cube(SharedArrays):
             Attributes of the cube (JSON values).
         layers
             Names of the arrays of `storage.cube.schema.LAYERS` that the cube has.
+        fill
+            Writes into the cube, which only it sees then, and which is not made where it raises; default: the cube is
+            empty.
 
         Returns
         -------
@@ -89,6 +93,7 @@ class Cube(SharedArrays):
             counters=counters,
             attrs=attrs,
             layers=layers,
+            fill=None if fill is None else lambda draft: fill(cls(draft, str(url), writable=True)),
         )
         return cls(space, str(url), writable=True)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -75,8 +75,9 @@ def create_cube(
     counters: Sequence[str],
     attrs: Mapping[str, object],
     layers: Sequence[str] = (),
+    fill: Callable[[Space], None] | None = None,
 ) -> None:
-    """Make an empty cube in a space: others see all of it or nothing.
+    """Make a cube in a space: others see all of it or nothing. It is empty, or holds what `fill` puts into it.
 
     Raises
     ------
@@ -95,7 +96,15 @@ def create_cube(
     _check_attrs(where, attrs)
     # All that may be refused is refused before anything is written.
     with guarded(where, "create the cube"):
-        space.create(lambda store: _build(store, dims, chunks, everything, attrs, variables))
+        if fill is None:
+            space.create(lambda store: _build(store, dims, chunks, everything, attrs, variables))
+            return
+
+        def assemble(draft: Space) -> None:
+            _build(draft.zarr(), dims, chunks, everything, attrs, variables)
+            fill(draft)
+
+        space.assemble(assemble)
 
 
 def consolidate(store: Store) -> None:
