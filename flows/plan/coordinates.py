@@ -10,13 +10,23 @@ import numpy as np
 
 from flows.plan.plan import Plan
 from stages.generate.stream import canonical_json
-from stages.reply.status import COUNTERS
+from stages.reply.status import COUNTERS, QUESTION_COUNTERS
 from storage.cube.cube import Coordinate
 
 
-def coordinates(plan: Plan) -> list[Coordinate]:
-    """All coordinates of a plan's cube."""
-    return [*_of_models(plan), *_of_points(plan), *_of_params(plan), *_of_judges(plan)]
+def coordinates(plan: Plan, counters: int | None = None) -> list[Coordinate]:
+    """All coordinates of a plan's cube.
+
+    Parameters
+    ----------
+    plan
+        The plan.
+    counters
+        How many counters the cube has, the first ones: one of an earlier version has fewer. Default: all.
+    """
+    labels = (*COUNTERS, *QUESTION_COUNTERS)[:counters]
+    counter = Coordinate("counter", ("counter",), _texts(labels), {"long_name": "counter"})
+    return [counter, *_of_models(plan), *_of_points(plan), *_of_params(plan), *_of_judges(plan)]
 
 
 def _of_models(plan: Plan) -> list[Coordinate]:
@@ -63,7 +73,6 @@ def _of_points(plan: Plan) -> list[Coordinate]:
         Coordinate(
             "params", ("params",), np.arange(plan.slots), {"long_name": "slot in the task's manifold"}
         ),
-        Coordinate("counter", ("counter",), _texts(COUNTERS), {"long_name": "counter"}),
         Coordinate("params_json", point, params, {"long_name": "task parameters, JSON"}),
         Coordinate(
             "cell_id", point, ids, {"long_name": "digest of task, generator version, parameters, seed"}

@@ -8,7 +8,8 @@ import numpy as np
 
 from flows.plan.blocks import window_of
 from flows.plan.targets import SampleTargets
-from stages.reply.status import Status
+from stages.reply.status import COUNTERS as STATUS_COUNTERS
+from stages.reply.status import QUESTION_COUNTERS, Status
 from storage.cube.cube import Cube
 from storage.cube.ledger import Ledger
 from storage.cube.regions import Region
@@ -43,6 +44,11 @@ def mend_shared(cube: Cube) -> list[str]:
         ledger.close()
         mended += PLANNED
     return mended
+
+
+def counts_questions(cube: Cube) -> bool:
+    """Whether a cube has the counters of questions; those of earlier versions have not."""
+    return cube.sizes["counter"] >= len(STATUS_COUNTERS) + len(QUESTION_COUNTERS)
 
 
 def measured_plan(cube: Cube, regions: Iterable[Region]) -> SampleTargets:

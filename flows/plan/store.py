@@ -21,7 +21,7 @@ from flows.plan.plan import Plan
 from flows.plan.records import NOTES, SPENT
 from flows.plan.spec import parse_spec
 from flows.plan.targets import SampleTargets
-from stages.reply.status import COUNTERS, Status
+from stages.reply.status import COUNTERS, QUESTION_COUNTERS, Status
 from stages.score.counters import set_cost
 from storage.cube.batch_notes import BatchNotes
 from storage.cube.cube import Cube
@@ -82,7 +82,7 @@ class SweepStore:
 
     def relabel(self) -> None:
         """Take over what a config may change at any time, facets and prices; write labels anew that are damaged."""
-        for coordinate in coordinates(self.plan):
+        for coordinate in coordinates(self.plan, self.cube.sizes["counter"]):
             name = coordinate.name
             if self.cube.label_problem(name) or (
                 name in CHANGING and (self.cube.read_label(name) != coordinate.values).any()
@@ -93,8 +93,8 @@ class SweepStore:
                 self.cube.restore_index(dim)
 
     def counters(self) -> npt.NDArray[np.float64]:
-        """The cube's counters (model, task, params, counter), with costs at the config's prices."""
-        return self._priced(self.cube.read_counters())
+        """The counters of trials (model, task, params, counter), with costs at the config's prices."""
+        return self._priced(self.cube.read_counters()[..., : len(COUNTERS)])
 
     def _priced(self, counters: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         priced = counters.copy()
@@ -243,7 +243,7 @@ def sweep_cube(plan: Plan, url: str) -> tuple[Cube, Plan]:
                 sizes=plan.sizes,
                 chunks=plan.chunks,
                 coordinates=coordinates(plan),
-                counters=COUNTERS,
+                counters=(*COUNTERS, *QUESTION_COUNTERS),
                 attrs={"title": "evalcube sweep", "spec": plan.spec()},
                 layers=list(plan.layers),
             )
