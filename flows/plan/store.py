@@ -15,10 +15,11 @@ import numpy.typing as npt
 import storage.errors
 from flows.errors import SweepError
 from flows.plan.blocks import RegionWork, pending_positions, window_of
-from flows.plan.coordinates import coordinates
+from flows.plan.coordinates import coordinates, labels
 from flows.plan.differences import criteria_differences, spec_differences
 from flows.plan.plan import Plan
 from flows.plan.records import NOTES, SPENT
+from flows.plan.row_ids import label_rows
 from flows.plan.spec import parse_spec
 from flows.plan.targets import SampleTargets
 from stages.reply.status import COUNTERS, QUESTION_COUNTERS, Status
@@ -75,6 +76,7 @@ class SweepStore:
         same = (sizes["trial"], sizes["repeat"]) == (self.plan.trials, self.plan.repeats)
         if not same or not self.cube.consolidated:
             self.cube.grow(trial=self.plan.trials, repeat=self.plan.repeats)
+            label_rows(self.cube, self.plan)
         if not self._wanted.same(self.planned):
             self.cube.write_planned("trial", self._wanted.trials)
             self.cube.write_planned("repeat", self._wanted.repeats)
@@ -82,7 +84,7 @@ class SweepStore:
 
     def relabel(self) -> None:
         """Take over what a config may change at any time, facets and prices; write labels anew that are damaged."""
-        for coordinate in coordinates(self.plan, self.cube.sizes["counter"]):
+        for coordinate in labels(self.plan, self.cube.sizes["counter"]):
             name = coordinate.name
             if self.cube.label_problem(name) or (
                 name in CHANGING and (self.cube.read_label(name) != coordinate.values).any()
@@ -91,6 +93,7 @@ class SweepStore:
         for dim in ("trial", "repeat"):
             if self.cube.label_problem(dim):
                 self.cube.restore_index(dim)
+        label_rows(self.cube, self.plan)
 
     def counters(self) -> npt.NDArray[np.float64]:
         """The counters of trials (model, task, params, counter), with costs at the config's prices."""

@@ -13,16 +13,18 @@ import numpy.typing as npt
 
 from flows.cubes.cache_at_hand import cache_at_hand
 from flows.errors import SweepError
-from flows.plan.coordinates import coordinates
+from flows.plan.coordinates import labels
 from flows.plan.grading import Prices
 from flows.plan.plan import Plan
 from flows.plan.recording import count_model
 from flows.plan.records import read_notes
+from flows.plan.row_ids import ROW_ID, row_ids
 from flows.plan.shared_arrays import measured_plan, write_planned
 from flows.plan.store import CHANGING, cube_plan
 from flows.plan.targets import SampleTargets
 from flows.rework.damage import Damage, Verification
 from flows.rework.remake import recorded_window, remake
+from stages.generate.errors import TaskError
 from stages.generate.novelty import repeated
 from stages.reply.status import COUNTERS as STATUS_COUNTERS
 from stages.reply.status import QUESTION_COUNTERS
@@ -127,8 +129,9 @@ class _Check:
             self._cube.restore_metadata()
 
     def _check_labels(self, problems: dict[str, str]) -> None:
-        labels = coordinates(self._plan, self._cube.sizes["counter"])
-        made = {coordinate.name: coordinate.values for coordinate in labels}
+        written = labels(self._plan, self._cube.sizes["counter"])
+        made = {coordinate.name: coordinate.values for coordinate in written}
+        made |= self._row_ids(problems)
         made |= {name: np.arange(self._cube.sizes[name]) for name in _INDEXES}
         for name, values in made.items():
             here = name not in problems and name not in CHANGING and self._cube.has_label(name)
@@ -143,6 +146,17 @@ class _Check:
                 self._cube.write_label(name, made[name])
             more = "" if known else "; a run of the sweep's config writes it anew"
             self._damages.append(Damage(name, problem + more, healed=self._heals and known))
+
+    def _row_ids(self, problems: dict[str, str]) -> dict[str, Array]:
+        """Ids of rows as their files have them, if the cube has them, too; else a damage may not be healed."""
+        if not self._cube.has_label(ROW_ID):
+            return {}
+        try:
+            return {ROW_ID: row_ids(self._plan, self._cube.sizes["trial"])}
+        except TaskError as error:
+            if ROW_ID in problems:
+                problems[ROW_ID] += f", and its data set is not at hand: {error}"
+            return {}
 
     def _check_planned(self, problems: dict[str, str]) -> None:
         derived = measured_plan(self._cube, self._newest)

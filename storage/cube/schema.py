@@ -15,7 +15,18 @@ from numpy.typing import NDArray
 FORMAT = 1
 """Version of the cube's layout; a reader refuses a greater one."""
 
-DIMS = ("model", "task", "params", "trial", "repeat", "counter", "tier", "judge_name", "judge_repeat")
+DIMS = (
+    "model",
+    "task",
+    "params",
+    "trial",
+    "repeat",
+    "counter",
+    "tier",
+    "judge_name",
+    "judge_repeat",
+    "dataset",
+)
 TRIAL_DIMS = ("model", "task", "params", "trial", "repeat")
 COUNTER_DIMS = ("model", "task", "params", "counter")
 REGION_DIMS = TRIAL_DIMS[1:]
