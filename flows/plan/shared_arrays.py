@@ -51,6 +51,20 @@ def counts_questions(cube: Cube) -> bool:
     return cube.sizes["counter"] >= len(STATUS_COUNTERS) + len(QUESTION_COUNTERS)
 
 
+def planned_of(cube: Cube, regions: Iterable[Region]) -> SampleTargets:
+    """How far each cell is to be measured: as the cube says, or as far as it is measured where that cannot be read.
+
+    Parameters
+    ----------
+    cube, regions
+        As for `measured_plan`.
+    """
+    try:
+        return SampleTargets(cube.read_planned("trial"), cube.read_planned("repeat"))
+    except CubeDamagedError:
+        return measured_plan(cube, regions)
+
+
 def measured_plan(cube: Cube, regions: Iterable[Region]) -> SampleTargets:
     """How far each cell is measured, from the status of its trials.
 

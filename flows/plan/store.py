@@ -18,8 +18,10 @@ from flows.plan.blocks import RegionWork, pending_positions, window_of
 from flows.plan.coordinates import coordinates, labels
 from flows.plan.differences import criteria_differences, spec_differences
 from flows.plan.plan import Plan
+from flows.plan.recording import count_model
 from flows.plan.records import NOTES, SPENT
 from flows.plan.row_ids import label_rows
+from flows.plan.shared_arrays import planned_of
 from flows.plan.spec import parse_spec
 from flows.plan.targets import SampleTargets
 from stages.reply.status import COUNTERS, QUESTION_COUNTERS, Status
@@ -31,6 +33,7 @@ from storage.cube.lease import Lease
 from storage.cube.ledger import Ledger, Receipt
 from storage.cube.regions import Region
 from storage.cube.schema import TRIAL_DIMS
+from storage.errors import CubeDamagedError
 
 _SHOWN_DIFFERENCES = 6
 _UNKNOWN = 255
@@ -56,7 +59,9 @@ class SweepStore:
         self.cube = cube
         self.found = {} if found is None else found
         """Of which receipts it is known whether the regions are as they say; a store made from this one may have it."""
-        self.planned = SampleTargets(cube.read_planned("trial"), cube.read_planned("repeat"))
+        self.ledger = Ledger(cube.records)
+        self._newest = self.ledger.newest()
+        self.planned = planned_of(cube, self._newest)
         """What the cube is to hold, by this run or others."""
         self.targets = self.planned if targets is None else targets
         """How far this run goes; the cube may go further."""
@@ -66,8 +71,6 @@ class SweepStore:
             plan, trials=max(maxima[0], sizes["trial"]), repeats=max(maxima[1], sizes["repeat"])
         )
         """At the size that the cube has once it has grown to the targets."""
-        self.ledger = Ledger(cube.records)
-        self._newest = self.ledger.newest()
 
     def grow(self) -> None:
         """Bring the cube to the targets' size and plan; only the holder of the lease may."""
@@ -96,8 +99,20 @@ class SweepStore:
         label_rows(self.cube, self.plan)
 
     def counters(self) -> npt.NDArray[np.float64]:
-        """The counters of trials (model, task, params, counter), with costs at the config's prices."""
-        return self._priced(self.cube.read_counters()[..., : len(COUNTERS)])
+        """The counters of trials (model, task, params, counter), with costs at the config's prices.
+
+        Counted from the regions where the cube's cannot be read: a run that may write makes them again.
+        """
+        try:
+            counters = self.cube.read_counters()
+        except CubeDamagedError:
+            models = range(len(self.plan.evaluations))
+            counters = np.stack([self._counted(model) for model in models])
+        return self._priced(counters[..., : len(COUNTERS)])
+
+    def _counted(self, model: int) -> npt.NDArray[np.float64]:
+        regions = (region for region in self._newest if region.model == model)
+        return count_model(self.cube, regions, self.planned, (0.0, 0.0))
 
     def _priced(self, counters: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         priced = counters.copy()

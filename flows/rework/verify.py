@@ -19,7 +19,7 @@ from flows.plan.plan import Plan
 from flows.plan.recording import count_model
 from flows.plan.records import read_notes
 from flows.plan.row_ids import ROW_ID, row_ids
-from flows.plan.shared_arrays import measured_plan, write_planned
+from flows.plan.shared_arrays import measured_plan, planned_of, write_planned
 from flows.plan.store import CHANGING, cube_plan
 from flows.plan.targets import SampleTargets
 from flows.rework.damage import Damage, Verification
@@ -277,10 +277,7 @@ class _Check:
 
     @cached_property
     def _planned(self) -> SampleTargets:
-        try:
-            return SampleTargets(self._cube.read_planned("trial"), self._cube.read_planned("repeat"))
-        except CubeDamagedError:
-            return measured_plan(self._cube, self._newest)
+        return planned_of(self._cube, self._newest)
 
     @cached_property
     def _prices(self) -> list[Prices]:
