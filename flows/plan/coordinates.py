@@ -40,6 +40,7 @@ def _of_models(plan: Plan) -> list[Coordinate]:
     rows = plan.evaluations
     prices = plan.prices or ((0.0, 0.0),) * len(rows)
     facets = plan.facets or ({},) * len(rows)
+    revisions = [row.revision for row in rows]
 
     def text(name: str, values: Sequence[str], comment: str) -> Coordinate:
         return Coordinate(name, ("model",), _texts(values), {"long_name": comment})
@@ -49,6 +50,7 @@ def _of_models(plan: Plan) -> list[Coordinate]:
         text("template", [row.template.name for row in rows], "name of the prompt template"),
         text("sampler", [row.sampler.name for row in rows], "name of the sampler"),
         text("eval_id", [row.eval_id for row in rows], "digest of request model, template and sampler"),
+        *([text("revision", revisions, "what tells models of one name apart")] if any(revisions) else []),
         text("facets", [json.dumps(dict(f), sort_keys=True) for f in facets], "free labels, JSON"),
         *(
             Coordinate(

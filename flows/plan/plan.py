@@ -131,9 +131,13 @@ class Plan:
     def labels(self) -> tuple[str, ...]:
         """A name for each evaluation, no longer than it takes to tell them apart."""
         rows = self.evaluations
-        optional = ([row.template.name for row in rows], [row.sampler.name for row in rows])
+        optional = (
+            [row.template.name for row in rows],
+            [row.sampler.name for row in rows],
+            [row.revision for row in rows],
+        )
         parts = [[row.model for row in rows], *(names for names in optional if len(set(names)) > 1)]
-        return tuple(" / ".join(columns) for columns in zip(*parts, strict=True))
+        return tuple(" / ".join(filter(None, columns)) for columns in zip(*parts, strict=True))
 
     @property
     def sizes(self) -> dict[str, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import TypeVar
@@ -66,6 +67,7 @@ def receipt_of(
         causes=dict(causes),
         digest=digest,
         grader=GRADER,
+        at=int(time.time()),
     )
 
 

@@ -51,5 +51,10 @@ def trial_request(evaluation: Evaluation, cell: Cell, trial: Trial, repeat: int)
     """The request of one trial of a cell by an evaluation."""
     messages = trial_messages(evaluation, cell, trial)
     return build_request(
-        evaluation.request_model, messages, evaluation.sampler.params, repeat, evaluation.api
+        evaluation.request_model,
+        messages,
+        evaluation.sampler.params,
+        repeat,
+        evaluation.api,
+        evaluation.revision,
     )
