@@ -321,7 +321,7 @@ class Cube(SharedArrays):
         self.refresh()
 
     def summary(self) -> xr.Dataset:
-        """What the cube holds beside its trial arrays, in memory: counters, plan, repeated prompts and labels.
+        """What the cube holds beside its trial arrays, in memory: counters, plan, repeated prompts, labels of cells.
 
         Raises
         ------
@@ -331,7 +331,10 @@ class Cube(SharedArrays):
         from storage.cube.summary import in_memory
 
         trials = [variable.name for variable in self.trial_arrays.values()]
-        return in_memory(self._open(chunks=None).drop_vars(trials, errors="ignore"), self._space)
+        opened = self._open(chunks=None).drop_vars(trials, errors="ignore")
+        # Labels of single trials can be many, and say nothing of cells.
+        long = [name for name, array in opened.coords.items() if "trial" in array.dims and array.ndim > 1]
+        return in_memory(opened.drop_vars(long), self._space)
 
     def dataset(self) -> xr.Dataset:
         """The cube as a lazy dataset, one Dask chunk per stored chunk.

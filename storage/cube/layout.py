@@ -249,7 +249,7 @@ def _build(
         _create_variable(group, variable, dims, dims)
     _create_variable(group, DUPLICATE, dims, {**whole, "task": 1})
     for coordinate in coordinates:
-        _create_coordinate(group, coordinate, whole, dims)
+        _create_coordinate(group, coordinate, dims)
     group.create_group(SIDE, attributes={"comment": "evalcube's ledger, lease and plan"})
     # Last: until these metadata are there, no reader takes what is in the store for a cube.
     consolidate(store)
@@ -281,16 +281,11 @@ def _create_variable(
     )
 
 
-def _create_coordinate(
-    group: zarr.Group, coordinate: Coordinate, chunks: Mapping[str, int], sizes: Mapping[str, int]
-) -> None:
+def _create_coordinate(group: zarr.Group, coordinate: Coordinate, sizes: Mapping[str, int]) -> None:
     dims = coordinate.dims
     text = coordinate.values.dtype.kind in "OUT"
-    # Indexes grow with the cube: in a large chunk they stay one object for thousands of trials.
-    if dims in (("trial",), ("repeat",)) and dims == (coordinate.name,):
-        parts: tuple[int, ...] = (_INDEX_CHUNK,)
-    else:
-        parts = tuple(chunks[dim] if dim in ("trial", "repeat") else sizes[dim] for dim in dims)
+    # Those of trials grow with the cube: in large chunks they stay one object for thousands of trials.
+    parts = tuple(_INDEX_CHUNK if dim in ("trial", "repeat") else sizes[dim] for dim in dims)
     array = group.create_array(
         coordinate.name,
         shape=coordinate.values.shape,
