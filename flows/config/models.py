@@ -111,6 +111,11 @@ class ModelConfig(Section):
         default_factory=lambda data: str(data.get("name", "")),
         description='Sent as "model" in each request; default: the name.',
     )
+    revision: Annotated[str, BeforeValidator(values.revision)] = Field(
+        "",
+        description="What tells it from others that answer to the same name, such as weights, quantisation or engine "
+        "settings: any text. Part of the identity of its results and of cache keys; never sent.",
+    )
     api: Literal["chat", "completions", "messages"] = Field(
         "chat",
         description="What the endpoint speaks: chat (completions), (text) completions, or (Anthropic's) messages.",

@@ -84,6 +84,14 @@ def name(value: str) -> str:
     return _label(value, LONGEST_NAME)
 
 
+def revision(value: object) -> str:
+    """Check what tells a model from others of its name: one line of text; empty for none."""
+    if not isinstance(value, str):
+        # 1.10 would become 1.1, and another model's answers with it.
+        raise refusal("must be a text", "Write it in quotes")
+    return _label(value, LONGEST_PATH) if value else ""
+
+
 def path(value: str) -> str:
     """Check a path or URL of a store."""
     if re.search(r"://[^/@]*@", value):

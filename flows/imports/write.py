@@ -22,7 +22,7 @@ from flows.imports.plan import data_params
 from flows.plan.blocks import Window, window_of
 from flows.plan.evaluations import Evaluation
 from flows.plan.plan import Plan
-from flows.plan.recording import count_region, grader_of, receipt_of, summed
+from flows.plan.recording import count_model, grader_of, receipt_of
 from flows.plan.regrade import regrade
 from flows.plan.requests import trial_request
 from flows.plan.store import SweepStore
@@ -30,7 +30,6 @@ from flows.plan.targets import SampleTargets
 from stages.generate.dataset import DatasetParams
 from stages.generate.novelty import repeated
 from stages.reply.status import Status
-from stages.score.counters import add_counters
 from storage.cache.cache import Cache
 from storage.cube.ledger import Ledger, Receipt
 from storage.cube.regions import Region
@@ -150,6 +149,7 @@ class Writer:
     def write(self) -> int:
         """Write what is new, with receipts, flags of repeated prompts and counters; the number of regions written."""
         self._store.grow()
+        self._store.relabel()
         self._compare_prompts()
         written = set[int]()
         regions = 0
@@ -228,11 +228,5 @@ class Writer:
                 self._cube.write_duplicates(row, flags)
 
     def _counters(self, model: int) -> npt.NDArray[np.float64]:
-        """Counters of an evaluation, added in the order in which a run adds them."""
-        regions = sorted(region for region in self._newest if region.model == model)
-        if not regions:
-            return np.zeros(self._cube.read_counters().shape[1:])
-        prices = self._plan.prices[model]
-        return summed(
-            [count_region(self._cube, region, self._planned, prices) for region in regions], add_counters
-        )
+        regions = [region for region in self._newest if region.model == model]
+        return count_model(self._cube, regions, self._planned, self._plan.prices[model])

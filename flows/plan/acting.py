@@ -73,15 +73,15 @@ def acting_config(
     if config is not None:
         return as_config(config, cube=place, cache=cache)
     opened = Cube.open(source)
-    own = None if endpoints or key_envs else remembered_config(opened)
-    if own is not None:
-        return as_config(own, cube=place, cache=cache)
     notes = read_notes(opened.records)
     if IMPORTED in notes:
         raise SweepError(
             f"cube '{source}' was imported from the logs of another tool: there is nobody to ask for more",
             "Ask with that tool, and import its new log, too; or measure with a config and a cube of your own",
         )
+    own = None if endpoints or key_envs else remembered_config(opened)
+    if own is not None:
+        return as_config(own, cube=place, cache=cache)
     noted = notes.get("config")
     if not isinstance(noted, dict):
         raise SweepError(

@@ -38,6 +38,7 @@ def build_plan(config: SweepConfig) -> Plan:
                 # 0 and 0.0 are one request.
                 NamedSampler(name=sampler, params=canonical_params(config.samplers[sampler])),
                 model.api,
+                model.revision,
             )
         )
         prices.append((model.prices.prompt, model.prices.completion))
@@ -74,6 +75,7 @@ def _judges(config: SweepConfig) -> tuple[Judge, ...]:
             repeats=row.repeats,
             prompt=judge_prompt_digest(length_debias=row.length_debias),
             api=model.api,
+            revision=model.revision,
         )
         twin = seen.setdefault(judge.identity, judge)
         if twin is not judge:
@@ -99,7 +101,8 @@ def _refuse_twins(evaluations: Sequence[Evaluation]) -> None:
         if twin is not evaluation:
             raise SweepError(
                 f"evaluations '{twin.label}' and '{evaluation.label}' send the same requests, so that one would be "
-                f"answered from the other's cache. Give the models different `model:` names, or remove one of them."
+                f"answered from the other's cache. Give the models different `model:` names; or, if two servers answer "
+                f"to one name, a `revision:` each; or remove one of them."
             )
 
 

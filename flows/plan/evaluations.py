@@ -40,6 +40,8 @@ class Evaluation(IdentityRecord):
     sampler: NamedSampler
     api: ApiName = "chat"
     """Which API its endpoint speaks."""
+    revision: str = ""
+    """What tells the model from others that answer to the same name."""
 
     @classmethod
     def of(
@@ -49,11 +51,14 @@ class Evaluation(IdentityRecord):
         template: NamedTemplate,
         sampler: NamedSampler,
         api: ApiName = "chat",
+        revision: str = "",
     ) -> Evaluation:
         """The evaluation with its id."""
         sent: list[Any] = [request_model, template.source, sampler.params]
-        # Chat was the only API once: its evaluations keep their ids.
-        text = json.dumps(sent if api == "chat" else [*sent, api], sort_keys=True)
+        # Chat was the only API once, and there were no revisions: evaluations without either keep their ids.
+        sent += [] if api == "chat" else [api]
+        sent += [{"revision": revision}] if revision else []
+        text = json.dumps(sent, sort_keys=True)
         return cls(
             eval_id=hashlib.sha256(text.encode()).hexdigest()[:32],
             model=model,
@@ -61,6 +66,7 @@ class Evaluation(IdentityRecord):
             template=template,
             sampler=sampler,
             api=api,
+            revision=revision,
         )
 
     @cached_property

@@ -36,11 +36,14 @@ class Judge(IdentityRecord):
     """Digest of the prompt that is put to judges."""
     api: ApiName = "chat"
     """Which API its endpoint speaks."""
+    revision: str = ""
+    """What tells the model from others that answer to the same name."""
 
     @cached_property
     def identity(self) -> str:
         """What is sent besides the texts; two judges with the same would share every reply."""
-        return json.dumps([self.request_model, self.sampler, self.api, self._length_debias], sort_keys=True)
+        sent = [self.request_model, self.sampler, self.api, self._length_debias, self.revision]
+        return json.dumps(sent, sort_keys=True)
 
     @property
     def _length_debias(self) -> bool:
@@ -51,7 +54,7 @@ class Judge(IdentityRecord):
         """What is sent to have an output rated, a request for each repeat."""
         messages = judge_messages(rubric, prompt, output, length_debias=self._length_debias)
         return [
-            build_request(self.request_model, messages, self.sampler, repeat, self.api)
+            build_request(self.request_model, messages, self.sampler, repeat, self.api, self.revision)
             for repeat in range(self.repeats)
         ]
 

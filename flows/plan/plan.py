@@ -19,6 +19,7 @@ from flows.plan.evaluations import Evaluation
 from flows.plan.judges import Judge
 from flows.plan.spec import SPEC_FORMAT, Spec, TaskSpec, damaged, parse_spec
 from stages.generate import Cell, Task, all_tasks
+from stages.generate.dataset import DatasetParams
 from stages.process.grading import IMPORTED
 
 _TRIAL_CHUNK = 32
@@ -136,9 +137,13 @@ class Plan:
     def labels(self) -> tuple[str, ...]:
         """A name for each evaluation, no longer than it takes to tell them apart."""
         rows = self.evaluations
-        optional = ([row.template.name for row in rows], [row.sampler.name for row in rows])
+        optional = (
+            [row.template.name for row in rows],
+            [row.sampler.name for row in rows],
+            [row.revision for row in rows],
+        )
         parts = [[row.model for row in rows], *(names for names in optional if len(set(names)) > 1)]
-        return tuple(" / ".join(columns) for columns in zip(*parts, strict=True))
+        return tuple(" / ".join(filter(None, columns)) for columns in zip(*parts, strict=True))
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -150,7 +155,18 @@ class Plan:
             "trial": self.trials,
             "repeat": self.repeats,
             **self._judge_sizes,
+            **({"dataset": len(self.named_points)} if self.named_points else {}),
         }
+
+    @cached_property
+    def named_points(self) -> tuple[tuple[int, int], ...]:
+        """Task and slot of the points whose rows of a data set have names."""
+        return tuple(
+            (i, j)
+            for i, task in enumerate(self.tasks)
+            for j, planned in enumerate(task.cells)
+            if isinstance(planned.cell.params, DatasetParams) and planned.cell.params.id
+        )
 
     @property
     def _judge_sizes(self) -> dict[str, int]:

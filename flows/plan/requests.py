@@ -59,4 +59,6 @@ def trial_request(evaluation: Evaluation, cell: Cell, trial: Trial, repeat: int)
     if is_imported(cell):
         origin = [cell.plain_params[IMPORTED], trial.extras.get("question")]
         params = {**params, IMPORTED: [params.get(IMPORTED), origin]}
-    return build_request(evaluation.request_model, messages, params, repeat, evaluation.api)
+    return build_request(
+        evaluation.request_model, messages, params, repeat, evaluation.api, evaluation.revision
+    )

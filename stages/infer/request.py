@@ -20,8 +20,9 @@ class Request:
     digest: str
     """SHA-256 over the body and the repeat index, 64 hex digits.
 
-    Where the API is not chat, its name enters, too. Neither the endpoint's address nor any secret does, so that a
-    moved server or a new key keeps its cache; nor whether the reply is streamed, as the answer is the same.
+    Where the API is not chat, its name enters, too; and the model's revision, where one is declared. Neither the
+    endpoint's address nor any secret does, so that a moved server or a new key keeps its cache; nor whether the reply
+    is streamed, as the answer is the same.
     """
 
 
@@ -31,6 +32,7 @@ def build_request(
     sampler: Mapping[str, object],
     repeat: int = 0,
     api: str = CHAT,
+    revision: str = "",
 ) -> Request:
     """The request for one trial's repeat.
 
@@ -47,6 +49,8 @@ def build_request(
         Index of the repeat; part of the digest, not of the body.
     api
         One of `stages.infer.apis.APIS`.
+    revision
+        What tells the model from others that answer to the same name; part of the digest, not of the body.
 
     Raises
     ------
@@ -71,7 +75,8 @@ def build_request(
         fields["seed"] = repeat_seed(seed, repeat)
     body = json.dumps(fields, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
     # Canonical JSON of {"repeat": ..., "request": ...}, without encoding the request twice.
-    digest = hashlib.sha256(head + body + b"}").hexdigest()
+    tail = b',"revision":%s}' % json.dumps(revision).encode() if revision else b"}"
+    digest = hashlib.sha256(head + body + tail).hexdigest()
     return Request(body, digest)
 
 

@@ -6,7 +6,7 @@ written by the one task that owns it at the time. Readers need no coordination.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -45,8 +45,9 @@ class Cube(SharedArrays):
         counters: Sequence[str],
         attrs: Mapping[str, object],
         layers: Sequence[str] = (),
+        fill: Callable[[Cube], None] | None = None,
     ) -> Cube:
-        """Make an empty cube; others see all of it or nothing, whenever this process is killed.
+        """Make a cube; others see all of it or nothing, whenever this process is killed.
 
         Parameters
         ----------
@@ -65,6 +66,9 @@ class Cube(SharedArrays):
             Attributes of the cube (JSON values).
         layers
             Names of the arrays of `storage.cube.schema.LAYERS` that the cube has.
+        fill
+            Writes into the cube, which only it sees then, and which is not made where it raises; default: the cube is
+            empty.
 
         Returns
         -------
@@ -89,6 +93,7 @@ class Cube(SharedArrays):
             counters=counters,
             attrs=attrs,
             layers=layers,
+            fill=None if fill is None else lambda draft: fill(cls(draft, str(url), writable=True)),
         )
         return cls(space, str(url), writable=True)
 
@@ -267,6 +272,21 @@ class Cube(SharedArrays):
         }
         return {name: problem for name, problem in found.items() if problem is not None}
 
+    def apparent_problems(self, region: Region) -> dict[str, str]:
+        """`chunk_problems`, as far as looking costs nothing to speak of: nothing where the store keeps what it has.
+
+        Parameters
+        ----------
+        region
+            One that was written.
+        """
+        return {} if self._space.trusted else self.chunk_problems(region)
+
+    @property
+    def trusted(self) -> bool:
+        """Whether what was written stays whole without anybody looking, as object stores promise."""
+        return self._space.trusted
+
     def grow(self, *, trial: int | None = None, repeat: int | None = None) -> None:
         """Enlarge the cube; cells that exist keep their bits, new ones are missing. For the driver only.
 
@@ -301,7 +321,7 @@ class Cube(SharedArrays):
         self.refresh()
 
     def summary(self) -> xr.Dataset:
-        """What the cube holds beside its trial arrays, in memory: counters, plan, repeated prompts and labels.
+        """What the cube holds beside its trial arrays, in memory: counters, plan, repeated prompts, labels of cells.
 
         Raises
         ------
@@ -311,7 +331,10 @@ class Cube(SharedArrays):
         from storage.cube.summary import in_memory
 
         trials = [variable.name for variable in self.trial_arrays.values()]
-        return in_memory(self._open(chunks=None).drop_vars(trials, errors="ignore"), self._space)
+        opened = self._open(chunks=None).drop_vars(trials, errors="ignore")
+        # Labels of single trials can be many, and say nothing of cells.
+        long = [name for name, array in opened.coords.items() if "trial" in array.dims and array.ndim > 1]
+        return in_memory(opened.drop_vars(long), self._space)
 
     def dataset(self) -> xr.Dataset:
         """The cube as a lazy dataset, one Dask chunk per stored chunk.

@@ -145,8 +145,13 @@ class SharedArrays:
         if shape != values.shape:
             raise self._mismatch(f"`{name}` has shape {shape}, got {values.shape}", "Give one value a label.")
         with guarded(self._where, f"write {name}"):
-            every = (slice(None),) * values.ndim
-            self._space.sync([self._group.write_chunk(name, (0,) * values.ndim, every, values)])
+            # A whole chunk at a time, as what is there may be damaged.
+            chunks = self._group.chunks(name)
+            files = []
+            for index in np.ndindex(*(-(-size // step) for size, step in zip(shape, chunks, strict=True))):
+                cells = tuple(slice(i * step, (i + 1) * step) for i, step in zip(index, chunks, strict=True))
+                files.append(self._group.write_chunk(name, index, cells, values[cells]))
+            self._space.sync(files)
 
     def read_planned(self, dim: Literal["trial", "repeat"]) -> NDArray[np.int32]:
         """How many trials or repeats each cell is to be measured with, int32 (model, task, params).

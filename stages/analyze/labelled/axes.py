@@ -25,8 +25,8 @@ def names(ds: xr.Dataset, coordinate: str) -> list[str]:
 
 
 def evaluation_labels(ds: xr.Dataset) -> list[str]:
-    """A label per model: its name, with template and sampler where the dataset has several of them."""
-    parts = (names(ds, name) for name in ("model_name", "template", "sampler"))
+    """A label per model: its name, with template, sampler and revision where the dataset has several of them."""
+    parts = (names(ds, name) for name in ("model_name", "template", "sampler", "revision"))
     return distinguishing(list(zip(*parts, strict=True)))
 
 
@@ -69,6 +69,10 @@ def distinguishing(parts: Sequence[tuple[str, ...]]) -> list[str]:
     """
     several = [place == 0 or len(set(names)) > 1 for place, names in enumerate(zip(*parts, strict=True))]
     return [
-        " · ".join(plain(name) for name, shown in zip(names, several, strict=True) if shown)
+        " · ".join(
+            plain(name)
+            for place, (name, shown) in enumerate(zip(names, several, strict=True))
+            if shown and (name or not place)
+        )
         for names in parts
     ]

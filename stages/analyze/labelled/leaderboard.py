@@ -281,6 +281,7 @@ def _row(ds: xr.Dataset, scored: _Scored, index: int) -> Row:
         cost_per_1000=1000 * float(scored.shared_cost[index]) / shares["trials"] if trials > 0 else math.nan,
         unique=float(scored.unique[index]),
         rank_interval=_estimate(scored.ranks[index]),
+        revision=names(ds, "revision")[index],
     )
 
 
@@ -346,5 +347,5 @@ def _key(row: Row) -> tuple[str, ...]:
 
 
 def label_rows(board: Leaderboard) -> list[str]:
-    """A label per row: the model's name, with template and sampler where the board has several of them."""
-    return distinguishing([(row.model_name, row.template, row.sampler) for row in board.rows])
+    """A label per row: the model's name, with template, sampler and revision where the board has several of them."""
+    return distinguishing([(row.model_name, row.template, row.sampler, row.revision) for row in board.rows])

@@ -95,6 +95,8 @@ class Row:
     """Share of finished trials whose question is new in its cell; NaN if that is not known."""
     rank_interval: Estimate
     """Mean rank over the draws of what leads the board, and the ranks that the interval covers; NaN without a score."""
+    revision: str = ""
+    """What tells the model from others that answer to the same name."""
 
     @property
     def incomplete(self) -> bool:

@@ -38,6 +38,18 @@ def test_build_request__golden():
     )
 
 
+def test_build_request__a_revision_enters_the_digest_alone():
+    """Of a declared one, too, the digests are for years."""
+    plain = build_request("m", MESSAGES, SAMPLER, 1)
+    request = build_request("m", MESSAGES, SAMPLER, 1, revision='Q4 "K_M"')
+    document = {"request": json.loads(request.body), "repeat": 1, "revision": 'Q4 "K_M"'}
+    canonical = json.dumps(document, sort_keys=True, separators=(",", ":")).encode()
+
+    assert request.body == plain.body
+    assert request.digest == hashlib.sha256(canonical).hexdigest() != plain.digest
+    assert build_request("m", MESSAGES, SAMPLER, 1, revision="") == plain
+
+
 @given(samplers, st.text(), st.randoms(use_true_random=False))
 def test_build_request__does_not_depend_on_the_order_of_keys(sampler, text, rng):
     shuffled = list(sampler.items())
