@@ -112,21 +112,20 @@ class Archive:
     def __init__(self, path: Path) -> None:
         self.path = path
         try:
-            self._file = path.open("rb")
             with zipfile.ZipFile(path) as archive:
                 # Of members with equal names the last one counts, as for every reader of ZIPs.
                 self._members = {info.filename: info for info in archive.infolist()}
+            size = path.stat().st_size
         except (OSError, zipfile.BadZipFile, ValueError, NotImplementedError) as error:
             raise unreadable(path, error) from None
         total = sum(info.file_size for info in self._members.values())
-        size = self._file.seek(0, 2)
         if total > max(_MOST_UNPACKED, _MOST_RATIO * size):
-            self._file.close()
             raise refused(
                 str(path),
                 f"it would unpack from {size:,} to {total:,} bytes",
                 "Leave it out: no tool writes that",
             )
+        self._file = path.open("rb")
 
     def __enter__(self) -> Archive:
         return self
