@@ -32,6 +32,7 @@ def receipt_of(
     status: npt.NDArray[np.generic],
     digest: str,
     causes: Mapping[str, int],
+    shape: int = 0,
 ) -> Receipt:
     """The receipt of a region that was just written.
 
@@ -49,6 +50,8 @@ def receipt_of(
         Of its content.
     causes
         How often each cause of a transport error occurred.
+    shape
+        Number of the shape that regions have, `storage.cube.cube.Cube.shape_number`.
     """
     transport = int((planned & (status == Status.TRANSPORT)).sum())
     missing = int((planned & (status == Status.MISSING)).sum())
@@ -64,6 +67,7 @@ def receipt_of(
         causes=dict(causes),
         digest=digest,
         grader=GRADER,
+        shape=shape,
     )
 
 

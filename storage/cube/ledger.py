@@ -53,6 +53,8 @@ class Receipt:
     """`storage.cube.cube.region_digest` of the arrays."""
     grader: str = FIRST_GRADER
     """Version of the grader that graded the region's replies; several joined by + where they meet in it."""
+    shape: int = 0
+    """Which of `storage.cube.cube.Cube.shapes` the region had; the first one is not written."""
 
 
 def graders_of(receipts: Iterable[Receipt]) -> tuple[str, ...]:
@@ -73,6 +75,8 @@ def to_line(receipt: Receipt) -> bytes:
     fields = {**asdict(receipt), "causes": dict(receipt.causes)}
     if receipt.grader == FIRST_GRADER:
         del fields["grader"]
+    if not receipt.shape:
+        del fields["shape"]
     # ASCII: a line is cut and checked by bytes, and no cause may bring in a line break.
     text = json.dumps(fields, separators=(",", ":"), allow_nan=False)
     line = f'{{"check":"{_check(text)}","receipt":{text}}}\n'.encode()
