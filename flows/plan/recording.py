@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
@@ -68,6 +69,7 @@ def receipt_of(
         digest=digest,
         grader=GRADER,
         shape=shape,
+        at=int(time.time()),
     )
 
 

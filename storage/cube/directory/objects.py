@@ -34,6 +34,8 @@ class Directory:
     root: Path | None = None
     """The directory of which this is a part, and out of which no link may lead; None means itself."""
 
+    trusted = False
+
     @property
     def address(self) -> str:
         """The directory's path."""

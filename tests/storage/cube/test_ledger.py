@@ -1,3 +1,4 @@
+import dataclasses
 import json
 import os
 from dataclasses import replace
@@ -84,10 +85,37 @@ def test_from_line__reads_ledgers_that_call_causes_counts(path, workers):
     assert from_line(OLD_LINE.replace(b'"timeout":2', b'"timeout":3')) is None
 
 
+@given(causes=causes, at=st.integers(0, 2**40))
+def test_to_line__round_trip_with_a_time(causes, at):
+    receipt = Receipt(Region(1, 2, 3), 4, 32, 1, 320, False, 5, 6, causes, "ab" * 16, "2", at)
+
+    assert from_line(to_line(receipt)) == receipt
+
+
+def test_to_line__earlier_versions_read_a_line_with_a_time(workers):
+    receipt = replace(workers.make_receipt(0), causes={"timeout": 2}, at=1_763_800_000)
+
+    fields = json.loads(to_line(receipt))["receipt"]
+
+    # What they do: they take `counts` where it is, ignore `causes` then, and refuse any key that is no field.
+    assert fields.pop("counts") == {"timeout": 2}
+    assert set(fields) == {field.name for field in dataclasses.fields(Receipt)} - {"grader", "at"}
+
+
 def test_to_line__the_longest_receipt_is_less_than_a_kilobyte():
     causes = {f"{number} {'HTTP 503 after the last retry':40}": 10**12 for number in range(8)}
     receipt = Receipt(
-        Region(10**6, 10**6, 10**6), 10**6, 10**6, 10**6, 10**12, False, 10**9, 10**9, causes, "f" * 32
+        Region(10**6, 10**6, 10**6),
+        10**6,
+        10**6,
+        10**6,
+        10**12,
+        False,
+        10**9,
+        10**9,
+        causes,
+        "f" * 32,
+        at=10**10,
     )
 
     assert len(to_line(receipt)) < 1024
