@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import argparse
 import json
-import resource
-import shutil
-import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -110,11 +110,12 @@ class Cube(GrowingCube):
         CubeDamagedError
             Its metadata cannot be read or lack an array.
         NotWritableError
-            `writable` is asked for and the directory is read-only.
+            `writable` is asked for and the place is read-only.
         """
         space = space_of(url)
-        cube = cls(space, str(url), writable=writable)
-        if writable and not space.is_writable():
+        can_write = space.is_writable()
+        cube = cls(space, str(url), writable=writable and can_write)
+        if writable and not can_write:
             remedy = "Open it for reading, or copy it."
             raise NotWritableError("cannot open the cube for writing: it is read-only", space.address, remedy)
         return cube
