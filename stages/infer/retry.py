@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Generator
 from typing import TypeVar
 
+from stages.infer.limiter import Limiter
 from stages.infer.reply import Reply, RetryClass
 
 T = TypeVar("T")
@@ -21,6 +22,7 @@ _UNREACHABLE = frozenset({"connect", "dns", "tls"})
 _OF_ONE_MODEL = frozenset({"http 403", "http 404", "http 405"})
 _OVERLOAD = frozenset({"http 408", "http 429", "http 503", "http 504", "http 524", "http 529", "timeout"})
 _REFUSAL = frozenset({"http 429", "http 503", "http 529"})
+_TOO_MANY = "http 429"
 _REFUSED_KEY = "http 401"
 _LONGEST_WAIT = 600.0
 _LONGEST_REFILL = 60.0
@@ -39,6 +41,33 @@ def is_overload(reply: Reply) -> bool:
 def is_refusal(reply: Reply) -> bool:
     """Whether `reply` turns a request away, which others or the same one a moment later need not be."""
     return reply.cause in _REFUSAL and reply.retryable
+
+
+def is_beyond_limit(reply: Reply) -> bool:
+    """Whether it is a limit that turned a request away; status 503 alone may as well be an outage."""
+    return is_refusal(reply) and (reply.cause == _TOO_MANY or reply.retry_after is not None)
+
+
+def turn_of(limiter: Limiter, base: float) -> Callable[[Reply], float | None]:
+    """Brings refused requests back by the turns of `limiter`, see `backoff`.
+
+    At a pace they wait for nothing else. Where there is none, each waits as long as before its first retry: refusals
+    that go on bring about a pace. A status that may be an outage has doubled waits while it is what most get.
+
+    Parameters
+    ----------
+    limiter
+        Of the endpoint.
+    base
+        Seconds before a first retry.
+    """
+
+    def turn(reply: Reply) -> float | None:
+        if is_beyond_limit(reply) or (is_refusal(reply) and limiter.lets_most_through):
+            return 0.0 if limiter.paced else base
+        return None
+
+    return turn
 
 
 def is_let_through(reply: Reply) -> bool:
@@ -62,7 +91,8 @@ def pause_reason(reply: Reply) -> str:
 
     Examples
     --------
-    >>> from stages.infer.reply import Reply, RetryClass
+    >>> from stages.infer.limiter import Limiter
+from stages.infer.reply import Reply, RetryClass
     >>> pause_reason(Reply(RetryClass.RETRY, "http 429", retry_after=45.0, exhausted=360.0, limit="requests"))
     '429: requests, Retry-After'
     >>> pause_reason(Reply(RetryClass.FINAL, exhausted=5.0, limit="tokens"))
@@ -77,6 +107,10 @@ def _never(_: Reply) -> bool:
     return False
 
 
+def _not_by_turn(_: Reply) -> float | None:
+    return None
+
+
 def backoff(
     retries: int,
     *,
@@ -85,6 +119,7 @@ def backoff(
     longest: float = _LONGEST_WAIT,
     jitter: float = 0.5,
     patient: Callable[[Reply], bool] = _never,
+    turn: Callable[[Reply], float | None] = _not_by_turn,
 ) -> Policy:
     """Yield the seconds to wait before each attempt; return the first reply that is not worth a retry, or the last.
 
@@ -102,13 +137,17 @@ def backoff(
         more with each further one, as what it asks for may be too short.
     patient
         Whether a reply is worth an attempt beyond `retries`: refusals say nothing of the request itself.
+    turn
+        Seconds after which a request may ask for its turn again, where it is the endpoint's limits that bring those
+        that were refused back one by one; None where waits double.
 
     Examples
     --------
     >>> policy = backoff(1, jitter=0.5)
     >>> next(policy)
     0.0
-    >>> from stages.infer.reply import Reply, RetryClass
+    >>> from stages.infer.limiter import Limiter
+from stages.infer.reply import Reply, RetryClass
     >>> policy.send(Reply(RetryClass.RETRY, "timeout"))
     0.5
     """
@@ -118,12 +157,14 @@ def backoff(
         renewed = attempt == 0 and reply.cause == _REFUSED_KEY
         if not reply.retryable or (attempt >= retries and not renewed and not patient(reply)):
             break
-        growing = min(base * 2.0 ** min(attempt, _MOST_DOUBLINGS), cap)
+        steady = turn(reply)
+        growing = min(base * 2.0 ** min(attempt, _MOST_DOUBLINGS), cap) if steady is None else steady
         if reply.retry_after is None:
             reply = yield growing * (0.5 + jitter)
         else:
             asked = min(reply.retry_after, longest)
-            reply = yield max(asked, growing / 2.0 if attempt else 0.0) + base * jitter
+            spread = base if steady is None else steady
+            reply = yield max(asked, growing / 2.0 if attempt and steady is None else 0.0) + spread * jitter
     return reply
 
 
