@@ -27,7 +27,7 @@ _IN_A_ROW = 4
 """Refusals without an answer between them that are enough, too."""
 _FEW, _ALL_OF_THE_LAST = 0.5, 8
 """Share of refused requests, and refusals in a row, below which most are let through."""
-_OF_IN_FLIGHT = 0.25
+_OF_IN_FLIGHT = 1.0
 """Refusals in a row for each request that still waits for its answer, if they are to count."""
 _DOUBTED_SECONDS = 60.0
 """How long after refusals seemed to come by chance a limit shows that they did not."""
