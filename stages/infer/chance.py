@@ -11,23 +11,39 @@ E. S. Page (1954). Continuous inspection schemes. Biometrika 41(1/2), 100-115. h
 from __future__ import annotations
 
 import math
+from collections import deque
+from collections.abc import Callable
+from typing import NamedTuple
 
-_LEAST_SHARE, _MOST_SHARE = 0.05, 0.6
+_LEAST_SHARE, _MOST_SHARE = 0.06, 0.6
 """Refused shares between which chance is thought of."""
-_LOWER = 0.6
-"""Of the highest rate that was refused: rates from here down are clearly lower ones."""
-_REFUSED, _REFUSED_LOWER, _SENT = 10, 5, 40
-"""Refusals, those at clearly lower rates, and requests, that are enough to say so."""
-_BORNE = 60
-"""Requests of which a limit refuses fewer than chance would, where the rate is about right."""
+_JITTER = 0.01
+"""Share of requests that a limit refuses at rates below it, as some come too early."""
+_STAGES = 12
+"""Rates that are remembered."""
+_REFUSED = 4
+"""Refusals from which on they are compared."""
+_LIKELIER = 3.5
+"""Logarithm of how much likelier chance must be than a limit: it is only tried then."""
+_STEPS = 64
+"""Limits that are tried, in even ratios between the lowest and the highest that may be."""
 _MORE, _TIMES = 0.25, 2.0
 """By how much, and how many times, a limit is taken to refuse more than chance does."""
 _CERTAIN = 9.0
 """Logarithm of how much likelier a limit must be."""
-_WEIGHT = 0.001
-"""Of the newest request in the share, once that is known."""
+_FEWEST, _MOST = 50, 1000
+"""Requests, the newest among them, that count in the share, at first and later."""
 _FORGOTTEN = 0.03
 """Share below which chance need not be reckoned with any more."""
+
+
+class _Stage(NamedTuple):
+    """What became of requests at one rate."""
+
+    rate: float
+    """Requests per second."""
+    passed: int
+    refused: int
 
 
 class ChanceRefusals:
@@ -36,18 +52,19 @@ class ChanceRefusals:
     def __init__(self) -> None:
         self.share = 0.0
         """Of requests, those that are refused whatever the rate; 0 as long as none seem to be."""
-        self._stages: list[tuple[float, int, int]] = []
-        """Rates that were too high, one after another: the rate, requests sent at it, and refused ones."""
+        self._stages: deque[_Stage] = deque(maxlen=_STAGES)
+        self._counted = _FEWEST
+        """Requests that the share is known from, as it were."""
         self._excess = 0.0
         """Logarithm of how much likelier a limit is than chance alone, since that was likeliest."""
 
     def assume(self, share: float) -> None:
         """Reckon from now on with so many refusals by chance."""
-        self.share, self._excess = share, 0.0
+        self.share, self._excess, self._counted = share, 0.0, _FEWEST
         self._stages.clear()
 
-    def cut(self, rate: float, sent: int, refused: int) -> bool:
-        """Note a rate that seemed too high; returns whether that seems to be by chance, which `share` is from then on.
+    def note(self, rate: float, sent: int, refused: int) -> None:
+        """Note what became of requests at a pace.
 
         Parameters
         ----------
@@ -56,20 +73,32 @@ class ChanceRefusals:
         sent, refused
             Requests at this rate, and those of them that were refused.
         """
-        if sent >= _BORNE and refused < _LEAST_SHARE * sent:
-            self._stages.clear()
-            return False
-        self._stages.append((rate, sent, refused))
-        highest = max(rate for rate, _, _ in self._stages)
-        lower = [(sent, refused) for rate, sent, refused in self._stages if rate <= _LOWER * highest]
-        all_sent, all_refused = (sum(stage[i] for stage in self._stages) for i in (1, 2))
-        lower_sent, lower_refused = (sum(stage[i] for stage in lower) for i in (0, 1))
-        if all_refused < _REFUSED or lower_refused < _REFUSED_LOWER or all_sent < _SENT:
-            return False
-        if not _LEAST_SHARE * lower_sent <= lower_refused <= _MOST_SHARE * lower_sent:
-            return False
-        self.assume(lower_refused / lower_sent)
-        return True
+        if sent > 0:
+            self._stages.append(_Stage(rate, max(sent - refused, 0), refused))
+
+    def guess(self) -> float:
+        """Share of refusals that seem to come by chance, whatever the rate; 0 where a limit explains them as well."""
+        refused = sum(stage.refused for stage in self._stages)
+        sent = refused + sum(stage.passed for stage in self._stages)
+        share = refused / max(sent, 1)
+        if refused < _REFUSED or not _LEAST_SHARE <= share <= _MOST_SHARE:
+            return 0.0
+        highest = max(stage.rate for stage in self._stages)
+        lowest = min(stage.rate for stage in self._stages) / 2.0
+        limits = (lowest * (highest / lowest) ** (step / _STEPS) for step in range(_STEPS + 1))
+        limited = max(self._likelihood(lambda rate, limit=limit: 1.0 - limit / rate) for limit in limits)
+        if self._likelihood(lambda _: share) < limited + _LIKELIER:
+            return 0.0
+        # Rather too much than too little, as what is more than this will be taken for a limit.
+        return share + math.sqrt(share * (1.0 - share) / sent)
+
+    def _likelihood(self, refused_at: Callable[[float], float]) -> float:
+        """Logarithm of the likelihood of what was refused, if it was such a share of what was sent at each rate."""
+        total = 0.0
+        for rate, passed, refused in self._stages:
+            share = min(max(refused_at(rate), _JITTER), 1.0 - _JITTER)
+            total += refused * math.log(share) + passed * math.log(1.0 - share)
+        return total
 
     def count(self, refused: bool) -> None:
         """Note what became of a request at full speed."""
@@ -78,7 +107,8 @@ class ChanceRefusals:
         limited = self._limited
         likelihood = limited / self.share if refused else (1.0 - limited) / (1.0 - self.share)
         self._excess = max(self._excess + math.log(likelihood), 0.0)
-        self.share += _WEIGHT * (refused - self.share)
+        self._counted = min(self._counted + 1, _MOST)
+        self.share += (refused - self.share) / self._counted
         if self.share < _FORGOTTEN:
             self.share = 0.0
 

@@ -31,8 +31,8 @@ _OF_IN_FLIGHT = 1.0
 """Refusals in a row for each request that still waits for its answer, if they are to count."""
 _DOUBTED_SECONDS = 60.0
 """How long after refusals seemed to come by chance a limit shows that they did not."""
-_NOT_IN_VAIN_SECONDS = 600.0
-"""How long it is not said again, if it was wrong."""
+_SURE_SECONDS = 30.0
+"""How long refusals are then taken for a limit's; doubled each time."""
 _SLOWEST = 0.2
 """Requests per second that are tried at least, of all workers."""
 _FIRST = 10.0
@@ -92,7 +92,7 @@ class RateFinder:
         self._debt = 0.0
         """Refusals at the present rate, less what is tolerated."""
         self.chance = ChanceRefusals()
-        self._chance_from = -math.inf
+        self._chance_from, self._sure_seconds = -math.inf, _SURE_SECONDS
         """Until when going slower is not thought to be in vain, as that was wrong before."""
         self._left = (-math.inf, 0.0, 0.0)
         """When the rate was left as refusals seemed to come by chance, that rate, and the one refused before."""
@@ -263,7 +263,8 @@ class RateFinder:
         if self.chance.share and now - left < _DOUBTED_SECONDS:
             # It was a limit after all: go on where it was left.
             self.chance.assume(0.0)
-            self._chance_from, self.refused_rate = now + _NOT_IN_VAIN_SECONDS, refused_rate
+            self._chance_from, self.refused_rate = now + self._sure_seconds, refused_rate
+            self._sure_seconds *= 2
             self._set(rate, now + max(self.delay, pause))
             return
         self._set(max(_BURST_SHARE * self._recent(now), _FIRST), now + max(self.delay, pause))
@@ -272,9 +273,10 @@ class RateFinder:
         rate = self.rate or _FIRST
         at, before = self._measured
         answers, seconds = self._total - before, now - at
-        in_vain = self.chance.cut(rate, self._since, self._refused_since) if now >= self._chance_from else False
-        if in_vain:
-            self._leave_by_chance(now, rate)
+        self._note_stage(rate)
+        share = self.chance.guess() if now >= self._chance_from and not self.chance.share else 0.0
+        if share:
+            self._leave_by_chance(now, rate, share)
             return
         # Of two cuts in a row the second is larger: the first one had no effect.
         new = rate * (_LARGEST_CUT if answers < 2 else 1.0 / _FACTOR if answers < _ENOUGH else _LEAST_CUT)
@@ -289,8 +291,13 @@ class RateFinder:
         self._pause = pause
         self._set(min(max(new, least), rate), now + max(self.delay, pause))
 
-    def _leave_by_chance(self, now: float, rate: float) -> None:
-        """Go at full speed, where it will show whether a limit refuses more than chance does."""
+    def _note_stage(self, rate: float) -> None:
+        if not self.chance.share:
+            self.chance.note(rate, self._since, self._refused_since)
+
+    def _leave_by_chance(self, now: float, rate: float, share: float) -> None:
+        """Go at full speed, where it will show whether a limit refuses more than a `share` by chance."""
+        self.chance.assume(share)
         self._left = now, rate, self.refused_rate or rate
         self.leave()
         self._effective = now + self.delay
@@ -305,8 +312,10 @@ class RateFinder:
             return False
         if self._since * self.workers < _BINDING * rate * seconds:
             # What was sent was less: begin to measure anew, as it may be more from now on.
+            self._note_stage(rate)
             self._since, self._refused_since, self._effective = 0, 0, now
             return False
+        self._note_stage(rate)
         self._set(min(new, self.ceiling), now + self.delay)
         return True
 
