@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import NamedTuple
 
 _LEAST_SHARE, _MOST_SHARE = 0.06, 0.6
@@ -85,18 +85,20 @@ class ChanceRefusals:
             return 0.0
         highest = max(stage.rate for stage in self._stages)
         lowest = min(stage.rate for stage in self._stages) / 2.0
-        limits = (lowest * (highest / lowest) ** (step / _STEPS) for step in range(_STEPS + 1))
-        limited = max(self._likelihood(lambda rate, limit=limit: 1.0 - limit / rate) for limit in limits)
-        if self._likelihood(lambda _: share) < limited + _LIKELIER:
+        limits = [lowest * (highest / lowest) ** (step / _STEPS) for step in range(_STEPS + 1)]
+        limited = max(
+            self._likelihood([1.0 - limit / stage.rate for stage in self._stages]) for limit in limits
+        )
+        if self._likelihood([share] * len(self._stages)) < limited + _LIKELIER:
             return 0.0
         # Rather too much than too little, as what is more than this will be taken for a limit.
         return share + math.sqrt(share * (1.0 - share) / sent)
 
-    def _likelihood(self, refused_at: Callable[[float], float]) -> float:
-        """Logarithm of the likelihood of what was refused, if it was such a share of what was sent at each rate."""
+    def _likelihood(self, shares: Sequence[float]) -> float:
+        """Logarithm of the likelihood of what was refused, if these are the shares at each of the rates."""
         total = 0.0
-        for rate, passed, refused in self._stages:
-            share = min(max(refused_at(rate), _JITTER), 1.0 - _JITTER)
+        for (_, passed, refused), expected in zip(self._stages, shares, strict=True):
+            share = min(max(expected, _JITTER), 1.0 - _JITTER)
             total += refused * math.log(share) + passed * math.log(1.0 - share)
         return total
 

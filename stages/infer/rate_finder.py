@@ -206,7 +206,7 @@ class RateFinder:
         self.blocked(now, pause)
         if self.rate is None:
             self.chance.count(refused=True)
-            if self._is_limit(now, in_flight):
+            if self._is_limit(in_flight):
                 self.begin(now, pause)
             return self.rate is not None
         return self._refused_at_rate(now, started, pause)
@@ -227,7 +227,7 @@ class RateFinder:
         self._cut(now, pause)
         return True
 
-    def _is_limit(self, now: float, in_flight: int) -> bool:
+    def _is_limit(self, in_flight: int) -> bool:
         """Whether refusals are so many that requests are to be paced."""
         # Refusals come at once: those in flight may all have been let through.
         if self.chance.share:

@@ -49,10 +49,10 @@ def is_beyond_limit(reply: Reply) -> bool:
 
 
 def turn_of(limiter: Limiter, base: float) -> Callable[[Reply], float | None]:
-    """Brings refused requests back by the turns of `limiter`, see `backoff`.
+    """Lets requests that were refused come back by the turns of `limiter`, see `backoff`.
 
     At a pace they wait for nothing else. Where there is none, each waits as long as before its first retry: refusals
-    that go on bring about a pace. A status that may be an outage has doubled waits while it is what most get.
+    that go on bring about a pace. Those that may be an outage have waits that double while most requests get them.
 
     Parameters
     ----------
@@ -91,8 +91,7 @@ def pause_reason(reply: Reply) -> str:
 
     Examples
     --------
-    >>> from stages.infer.limiter import Limiter
-from stages.infer.reply import Reply, RetryClass
+    >>> from stages.infer.reply import Reply, RetryClass
     >>> pause_reason(Reply(RetryClass.RETRY, "http 429", retry_after=45.0, exhausted=360.0, limit="requests"))
     '429: requests, Retry-After'
     >>> pause_reason(Reply(RetryClass.FINAL, exhausted=5.0, limit="tokens"))
@@ -107,7 +106,7 @@ def _never(_: Reply) -> bool:
     return False
 
 
-def _not_by_turn(_: Reply) -> float | None:
+def _by_doubling(_: Reply) -> float | None:
     return None
 
 
@@ -119,7 +118,7 @@ def backoff(
     longest: float = _LONGEST_WAIT,
     jitter: float = 0.5,
     patient: Callable[[Reply], bool] = _never,
-    turn: Callable[[Reply], float | None] = _not_by_turn,
+    turn: Callable[[Reply], float | None] = _by_doubling,
 ) -> Policy:
     """Yield the seconds to wait before each attempt; return the first reply that is not worth a retry, or the last.
 
@@ -138,16 +137,15 @@ def backoff(
     patient
         Whether a reply is worth an attempt beyond `retries`: refusals say nothing of the request itself.
     turn
-        Seconds after which a request may ask for its turn again, where it is the endpoint's limits that bring those
-        that were refused back one by one; None where waits double.
+        Seconds after which a request that was refused may ask for its turn again, each time as many, where it is the
+        endpoint's limits that let one after another come back; None where its own waits double.
 
     Examples
     --------
     >>> policy = backoff(1, jitter=0.5)
     >>> next(policy)
     0.0
-    >>> from stages.infer.limiter import Limiter
-from stages.infer.reply import Reply, RetryClass
+    >>> from stages.infer.reply import Reply, RetryClass
     >>> policy.send(Reply(RetryClass.RETRY, "timeout"))
     0.5
     """
@@ -162,9 +160,9 @@ from stages.infer.reply import Reply, RetryClass
         if reply.retry_after is None:
             reply = yield growing * (0.5 + jitter)
         else:
-            asked = min(reply.retry_after, longest)
-            spread = base if steady is None else steady
-            reply = yield max(asked, growing / 2.0 if attempt and steady is None else 0.0) + spread * jitter
+            asked, spread = min(reply.retry_after, longest), base if steady is None else steady
+            least = growing / 2.0 if attempt and steady is None else 0.0
+            reply = yield max(asked, least) + spread * jitter
     return reply
 
 

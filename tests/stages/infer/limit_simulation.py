@@ -173,6 +173,18 @@ class Outcome:
         return self.accepted / self.seconds / rate
 
 
+@dataclass(frozen=True)
+class Sweep:
+    """What became of a number of requests."""
+
+    accepted: int
+    refused: int
+    failed: int
+    seconds: float
+    tail: float
+    """Seconds from the last answer to a request that was never refused until all were answered."""
+
+
 @dataclass(eq=False)
 class _Request:
     """One request on its way; `policy` decides how long it waits after a refusal."""
@@ -239,12 +251,17 @@ class _Simulation:
 
     def ask(self, rank: int) -> None:
         """Take as many requests in hand as there are connections, as `HttpQueue` does."""
-        while self.left[rank] >= 1 and self.busy[rank] < self.size and self.resting[rank] <= RESTING * self.size:
+        while (
+            self.left[rank] >= 1 and self.busy[rank] < self.size and self.resting[rank] <= RESTING * self.size
+        ):
             self.left[rank] -= 1
             self.busy[rank] += 1
             throttle = self.throttles[rank]
             policy = backoff(
-                5, base=RETRY_BASE, jitter=self.random.random(), patient=is_beyond_limit,
+                5,
+                base=RETRY_BASE,
+                jitter=self.random.random(),
+                patient=is_beyond_limit,
                 turn=turn_of(throttle.limiter, RETRY_BASE),
             )
             next(policy)
@@ -340,6 +357,27 @@ class _Simulation:
                 self.admit(rank)
 
 
+def simulate_sweep(
+    server: Any, requests: int, *, workers: int = 1, connections: int = 64, status: int = 429, seed: int = 0
+) -> Sweep:
+    """What became of a sweep of so many requests, which ends; see `simulate`."""
+    world = _Simulation(
+        server,
+        lambda _: 0.05,
+        workers=workers,
+        connections=connections,
+        requests=requests,
+        status=status,
+        jitter=0.001,
+        skew=0.0,
+        seed=seed,
+    )
+    world.run(math.inf)
+    return Sweep(
+        len(world.accepted), len(world.refused), world.failed, world.now, world.now - world.last_first
+    )
+
+
 def simulate(
     server: Any,
     *,
@@ -394,6 +432,8 @@ def simulate(
     def outcome(begin: float, end: float) -> Outcome:
         accepted = sum(begin <= at < end for at in world.accepted)
         refused = sum(begin <= at < end for at in world.refused)
-        return Outcome(accepted, refused, end - begin, limiter.found_rate, limiter.found_connections, world.failed)
+        return Outcome(
+            accepted, refused, end - begin, limiter.found_rate, limiter.found_connections, world.failed
+        )
 
     return outcome(0.0, warm_up), outcome(warm_up, seconds)
