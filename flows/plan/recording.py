@@ -35,6 +35,7 @@ def receipt_of(
     status: npt.NDArray[np.generic],
     digest: str,
     causes: Mapping[str, int],
+    shape: int = 0,
 ) -> Receipt:
     """The receipt of a region that was just written.
 
@@ -52,6 +53,8 @@ def receipt_of(
         Of its content.
     causes
         How often each cause of a transport error occurred.
+    shape
+        Number of the shape that regions have, `storage.cube.cube.Cube.shape_number`.
     """
     transport = int((planned & (status == Status.TRANSPORT)).sum())
     missing = int((planned & (status == Status.MISSING)).sum())
@@ -67,6 +70,7 @@ def receipt_of(
         causes=dict(causes),
         digest=digest,
         grader=GRADER,
+        shape=shape,
         at=int(time.time()),
     )
 
