@@ -186,7 +186,16 @@ class Writer:
             return False
         digest = self._cube.write_region(region, made.arrays)
         evaluation: Evaluation = self._plan.evaluations[region.model]
-        receipt = receipt_of(window, generation, planned, status, digest, causes, grader_of(evaluation))
+        receipt = receipt_of(
+            window,
+            generation,
+            planned,
+            status,
+            digest,
+            causes,
+            self._cube.shape_number,
+            grader_of(evaluation),
+        )
         self._ledger.append(receipt)
         self._newest[region] = receipt
         return True

@@ -168,6 +168,11 @@ class Plan:
             if isinstance(planned.cell.params, DatasetParams) and planned.cell.params.id
         )
 
+    @cached_property
+    def has_imported(self) -> bool:
+        """Whether another tool asked and graded some of its trials."""
+        return any(is_imported(planned.cell) for task in self.tasks for planned in task.cells)
+
     @property
     def _judge_sizes(self) -> dict[str, int]:
         if not self.judges:

@@ -41,6 +41,7 @@ def receipt_of(
     status: npt.NDArray[np.generic],
     digest: str,
     causes: Mapping[str, int],
+    shape: int = 0,
     grader: str = GRADER,
 ) -> Receipt:
     """The receipt of a region that was just written.
@@ -59,6 +60,8 @@ def receipt_of(
         Of its content.
     causes
         How often each cause of a transport error occurred.
+    shape
+        Number of the shape that regions have, `storage.cube.cube.Cube.shape_number`.
     grader
         Version of the grader, see `grader_of`.
     """
@@ -76,6 +79,7 @@ def receipt_of(
         causes=dict(causes),
         digest=digest,
         grader=grader,
+        shape=shape,
         at=int(time.time()),
     )
 

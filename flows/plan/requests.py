@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from flows.config.templates import Message
@@ -49,12 +50,18 @@ def trial_messages(evaluation: Evaluation, cell: Cell, trial: Trial) -> list[Mes
 
 
 def trial_request(evaluation: Evaluation, cell: Cell, trial: Trial, repeat: int) -> Request:
-    """The request of one trial of a cell by an evaluation.
+    """The request of one trial of a cell by an evaluation."""
+    return messages_request(evaluation, cell, trial, trial_messages(evaluation, cell, trial), repeat)
+
+
+def messages_request(
+    evaluation: Evaluation, cell: Cell, trial: Trial, messages: Sequence[Message], repeat: int
+) -> Request:
+    """The request with which an evaluation sends the messages of `trial_messages`.
 
     That of an imported trial was never sent: its digest is the key of a reply that another tool got. It names the
     question, as prompts of other tools' logs need not differ, and can be no digest of a request that a run would send.
     """
-    messages = trial_messages(evaluation, cell, trial)
     params = evaluation.sampler.params
     if is_imported(cell):
         origin = [cell.plain_params[IMPORTED], trial.extras.get("question")]

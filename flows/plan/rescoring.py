@@ -160,8 +160,9 @@ class _Rescore:
             return status, None
         digest = self._cube.write_region(receipt.region, made.arrays)
         mask, generation = self._planned.mask(window), receipt.generation + 1
+        status_now, shape = made.arrays["status"], self._cube.shape_number
         grader = grader_of(self._plan.evaluations[receipt.region.model])
-        new = receipt_of(window, generation, mask, made.arrays["status"], digest, receipt.causes, grader)
+        new = receipt_of(window, generation, mask, status_now, digest, receipt.causes, shape, grader)
         self._newest[receipt.region] = new
         self._ledger.append(new)
         return status, made.arrays["status"]

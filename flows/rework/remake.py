@@ -73,12 +73,12 @@ def remake(
     if lost:
         return Remade(made.arrays, lost, None)
     digest = cube.write_region(receipt.region, made.arrays)
-    if region_digest(recorded_part(made.arrays, receipt)) == receipt.digest:
+    if region_digest(recorded_part(made.arrays, receipt, cube.shape_of(receipt))) == receipt.digest:
         return Remade(made.arrays, 0, None)
     # The cache has got other replies since, or more of them: what is there now is what counts.
     status, generation = made.arrays["status"], receipt.generation + 1
-    grader = grader_of(plan.evaluations[receipt.region.model])
-    new = receipt_of(window, generation, targets.mask(window), status, digest, receipt.causes, grader)
+    mask, grader = targets.mask(window), grader_of(plan.evaluations[receipt.region.model])
+    new = receipt_of(window, generation, mask, status, digest, receipt.causes, cube.shape_number, grader)
     return Remade(made.arrays, 0, new)
 
 

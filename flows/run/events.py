@@ -169,6 +169,6 @@ def from_message(message: Mapping[str, Any]) -> Event:
     fields = dict(message["fields"])
     if message["event"] == Slowed.__name__:
         # On their way tuples lose their names.
-        refused, pace = fields["news"]
-        fields["news"] = News(refused, None if pace is None else Pace(*pace))
+        refused, pace, by_chance = fields["news"]
+        fields["news"] = News(refused, None if pace is None else Pace(*pace), by_chance)
     return _REPORTED[message["event"]](**fields)
