@@ -111,6 +111,7 @@ class Collection:
         """Why there are no answers, with the numbers by which the table of answers names it."""
         self.samples = self.repeated = 0
         """Samples read; of them, those that said again what another said."""
+        self._known: dict[str, Iterable[Mapping[str, Any]]] = {}
         self._setups: dict[tuple[Asked, TaskKey], list[str]] = {}
         self._slots: dict[tuple[int, int], dict[int, int]] = {}
         self._occurrences: dict[tuple[int, int, bytes], list[str | None]] = {}
@@ -125,15 +126,31 @@ class Collection:
     ) -> None:
         self._file.close()
 
-    def know(self, key: TaskKey, rows: Iterable[Mapping[str, Any]]) -> None:
-        """Take over the questions that a cube has already, so that they keep their rows."""
-        questions = self.tasks.setdefault(key, Questions())
-        for row in rows:
+    def know(self, identity: str, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Let questions that a cube has already keep their rows.
+
+        Parameters
+        ----------
+        identity
+            Of the task, see `TaskKey.identity`.
+        rows
+            Lines of its data file; they are read if the task turns up.
+        """
+        self._known[identity] = rows
+
+    def _task(self, key: TaskKey) -> Questions:
+        """The questions of a task."""
+        questions = self.tasks.get(key)
+        if questions is not None:
+            return questions
+        questions = self.tasks[key] = Questions()
+        for row in self._known.pop(key.identity, ()):
             digest = bytes.fromhex(str(row["question"]))
             questions.rows[digest] = len(questions.rows)
             questions.prompts.append(_digest(str(row["prompt"])))
             questions.places.extend(self._keep(json.dumps(row).encode()))
         questions.kept = len(questions.rows)
+        return questions
 
     def add(self, sample: Sample) -> None:
         """Take in one sample.
@@ -146,7 +163,7 @@ class Collection:
         run, answer, where = sample.run, sample.answer, sample.where
         self.samples += 1
         key = TaskKey(run.tool, run.task, self._scale.name(run.scorer))
-        questions = self.tasks.setdefault(key, Questions())
+        questions = self._task(key)
         task = list(self.tasks).index(key) if len(self.tasks) > 1 else 0
         asked = self._place(run, key, questions)
         row, sent = self._row(questions, (asked, task), sample)

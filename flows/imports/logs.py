@@ -12,16 +12,15 @@ import numpy as np
 import numpy.typing as npt
 
 from flows.errors import SweepError
-from flows.imports.bounded import mapping
-from flows.imports.collect import REPLIED, Collection, TaskKey
+from flows.imports.bounded import items, mapping
+from flows.imports.collect import REPLIED, Collection
 from flows.imports.plan import import_plan
 from flows.imports.samples import Scale, Wanted
 from flows.imports.sources import READERS, Source, find_sources
-from flows.imports.write import Writer, store_replies, write_data
+from flows.imports.write import Answers, Writer, store_replies, write_data
 from flows.plan.plan import Plan, is_imported
 from flows.plan.records import read_notes
 from flows.plan.store import OtherSweepError, SweepStore, cube_plan, sweep_cube
-from flows.plan.targets import SampleTargets
 from flows.plan.trust import remember_run
 from stages.process.grading import IMPORTED
 from storage.cache.cache import ManagedCache, open_cache
@@ -123,13 +122,12 @@ def import_logs(
             raise SweepError("the logs have no samples", "Give logs that have some")
         _note_setups(collection, wanted)
         table = collection.table()
+        _refuse_new_questions(collection, into)
         plan, targets = import_plan(collection, write_data(collection, folder), table)
         targets.refuse_too_many()
         store = open_cache(address)
         try:
-            counts = _write(
-                plan, targets, str(into), store, collection, table, _notes(plan, address, sources)
-            )
+            counts = _write(plan, str(into), store, collection, table, _notes(plan, address, sources))
         finally:
             store.close()
         failed = int((table[:, 4] != REPLIED).sum())
@@ -158,7 +156,6 @@ def _read(source: Source, collection: Collection, wanted: Wanted) -> None:
 
 def _write(
     plan: Plan,
-    targets: SampleTargets,
     into: str,
     cache: ManagedCache,
     collection: Collection,
@@ -172,17 +169,28 @@ def _write(
         new_replies = store_replies(plan, collection, table, cache)
         opened, _ = sweep_cube(plan, into)
         with Lease.acquire(opened.records):
-            opened, plan = sweep_cube(plan, into)
-            store = SweepStore(opened, plan, targets)
-            store.note(notes)
+            opened, whole = sweep_cube(plan, into)
+            answers = Answers.of(collection, table, plan, whole)
+            store = SweepStore(opened, whole, answers.targets(whole))
+            regions = Writer(store, answers, cache).write()
+            store.note(_merged(read_notes(opened.records), notes))
             remember_run(opened, {"cache": notes["cache"]})
-            regions = Writer(store, table, cache, list(collection.causes)).write()
     except OtherSweepError as error:
         raise SweepError(
             error.message,
             "Import all logs at once into a new cube, or these into one of their own, and then: evalcube merge",
         ) from None
     return new_replies, regions
+
+
+def _merged(before: Mapping[str, Any], notes: Mapping[str, Any]) -> dict[str, Any]:
+    """The notes of a cube with those of another import."""
+    logs = {
+        log["sha256"]: log for log in items(before.get(IMPORTED)) if isinstance(log, dict) and "sha256" in log
+    }
+    logs |= {log["sha256"]: log for log in notes[IMPORTED]}
+    files = {**mapping(before.get("files")), **notes["files"]}
+    return {**before, **notes, IMPORTED: list(logs.values()), "files": files}
 
 
 def _know(collection: Collection, into: str | Path) -> None:
@@ -194,10 +202,18 @@ def _know(collection: Collection, into: str | Path) -> None:
     for task in plan.tasks:
         cells = [planned.cell for planned in task.cells if is_imported(planned.cell)]
         for cell in cells:
-            identity = str(cell.plain_params[IMPORTED])
-            tool, _, rest = identity.partition("/")
-            name, _, grading = rest.rpartition("/")
-            collection.know(TaskKey(tool, name, grading), _rows(str(cell.plain_params["file"])))
+            collection.know(str(cell.plain_params[IMPORTED]), _rows(str(cell.plain_params["file"])))
+
+
+def _refuse_new_questions(collection: Collection, into: str | Path) -> None:
+    """Refuse questions that a task of the cube lacks: with more of them it is another cell, which pairs with none."""
+    for key, questions in collection.tasks.items():
+        more = len(questions.rows) - questions.kept
+        if questions.kept and more:
+            raise SweepError(
+                f"the logs have {more} questions of task {key.task} that cube '{into}' lacks",
+                "Import all logs at once into a new cube",
+            )
 
 
 def _rows(path: str) -> Iterator[dict[str, Any]]:

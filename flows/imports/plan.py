@@ -117,7 +117,7 @@ def task_labels(keys: Sequence[TaskKey]) -> list[str]:
 
 
 def _evaluations(collection: Collection) -> list[Evaluation]:
-    names = _sampler_names(list(collection.asked))
+    names = _sampler_names(list(collection.asked), collection.variants)
     return [
         Evaluation.of(
             asked.model,
@@ -145,32 +145,24 @@ def _is_number(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < 2**53
 
 
-def _sampler_names(rows: Sequence[Asked]) -> list[str]:
-    """A name for each evaluation's settings; settings that read alike have their digest in it."""
+def _sampler_names(rows: Sequence[Asked], variants: Mapping[int, Mapping[str, str]]) -> list[str]:
+    """A name for each evaluation's settings, which follows from them alone: in one cube a name has one meaning."""
     names = []
-    for asked in rows:
-        settings = json.loads(asked.settings)
-        shown = " ".join(
-            f"{short}={settings[name]}" for name, short in _SHORT.items() if _is_number(settings.get(name))
-        )
-        names.append(shown or "default")
-    meant: dict[tuple[str, str], set[str]] = {}
-    for asked, name in zip(rows, names, strict=True):
-        meant.setdefault((asked.model, name), set()).add(asked.settings)
-    return [
-        name
-        if len(meant[asked.model, name]) == 1
-        else f"{name} [{hashlib.sha256(asked.settings.encode()).hexdigest()[:6]}]"
-        for asked, name in zip(rows, names, strict=True)
-    ]
+    for place, asked in enumerate(rows):
+        params = _sampler(asked, variants.get(place, {}))
+        shown = [f"{short}={params[name]}" for name, short in _SHORT.items() if name in params]
+        rest = {name: value for name, value in params[IMPORTED].items() if name != "tool"}
+        digest = hashlib.sha256(canonical(rest).encode()).hexdigest()[:6]
+        names.append(" ".join([asked.tool, *shown, *([f"[{digest}]"] if rest else [])]))
+    return names
 
 
 def _template_name(asked: Asked, setups: Mapping[str, str], collection: Collection) -> str:
-    """The tool, and for a further way to ask how that was done."""
+    """That it is imported, and for a further way to ask how that was done."""
     if not asked.variant:
-        return asked.tool
+        return IMPORTED
     known = {key.identity: questions.setups for key, questions in collection.tasks.items()}
     said = dict.fromkeys(known[identity][setup] for identity, setup in setups.items())
     first = {name for ways in known.values() for name in list(ways.values())[:1]}
     names = [name for name in said if name and name not in first]
-    return f"{asked.tool}: {'; '.join(names)[:_NAME]}" if names else f"{asked.tool} {asked.variant + 1}"
+    return "; ".join(names)[:_NAME] if names else f"{IMPORTED} {asked.variant + 1}"

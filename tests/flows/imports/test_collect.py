@@ -115,7 +115,7 @@ def test_add__splits_a_model_that_was_asked_in_two_ways():
         evaluations = import_plan(found, [cell_params(found, i) for i in range(2)], found.table())[
             0
         ].evaluations
-        assert [one.template.name for one in evaluations] == ["tool", "tool: cot"]
+        assert [one.template.name for one in evaluations] == ["imported", "cot"]
         assert evaluations[0].eval_id != evaluations[1].eval_id
     with collected(first, other) as alone:
         again = import_plan(alone, [cell_params(alone, i) for i in range(2)], alone.table())[0].evaluations
@@ -149,7 +149,7 @@ def test_plan__has_evaluations_that_no_config_can_name():
         "temperature": 0.5,
         "imported": {"tool": "tool", "settings": {"top": "x"}},
     }
-    assert evaluation.sampler.name == "T=0.5"
+    assert evaluation.sampler.name == "tool T=0.5 [8931b7]"
 
 
 def test_task_labels__are_no_longer_than_they_must_be():
@@ -198,7 +198,7 @@ def test_know__keeps_rows_where_a_cube_has_them():
     with collected(sample("a"), sample("b")) as first:
         rows = [json.loads(row) for row in first.rows(0)]
     with Collection(Scale()) as second:
-        second.know(KEY, rows)
+        second.know(KEY.identity, rows)
         second.add(sample("c"))
         second.add(sample("c", model="bravo"))
         second.add(sample("b"))
