@@ -28,6 +28,7 @@ def in_memory(monkeypatch):
     stores = MemoryStores()
     monkeypatch.setattr(object_stores, "_connected", lambda address, *_: stores[address])
     monkeypatch.setattr(conditions, "_TRUSTED", set())
+    monkeypatch.setattr(object_stores, "_ANSWERED", set())
     return stores
 
 
@@ -62,6 +63,10 @@ class ProxiedStore:
     def counts(self):
         """Requests by method, and what became of them, since the last `reset`."""
         return self._ask("counts", {})
+
+    def release(self):
+        """Let requests through that were held."""
+        self._ask("release", {})
 
     def reset(self):
         """Count from 0 again."""

@@ -18,7 +18,7 @@ SETTINGS = {
     "broken": 0,  # of so many writing requests one is done, and answered 500
     "lost": 0,  # of so many writing requests one is done, and its answer lost
     "down": False,  # nobody is there
-    "held": "",  # pattern: writing requests whose path fits wait until this is set to another one
+    "held": "",  # pattern: writing requests whose path fits, and that come now, wait for "release"
 }
 BUSY = b"<Error><Code>SlowDown</Code><Message>Please reduce your request rate.</Message></Error>"
 BROKEN = b"<Error><Code>InternalError</Code><Message>We encountered an internal error.</Message></Error>"
@@ -30,12 +30,16 @@ class Proxy:
     def __init__(self, upstream):
         self.upstream = upstream.rstrip("/")
         self.settings = dict(SETTINGS)
+        self.released = asyncio.Event()
         self.counts = Counter()
         self.requests = self.written = self.sent = self.received = 0
 
     async def control(self, request):
         if request.path == "/__settings":
             self.settings = {**SETTINGS, **json.loads(await request.read())}
+        if request.path == "/__release":
+            self.released.set()
+            self.released = asyncio.Event()
         if request.path == "/__reset":
             self.counts.clear()
             self.sent = self.received = 0
@@ -59,9 +63,9 @@ class Proxy:
         if settings["busy"] and number % settings["busy"] == 0:
             self.counts["busy"] += 1
             return web.Response(status=503, body=BUSY, headers={"Retry-After": "0"})
-        while writes and self.settings["held"] and re.search(self.settings["held"], request.path):
+        if writes and settings["held"] and re.search(settings["held"], request.path):
             self.counts["held"] += 1
-            await asyncio.sleep(0.05)
+            await self.released.wait()
         status, headers, content = await self.forwarded(request, body)
         if writes and settings["lost"] and written % settings["lost"] == 0:
             self.counts["lost"] += 1
