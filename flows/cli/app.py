@@ -11,7 +11,19 @@ from typing import Annotated
 import typer
 
 from evalcube import EvalcubeError
-from flows.cli import analyze, cache, cubes, mending, setup, statistics, sweeps, tasks, upsample, verdict
+from flows.cli import (
+    analyze,
+    cache,
+    cubes,
+    mending,
+    setup,
+    statistics,
+    sweeps,
+    tasks,
+    trials,
+    upsample,
+    verdict,
+)
 from flows.cli.exhaustion import exhaustion
 from flows.cli.flags import Command
 from flows.cli.output import EXIT_CODES, Code, Messages, Output, complain, safe
@@ -32,6 +44,7 @@ for commands in (
     sweeps.COMMANDS,
     upsample.COMMANDS,
     cubes.COMMANDS,
+    trials.COMMANDS,
     mending.COMMANDS,
     statistics.COMMANDS,
     verdict.COMMANDS,

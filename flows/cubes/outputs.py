@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import secrets
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 
 from flows.errors import SweepError
 from storage.errors import guarded
-from storage.files import replace_synced
+from storage.files import replace_synced, sync_path
 
 ZOOM = 4
 """Pixels of a PNG for each unit of a drawing."""
@@ -76,6 +79,44 @@ def write_output(path: Path, data: bytes, doing: str) -> None:
     with guarded(path, doing):
         target.parent.mkdir(parents=True, exist_ok=True)
         replace_synced(target, data)
+
+
+@contextmanager
+def new_file(path: Path, doing: str, parameter: str = "output") -> Iterator[Path]:
+    """A file to write that takes the place of `path`, on disk, once the block has ended well; else nothing changes.
+
+    Parameters
+    ----------
+    path
+        As a user gave it; folders above it are made.
+    doing
+        What is tried, for the message, as in "write the report".
+    parameter
+        The caller's parameter that has it, for the message.
+
+    Yields
+    ------
+    Path
+        Where to write meanwhile.
+
+    Raises
+    ------
+    SweepError
+        As `check_output`.
+    StorageError
+        If it cannot be written.
+    """
+    target = check_output(path, parameter)
+    with guarded(path, doing):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}.partial")
+        try:
+            yield temporary
+            sync_path(temporary)
+            temporary.replace(target)
+            sync_path(target.parent)
+        finally:
+            temporary.unlink(missing_ok=True)
 
 
 def check_picture(path: Path | None) -> None:
