@@ -8,8 +8,8 @@ Its core is what every store has: get, put, put if absent, put if unchanged, del
 through, and `Space.sync`, which makes durable what zarr wrote. The rest is there because a directory and a bucket do it
 by different means, and because nobody above should know which:
 
-* `Space.create` and `Space.sweep`: a directory appears by a rename, and kills leave temporary files behind; a bucket
-  would put the cube's metadata last, if absent, and has nothing to sweep.
+* `Space.create`, `Space.assemble` and `Space.sweep`: a directory appears by a rename, and kills leave temporary files
+  behind; a bucket would put the cube's metadata last, if absent, and has nothing to sweep.
 * `Space.clear`: a directory has folders, which go with what is in them.
 * `Space.log`: a directory appends to a file, where a line costs one write and one sync; a bucket would put numbered
   objects that must be absent.
@@ -67,16 +67,33 @@ class Log(Protocol):
         """All lines in their order, one in memory at a time; a torn last one comes without its line break."""
 
     def append(self, line: bytes) -> None:
-        """Add a line, durable on return; a failure leaves the log as it was.
+        """Add a line, which may wait for others until `flush`; a failure leaves the log as it was.
 
         Raises
         ------
         LogConflictError
-            Another process has appended.
+            Another process has appended, or claimed the log.
         """
 
+    def flush(self, older_than: float = 0.0) -> None:
+        """Make the lines durable that wait.
+
+        Parameters
+        ----------
+        older_than
+            Only if one has waited for as many seconds.
+
+        Raises
+        ------
+        LogConflictError
+            As `append`; what waited is gone.
+        """
+
+    def claim(self) -> None:
+        """Keep everybody who has read the log by now from appending: the lease was taken over from him."""
+
     def close(self) -> None:
-        """Give up what is open; the next append opens it again."""
+        """Flush, and give up what is open; the next append opens it again."""
 
 
 class Renewed(NamedTuple):
@@ -152,6 +169,10 @@ class Space(Protocol):
     def address(self) -> str:
         """Where it is, for messages."""
 
+    @property
+    def trusted(self) -> bool:
+        """Whether what was put stays whole without anybody looking: stores promise that, and each look is a request."""
+
     def at(self, name: str) -> Space:
         """The part of this space whose keys begin with `name` and a slash."""
 
@@ -206,6 +227,17 @@ class Space(Protocol):
 
     def create(self, build: Callable[[Store], None]) -> None:
         """Make the space with what `build` writes into a store: others see all of it or nothing, after a kill too.
+
+        Raises
+        ------
+        CubeExistsError
+            Something is there already.
+        """
+
+    def assemble(self, fill: Callable[[Space], None]) -> None:
+        """Make the space with what `fill` puts into one that others do not see: they see all of it or nothing.
+
+        Nothing in that space is durable before it has become this one.
 
         Raises
         ------
