@@ -1,4 +1,4 @@
-"""The command that lists the trials of cubes, on a terminal and for other programs."""
+"""Commands that hand single trials on: as a table, and as the files of other tools."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from flows.cli import completion
-from flows.cli.options import CacheOption, JsonOption, MarkdownOption
+from flows.cli.options import CacheOption, CubeArgument, JsonOption, MarkdownOption, WhereOption
 from flows.cli.output import show
 from flows.cli.selecting import names_of
 from flows.cli.tables import show_table, warn
@@ -220,4 +220,37 @@ def _listed(table: Trials) -> Iterator[str]:
         yield before
 
 
-COMMANDS = (trials,)
+def export(
+    cube: CubeArgument,
+    to: Annotated[
+        str,
+        typer.Option(
+            metavar="FORM",
+            help="eee (Every Eval Ever), inspect (logs of Inspect), or lm-eval (results and samples).",
+        ),
+    ],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="The folder to write; nothing may be there.")
+    ],
+    where: WhereOption = None,
+    cache: CacheOption = None,
+    organization: Annotated[
+        str, typer.Option(metavar="NAME", help="Who measured, for --to eee.")
+    ] = "unknown",
+    as_json: JsonOption = False,
+) -> None:
+    """Write the trials of a cube in the form of another tool."""
+    from dataclasses import asdict
+
+    from flows.cli.output import show_json
+    from flows.formats.export import export as write
+
+    done = write(cube, to=to, output=output, where=where or (), cache=cache, organization=organization)
+    warn(done.notes)
+    if as_json:
+        show_json(asdict(done))
+    else:
+        show(f"{done.trials:,} trials in {len(done.files):,} files: {done.output}")
+
+
+COMMANDS = (trials, export)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -117,6 +118,13 @@ class OpenCube:
         with refused():
             found = select(dataset, conditions, table)
         self.models, self.cells = found.models, self.cells & found.cells
+
+    def part(self, model: int, task: int) -> OpenCube:
+        """The same cube, of which only one evaluation and one task are meant, as far as they were."""
+        found = copy(self)
+        found.models, found.cells = np.zeros_like(self.models), np.zeros_like(self.cells)
+        found.models[model], found.cells[task] = self.models[model], self.cells[task]
+        return found
 
     @cached_property
     def referenced(self) -> npt.NDArray[np.bool_]:

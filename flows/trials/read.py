@@ -168,6 +168,30 @@ class Trials:
             self._opened, columns, self._known, self._wanted, self._search, self._order, self._window
         )
 
+    def cube(self, number: int) -> OpenCube:
+        """One of its cubes."""
+        return self._opened[number]
+
+    def part(self, cube: int, model: int, task: int) -> Trials:
+        """Those of its rows that one evaluation of a cube has of one task.
+
+        Parameters
+        ----------
+        cube
+            Number of the cube.
+        model, task
+            Indices along ``model`` and ``task``.
+        """
+        return Trials(
+            [self._opened[cube].part(model, task)],
+            self.columns,
+            self._known,
+            self._wanted,
+            self._search,
+            self._order,
+            self._window,
+        )
+
     @property
     def schema(self) -> pa.Schema:
         """The Arrow schema; the metadata of each field say what it means."""
