@@ -20,6 +20,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 
 from evalcube import EvalcubeError
@@ -155,3 +156,35 @@ def guarded(path: str | Path, doing: str) -> Iterator[None]:
         yield
     except OSError as error:
         raise storage_error(error, path, doing) from error
+
+
+def need_package(package: str, extra: str, thing: str, where: str) -> None:
+    """Make sure that an optional package is installed.
+
+    Parameters
+    ----------
+    package
+        Its name, of the module and of the distribution.
+    extra
+        The extra of evalcube that brings it.
+    thing
+        What needs it, such as "a cache".
+    where
+        Address of that.
+
+    Raises
+    ------
+    StorageError
+        It is not installed.
+    """
+    try:
+        found = find_spec(package) is not None
+    except ValueError:  # its entry in sys.modules is None
+        found = False
+    if not found:
+        the_thing = thing.replace("a ", "the ", 1)
+        raise StorageError(
+            f"{thing} here needs the package {package}, which is not installed",
+            where,
+            f'Install it where {the_thing} is used, on workers too: pip install "evalcube[{extra}]".',
+        )

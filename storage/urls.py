@@ -14,6 +14,7 @@ from storage.errors import UnsupportedUrlError
 
 OBJECT_SCHEMES = ("s3", "gs", "az")
 REDIS_SCHEMES = ("redis", "rediss")
+HTTP_SCHEMES = ("http", "https")
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
 """Two characters or more before the colon, so that ``C:/data`` is a path."""
@@ -22,8 +23,8 @@ _BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 REMEDY = (
-    "Use a directory, local or on NFS: a plain path such as results/sweep.zarr, or file:///absolute/path. "
-    "Object stores (s3://, gs://, az://) and redis:// do not work in this version."
+    "Use a directory, local or on NFS: a plain path such as results/sweep.zarr, or file:///absolute/path. Cubes and "
+    "caches may lie on object stores (s3://, gs://, az://), cubes that are only read on web servers (https://)."
 )
 _SECRETS = "Remove it from the address, and set the environment variables of the store where workers run."
 
@@ -56,9 +57,25 @@ def absolute(url: str | Path) -> str:
     UnsupportedUrlError
         A directory's address is malformed.
     """
-    if scheme_of(url) in (*OBJECT_SCHEMES, *REDIS_SCHEMES):
+    if scheme_of(url) in (*OBJECT_SCHEMES, *REDIS_SCHEMES, *HTTP_SCHEMES):
         return str(url)
     return str(directory_of(url))
+
+
+def resolved(url: str | Path) -> str:
+    """An address in the one form that all who mean the same place give it: links of a directory are followed.
+
+    Raises
+    ------
+    UnsupportedUrlError
+        It is malformed.
+    """
+    scheme = scheme_of(url)
+    if scheme in OBJECT_SCHEMES:
+        return object_prefix(str(url))
+    if scheme in HTTP_SCHEMES:
+        return http_address(str(url))
+    return str(directory_of(url).resolve())
 
 
 def directory_of(url: str | Path) -> Path:
@@ -123,6 +140,26 @@ def object_prefix(url: str) -> str:
         what = "a prefix has no empty parts and no '.' or '..'"
         raise UnsupportedUrlError(what, redacted(url), "Write it like caches/team.")
     return f"{scheme_of(url)}://{parts.netloc}" + (f"/{path}" if path else "")
+
+
+def http_address(url: str) -> str:
+    """The address of files on a web server in its plain form, without a slash at the end.
+
+    Raises
+    ------
+    UnsupportedUrlError
+        It holds user info or a query, or names no server.
+
+    Examples
+    --------
+    >>> http_address("https://team.example:8443/cubes/sweep.zarr/")
+    'https://team.example:8443/cubes/sweep.zarr'
+    """
+    parts = _split(url)
+    if not parts.hostname or "@" in parts.netloc or parts.query or parts.fragment:
+        what = "a web server's address has a host, perhaps a port, and a path"
+        raise UnsupportedUrlError(what, redacted(url), "Write it like https://host/cubes/sweep.zarr.")
+    return f"{scheme_of(url)}://{parts.netloc}{parts.path.rstrip('/')}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -135,6 +135,21 @@ CubeKeysOption = Annotated[
         help="Environment variable with the key of those addresses, or of one.",
     ),
 ]
+
+
+def _grader(value: str) -> str:
+    if value not in ("current", "pinned"):
+        raise typer.BadParameter("give current or pinned")
+    return value
+
+
+GraderOption = Annotated[
+    str,
+    typer.Option(
+        callback=_grader,
+        help="Replies that an older version graded: current grades them again from the cache, pinned keeps them.",
+    ),
+]
 TasksOption = Annotated[
     list[str] | None,
     typer.Option(

@@ -15,13 +15,16 @@ import numpy.typing as npt
 import storage.errors
 from flows.errors import SweepError
 from flows.plan.blocks import RegionWork, pending_positions, window_of
-from flows.plan.coordinates import coordinates
+from flows.plan.coordinates import coordinates, labels
 from flows.plan.differences import criteria_differences, spec_differences
 from flows.plan.plan import Plan
+from flows.plan.recording import count_model
 from flows.plan.records import NOTES, SPENT
+from flows.plan.row_ids import label_rows
+from flows.plan.shared_arrays import planned_of
 from flows.plan.spec import parse_spec
 from flows.plan.targets import SampleTargets
-from stages.reply.status import COUNTERS, Status
+from stages.reply.status import COUNTERS, QUESTION_COUNTERS, Status
 from stages.score.counters import set_cost
 from storage.cube.batch_notes import BatchNotes
 from storage.cube.cube import Cube
@@ -30,6 +33,7 @@ from storage.cube.lease import Lease
 from storage.cube.ledger import Ledger, Receipt
 from storage.cube.regions import Region
 from storage.cube.schema import TRIAL_DIMS
+from storage.errors import CubeDamagedError
 
 _SHOWN_DIFFERENCES = 6
 _UNKNOWN = 255
@@ -55,7 +59,9 @@ class SweepStore:
         self.cube = cube
         self.found = {} if found is None else found
         """Of which receipts it is known whether the regions are as they say; a store made from this one may have it."""
-        self.planned = SampleTargets(cube.read_planned("trial"), cube.read_planned("repeat"))
+        self.ledger = Ledger(cube.records)
+        self._newest = self.ledger.newest()
+        self.planned = planned_of(cube, self._newest)
         """What the cube is to hold, by this run or others."""
         self.targets = self.planned if targets is None else targets
         """How far this run goes; the cube may go further."""
@@ -65,16 +71,17 @@ class SweepStore:
             plan, trials=max(maxima[0], sizes["trial"]), repeats=max(maxima[1], sizes["repeat"])
         )
         """At the size that the cube has once it has grown to the targets."""
-        self.ledger = Ledger(cube.records)
-        self._newest = self.ledger.newest()
 
     def grow(self) -> None:
         """Bring the cube to the targets' size and plan; only the holder of the lease may."""
-        self.cube.restore_metadata()
+        # What a store has acknowledged it has, and each look is a request; `evalcube cube verify` looks all the same.
+        if not self.cube.trusted:
+            self.cube.restore_metadata()
         sizes = self.cube.sizes
         same = (sizes["trial"], sizes["repeat"]) == (self.plan.trials, self.plan.repeats)
         if not same or not self.cube.consolidated:
             self.cube.grow(trial=self.plan.trials, repeat=self.plan.repeats)
+            label_rows(self.cube, self.plan)
         if not self._wanted.same(self.planned):
             self.cube.write_planned("trial", self._wanted.trials)
             self.cube.write_planned("repeat", self._wanted.repeats)
@@ -82,19 +89,33 @@ class SweepStore:
 
     def relabel(self) -> None:
         """Take over what a config may change at any time, facets and prices; write labels anew that are damaged."""
-        for coordinate in coordinates(self.plan):
+        looks = not self.cube.trusted
+        for coordinate in labels(self.plan, self.cube.sizes["counter"]):
             name = coordinate.name
-            if self.cube.label_problem(name) or (
+            if (looks and self.cube.label_problem(name)) or (
                 name in CHANGING and (self.cube.read_label(name) != coordinate.values).any()
             ):
                 self.cube.write_label(name, coordinate.values)
-        for dim in ("trial", "repeat"):
+        for dim in ("trial", "repeat") if looks else ():
             if self.cube.label_problem(dim):
                 self.cube.restore_index(dim)
+        label_rows(self.cube, self.plan)
 
     def counters(self) -> npt.NDArray[np.float64]:
-        """The cube's counters (model, task, params, counter), with costs at the config's prices."""
-        return self._priced(self.cube.read_counters())
+        """The counters of trials (model, task, params, counter), with costs at the config's prices.
+
+        Counted from the regions where the cube's cannot be read: a run that may write makes them again.
+        """
+        try:
+            counters = self.cube.read_counters()
+        except CubeDamagedError:
+            models = range(len(self.plan.evaluations))
+            counters = np.stack([self._counted(model) for model in models])
+        return self._priced(counters[..., : len(COUNTERS)])
+
+    def _counted(self, model: int) -> npt.NDArray[np.float64]:
+        regions = (region for region in self._newest if region.model == model)
+        return count_model(self.cube, regions, self.planned, (0.0, 0.0))
 
     def _priced(self, counters: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         priced = counters.copy()
@@ -146,9 +167,12 @@ class SweepStore:
         known = (receipt.region, receipt.generation, receipt.digest)
         if known not in self.found:
             # Not more than costs a moment: `evalcube cube verify` is there for all of a large cube.
-            small = math.prod(self.cube.sizes[dim] for dim in TRIAL_DIMS) <= _COMPARED_CELLS
+            size = math.prod(self.cube.sizes[dim] for dim in TRIAL_DIMS)
+            small = size <= _COMPARED_CELLS and not self.cube.trusted
             self.found[known] = not (
-                stored_problems(self.cube, receipt)[0] if small else self.cube.chunk_problems(receipt.region)
+                stored_problems(self.cube, receipt)[0]
+                if small
+                else self.cube.apparent_problems(receipt.region)
             )
         return self.found[known]
 
@@ -243,7 +267,7 @@ def sweep_cube(plan: Plan, url: str) -> tuple[Cube, Plan]:
                 sizes=plan.sizes,
                 chunks=plan.chunks,
                 coordinates=coordinates(plan),
-                counters=COUNTERS,
+                counters=(*COUNTERS, *QUESTION_COUNTERS),
                 attrs={"title": "evalcube sweep", "spec": plan.spec()},
                 layers=list(plan.layers),
             )

@@ -12,6 +12,7 @@ import queue
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -31,6 +32,7 @@ from flows.run.workers import Workers
 from storage.cube.lease import Lease
 from storage.cube.ledger import Ledger, Receipt
 from storage.cube.space import Space
+from storage.errors import StorageError
 
 Future = DaskFuture[Any]
 
@@ -38,6 +40,7 @@ _MOST_CAUSES = 8
 _POLL_SECONDS = 0.25
 _HALT_SECONDS = 1.0
 _MOST_DEATHS = 3
+_RECEIPT_SECONDS = 2.0
 FLUSH_SECONDS = 120.0
 """A region is written at least this often while its blocks come in, so that cubes can be read during a sweep."""
 
@@ -128,8 +131,14 @@ class Driver:
         self._poison.close()
         try:
             self._run()
+        except BaseException:
+            # What is recorded stays recorded; why the run ends is more than that its last receipts did not get through.
+            with suppress(StorageError):
+                self._ledger.flush()
+            raise
         finally:
             self._poison.close()
+        self._ledger.flush()
 
     def _run(self) -> None:
         self._workers.poll()
@@ -142,6 +151,7 @@ class Driver:
             if self.stopped and not self._workers.any:
                 return
             self._take_arrived()
+            self._ledger.flush(older_than=_RECEIPT_SECONDS)
             self._write_due()
             self._counting.write_due(self._open_models, last=False)
             self._top_up()

@@ -29,6 +29,8 @@ from storage.cache.cache import open_cache
 from storage.cube.lease import Lease
 from storage.urls import absolute
 
+Graders = Literal["current", "pinned"]
+
 
 def run(
     config: SweepConfig | Mapping[str, Any] | str | Path,
@@ -39,7 +41,7 @@ def run(
     workers: int | None = None,
     cluster: Cluster | None = None,
     sampling: Sampling | None = None,
-    grader: Literal["current", "pinned"] = "current",
+    grader: Graders = "current",
     subscribers: Sequence[Subscriber] = (),
     flush_seconds: float = FLUSH_SECONDS,
 ) -> RunSummary:

@@ -7,14 +7,13 @@ Valkey server (``redis://``, ``rediss://`` for TLS). Credentials come from the e
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib.util import find_spec
 from pathlib import Path
 
 from storage.cache.claims import Claims
 from storage.cache.contract import Cache, CacheStats, EntryInfo, ManagedCache
 from storage.cache.directory import DirectoryCache
 from storage.cache.folders import Folders, is_cache
-from storage.errors import StorageError, UnsupportedUrlError
+from storage.errors import UnsupportedUrlError, need_package
 from storage.urls import (
     OBJECT_SCHEMES,
     REDIS_SCHEMES,
@@ -65,14 +64,14 @@ def open_cache(url: str | Path, *, writable: bool = True) -> ManagedCache:
     scheme = scheme_of(url)
     if scheme in OBJECT_SCHEMES:
         address = object_prefix(str(url))
-        _need("obstore", "objects", address)
+        need_package("obstore", "objects", "a cache", address)
         from storage.cache.objects import ObjectBackend
         from storage.cache.remote import RemoteCache
 
         return RemoteCache(ObjectBackend(str(url), writable=writable), writable=writable)
     if scheme in REDIS_SCHEMES:
         address = str(redis_address(str(url)))
-        _need("redis", "redis", address)
+        need_package("redis", "redis", "a cache", address)
         from storage.cache.redis import RedisBackend
         from storage.cache.remote import RemoteCache
 
@@ -118,16 +117,3 @@ def look_up(cache: Cache, keys: Sequence[str]) -> list[bytes | None]:
         found[missing[0]] = cache.get(missing[0])
         found.update(zip(missing[1:], cache.get_many(missing[1:]), strict=True))
     return [found[key] for key in keys]
-
-
-def _need(package: str, extra: str, address: str) -> None:
-    try:
-        found = find_spec(package) is not None
-    except ValueError:  # its entry in sys.modules is None
-        found = False
-    if not found:
-        raise StorageError(
-            f"a cache here needs the package {package}, which is not installed",
-            address,
-            f'Install it where the cache is used, on workers too: pip install "evalcube[{extra}]".',
-        )

@@ -12,8 +12,7 @@ import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
-from datetime import timedelta
+from contextlib import AbstractContextManager, suppress
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -24,8 +23,9 @@ from obstore.store import from_url
 from storage.cache.contract import EntryInfo
 from storage.cache.entry import MOST_BYTES
 from storage.cache.remote import Found
-from storage.errors import NotWritableError, StorageError
-from storage.urls import object_prefix, scheme_of
+from storage.errors import StorageError
+from storage.object_stores import RETRIES, has_no_place, translated
+from storage.urls import object_prefix
 
 _T = TypeVar("_T")
 _S = TypeVar("_S")
@@ -34,12 +34,6 @@ _ENTRY = re.compile(r"([0-9a-f]{2})/([0-9a-f]{62})")
 _THREADS = 32
 _STALE_SECONDS = 3600.0
 _LIST_SIZE = 1000
-_RETRIES: Any = {"max_retries": 6, "retry_timeout": timedelta(seconds=60)}
-_CREDENTIALS = {
-    "s3": "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (and AWS_REGION, AWS_ENDPOINT_URL)",
-    "gs": "GOOGLE_APPLICATION_CREDENTIALS",
-    "az": "AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY",
-}
 
 
 class ObjectBackend:
@@ -62,9 +56,8 @@ class ObjectBackend:
 
     def __init__(self, url: str, *, writable: bool) -> None:
         self.address = object_prefix(url)
-        self._scheme = scheme_of(url)
         with self._translated("open the cache"):
-            self._store = from_url(self.address, retry_config=_RETRIES)
+            self._store = from_url(self.address, retry_config=RETRIES)
         if writable:
             self._probe()
 
@@ -214,27 +207,11 @@ class ObjectBackend:
         return now
 
     def _need_bucket(self, error: Exception) -> None:
-        if "NoSuchBucket" in str(error) or "ContainerNotFound" in str(error):
+        if has_no_place(error):
             raise error
 
-    @contextmanager
-    def _translated(self, doing: str) -> Iterator[None]:
-        """Turn an error of the store into one of storage, without what it says of addresses and headers."""
-        try:
-            yield
-        except (exceptions.PermissionDeniedError, exceptions.UnauthenticatedError):
-            text = f"cannot {doing}: the store refuses the credentials, or they do not allow this"
-            remedy = f"Set {_CREDENTIALS[self._scheme]} where the cache is used, on workers too."
-            raise NotWritableError(text, self.address, remedy) from None
-        except FileNotFoundError:
-            text = f"cannot {doing}: there is no such bucket or container"
-            raise StorageError(text, self.address, "Create it, or check the spelling of its name.") from None
-        except (exceptions.BaseError, OSError, ValueError) as error:
-            raise StorageError(
-                f"cannot {doing}: {_plain(error)}",
-                self.address,
-                f"Check the network and {_CREDENTIALS[self._scheme]}, then run again.",
-            ) from None
+    def _translated(self, doing: str) -> AbstractContextManager[None]:
+        return translated(self.address, doing, "cache")
 
 
 class _Version(dict[str, str]):
@@ -246,9 +223,3 @@ class _Version(dict[str, str]):
 
 def _path(key: str) -> str:
     return f"{key[:2]}/{key[2:]}"
-
-
-def _plain(error: Exception) -> str:
-    """First line of a store's message, without queries, which may hold a signature."""
-    line = str(error).strip().partition("\n")[0]
-    return re.sub(r"\?\S*", "?***", line)[:300].strip().rstrip(".") or type(error).__name__

@@ -6,18 +6,35 @@ from pathlib import Path
 
 from storage.cube.directory import Directory
 from storage.cube.space import Space
-from storage.urls import directory_of
+from storage.errors import need_package
+from storage.urls import HTTP_SCHEMES, OBJECT_SCHEMES, directory_of, http_address, object_prefix, scheme_of
 
 Address = str | Path
 """What a user gives to say where a cube is."""
 
 
 def space_of(url: Address) -> Space:
-    """The space that an address means; today that is a directory.
+    """The space that an address means: a directory, a bucket, or a server that gives files to read.
 
     Raises
     ------
     UnsupportedUrlError
         The address is of another kind, or malformed.
+    StorageError
+        The package that it needs is not installed.
     """
+    scheme = scheme_of(url)
+    if scheme in OBJECT_SCHEMES:
+        address = object_prefix(str(url))
+        need_package("obstore", "objects", "a cube", address)
+        # Imported here: cubes in directories, which most are, start without it.
+        from storage.cube.bucket import Bucket
+
+        return Bucket(address)
+    if scheme in HTTP_SCHEMES:
+        address = http_address(str(url))
+        need_package("obstore", "objects", "a cube", address)
+        from storage.cube.served import ServedFiles
+
+        return ServedFiles(address)
     return Directory(directory_of(url))

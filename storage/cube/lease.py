@@ -37,6 +37,7 @@ from storage.cube.holder import (
     watched,
     where_of,
 )
+from storage.cube.ledger import NAME as LEDGER
 from storage.cube.space import HeldRecord, LeaseRecord, Renewed, Space
 from storage.errors import LeaseLostError, StorageError, guarded
 from storage.processes import this_process
@@ -114,6 +115,9 @@ class Lease:
         with guarded(where, "take the lease"):
             attempt = _Attempt(records, ttl, notify)
             held, holder = attempt.take()
+            if attempt.found is not None:
+                # It was not given back: whoever held it may wake up between asking for it and appending.
+                records.log(LEDGER).claim()
             warning = clock_warning(attempt.found, held.stored)
         if warning is not None:
             notify(warning)

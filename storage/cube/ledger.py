@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from types import TracebackType
 from typing import Any, Self
@@ -55,6 +56,8 @@ class Receipt:
     """`storage.cube.cube.region_digest` of the arrays."""
     grader: str = FIRST_GRADER
     """Version of the grader that graded the region's replies; several joined by + where they meet in it."""
+    shape: int = 0
+    """Which of `storage.cube.cube.Cube.shapes` the region had; the first one is not written."""
     at: int | None = None
     """When it was written, seconds since the epoch by its writer's clock; None in ledgers of earlier versions."""
 
@@ -77,6 +80,8 @@ def to_line(receipt: Receipt) -> bytes:
     fields = {**asdict(receipt), "causes": dict(receipt.causes)}
     if receipt.grader == FIRST_GRADER:
         del fields["grader"]
+    if not receipt.shape:
+        del fields["shape"]
     if fields.pop("at") is not None:
         # Earlier versions take a line with a key that they do not know for damaged. But where there are `counts`, they
         # read these and never look into `causes`: so that is where the time lies.
@@ -168,7 +173,7 @@ class Ledger:
         return newest
 
     def append(self, receipt: Receipt) -> None:
-        """Add a receipt; it is durable on return. A failure leaves the ledger as it was.
+        """Add a receipt; it is durable on return, or where that costs a request, after `flush`.
 
         Raises
         ------
@@ -180,21 +185,49 @@ class Ledger:
             line = to_line(receipt)
         except ValueError as error:
             raise StorageError(str(error), self._where, "Correct the receipt.") from error
+        # After the region is durable and before its trials count: whoever is killed between leaves a region
+        # without a receipt, which is written again.
+        with self._appending():
+            self._log.append(line)
+
+    def flush(self, older_than: float = 0.0) -> None:
+        """Make receipts durable that wait for others.
+
+        Parameters
+        ----------
+        older_than
+            Only if one has waited for as many seconds.
+
+        Raises
+        ------
+        StorageError
+            As `append`.
+        """
+        with self._appending():
+            self._log.flush(older_than)
+
+    def close(self) -> None:
+        """Make all receipts durable and close the ledger; a later append opens it again.
+
+        Raises
+        ------
+        StorageError
+            As `append`.
+        """
+        with self._appending():
+            self._log.close()
+
+    @contextmanager
+    def _appending(self) -> Iterator[None]:
         try:
-            # After the region is durable and before its trials count: whoever is killed between leaves a region
-            # without a receipt, which is written again.
             with guarded(self._where, "append to the ledger"):
-                self._log.append(line)
+                yield
         except LogConflictError:
             raise StorageError(
                 "another process has written to the ledger since it was opened",
                 self._where,
                 "Only the holder of the sweep's lease may append: stop one of the two and run again.",
             ) from None
-
-    def close(self) -> None:
-        """Close the ledger; a later append opens it again."""
-        self._log.close()
 
     def __enter__(self) -> Self:
         return self

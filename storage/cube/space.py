@@ -67,16 +67,33 @@ class Log(Protocol):
         """All lines in their order, one in memory at a time; a torn last one comes without its line break."""
 
     def append(self, line: bytes) -> None:
-        """Add a line, durable on return; a failure leaves the log as it was.
+        """Add a line, which may wait for others until `flush`; a failure leaves the log as it was.
 
         Raises
         ------
         LogConflictError
-            Another process has appended.
+            Another process has appended, or claimed the log.
         """
 
+    def flush(self, older_than: float = 0.0) -> None:
+        """Make the lines durable that wait.
+
+        Parameters
+        ----------
+        older_than
+            Only if one has waited for as many seconds.
+
+        Raises
+        ------
+        LogConflictError
+            As `append`; what waited is gone.
+        """
+
+    def claim(self) -> None:
+        """Keep everybody who has read the log by now from appending: the lease was taken over from him."""
+
     def close(self) -> None:
-        """Give up what is open; the next append opens it again."""
+        """Flush, and give up what is open; the next append opens it again."""
 
 
 class Renewed(NamedTuple):
@@ -151,6 +168,10 @@ class Space(Protocol):
     @property
     def address(self) -> str:
         """Where it is, for messages."""
+
+    @property
+    def trusted(self) -> bool:
+        """Whether what was put stays whole without anybody looking: stores promise that, and each look is a request."""
 
     def at(self, name: str) -> Space:
         """The part of this space whose keys begin with `name` and a slash."""

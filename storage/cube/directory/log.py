@@ -62,6 +62,12 @@ class DirectoryLog:
             raise
         self._end += len(line)
 
+    def flush(self, older_than: float = 0.0) -> None:
+        """Nothing waits: each line is on disk once it is appended."""
+
+    def claim(self) -> None:
+        """Nothing: whoever appends sees by the file's size whether another one did."""
+
     def close(self) -> None:
         """Close the file."""
         if self._descriptor is not None:

@@ -36,6 +36,8 @@ class Directory:
     draft: bool = False
     """Whether it is put on disk as a whole, when it is finished, and so nothing in it one by one."""
 
+    trusted = False
+
     @property
     def address(self) -> str:
         """The directory's path."""

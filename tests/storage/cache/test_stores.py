@@ -107,7 +107,7 @@ def test_objects__no_bucket_and_no_store(careless, monkeypatch):
         open_cache("s3://bucket/x")
     assert "no such bucket" in told(caught.value)
 
-    monkeypatch.setattr("storage.cache.objects._RETRIES", {"max_retries": 1})
+    monkeypatch.setattr("storage.cache.objects.RETRIES", {"max_retries": 1})
     use_s3(monkeypatch, free_port())
     with pytest.raises(StorageError) as caught:
         open_cache("s3://bucket/x")

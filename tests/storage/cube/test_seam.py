@@ -8,6 +8,7 @@ from storage.cube import cube as cube_module
 from storage.cube import holder as holder_module
 from storage.cube.address import space_of
 from storage.cube.batch_notes import BatchNotes
+from storage.cube.bucket import Bucket
 from storage.cube.cube import Cube, Region, region_digest
 from storage.cube.holder import read_holder
 from storage.cube.lease import Lease, check_holder
@@ -22,6 +23,7 @@ from storage.errors import (
     StorageError,
 )
 from storage.processes import Life
+from tests.storage.support import buckets
 from tests.storage.support.memory_space import MemorySpace
 
 URL = "the cube in memory"
@@ -29,10 +31,11 @@ URL = "the cube in memory"
 pytestmark = pytest.mark.usefixtures("space")
 
 
-@pytest.fixture
-def space(tmp_path, monkeypatch):
+@pytest.fixture(params=["memory", "bucket"])
+def space(tmp_path, monkeypatch, request):
     """The space of `URL`; what takes that for a path leaves a trace in the current directory."""
-    made = MemorySpace(URL)
+    buckets.in_memory(monkeypatch)
+    made = MemorySpace(URL) if request.param == "memory" else Bucket("s3://bucket/cube")
     monkeypatch.setattr(cube_module, "space_of", lambda url: made if url == URL else space_of(url))
     monkeypatch.chdir(tmp_path)
     yield made
@@ -109,10 +112,11 @@ def test_cube__in_memory_refuses_as_one_on_disk(space, workers):
 def test_ledger__in_memory_has_one_writer(workers):
     records = workers.make_cube(URL).records
     one, two = Ledger(records), Ledger(records)
-    one.append(workers.make_receipt(0))
-    two.append(workers.make_receipt(1))
+    for number, ledger in enumerate([one, two]):
+        ledger.append(workers.make_receipt(number))
+        ledger.flush()
 
-    with pytest.raises(StorageError, match="another process has written"):
+    with pytest.raises(StorageError, match="another process has written"), one:
         one.append(workers.make_receipt(2))
 
 

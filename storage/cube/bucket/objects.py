@@ -1,0 +1,223 @@
+"""Objects under keys in a bucket."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import obstore
+from obstore import exceptions
+
+from storage.cube.bucket import creation
+from storage.cube.bucket.conditions import PROBES, put_always, put_if, version_of
+from storage.cube.bucket.lease import BucketLease
+from storage.cube.bucket.log import BucketLog
+from storage.cube.space import Found, Space, Version, When
+from storage.object_stores import connected, has_no_place, translated
+
+if TYPE_CHECKING:
+    from obstore import ObjectMeta
+    from obstore.store import ObjectStore
+    from zarr.abc.store import Store
+
+_RANGE_BYTES = 65536
+"""Up to so many first bytes are asked for as a range; more than that is most of an object."""
+_LIST_SIZE = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Bucket:
+    """A `storage.cube.space.Space` below a prefix of a bucket; it need not exist yet.
+
+    It holds no connection and no secret, only where the cube is: each process connects by its own environment.
+    """
+
+    cube: str
+    """Address of the whole cube, such as ``s3://bucket/cubes/a.zarr``."""
+    prefix: str = ""
+    """Of the keys, empty or with a slash at its end: of which part of the cube this is the space."""
+
+    trusted = True
+
+    @property
+    def address(self) -> str:
+        """The address, as it would be written for a tool of the store."""
+        return f"{self.cube}/{self.prefix}".rstrip("/")
+
+    @property
+    def store(self) -> ObjectStore:
+        """The connection, whose paths begin where the cube does."""
+        with translated(self.address, "open the store"):
+            return connected(self.cube)
+
+    def at(self, name: str) -> Bucket:
+        """The objects whose keys begin with a name and a slash."""
+        return Bucket(self.cube, f"{self.prefix}{name}/")
+
+    def is_there(self) -> bool:
+        """Whether there is a cube, or anything else that is no creation under way."""
+        found = self.found(self.prefix + creation.METADATA)
+        if found is not None:
+            return bool(self.prefix) or not creation.is_claim(found.data)
+        return any(True for _ in self.list())
+
+    def is_writable(self) -> bool:
+        """Always true: who may write is known once one has tried, and a refusal says what to do."""
+        return True
+
+    def get(self, key: str, most: int | None = None) -> Found | None:
+        """An object, or its first `most` bytes; None if there is none."""
+        found = self.found(self.prefix + key, most)
+        # What holds the place of a cube that is being made is no object to anybody else.
+        hidden = (
+            found is not None
+            and not self.prefix
+            and key == creation.METADATA
+            and creation.is_claim(found.data)
+        )
+        return None if hidden else found
+
+    def found(self, path: str, most: int | None = None) -> Found | None:
+        """An object of the cube, also one that holds the place of its metadata; `path` begins where the cube does."""
+        options = {"range": (0, max(most, 1))} if most is not None and most <= _RANGE_BYTES else None
+        store = self.store
+        with translated(self.address, "read from the store"):
+            try:
+                found = obstore.get(store, path, options=options)  # type: ignore[arg-type]
+            except FileNotFoundError as error:
+                if has_no_place(error):
+                    raise
+                return None
+            except exceptions.GenericError:
+                # An empty object has no first byte, which stores say in different ways.
+                if options is None:
+                    raise
+                found = obstore.get(store, path)
+            data = bytes(found.bytes())
+            return Found(data[:most], version_of(self.cube, found.meta), found.meta["size"])
+
+    def version(self, key: str) -> Version | None:
+        """What the store calls this content of an object; None if there is none."""
+        meta = self._meta(self.prefix + key)
+        return None if meta is None else version_of(self.cube, meta)
+
+    def _meta(self, path: str) -> ObjectMeta | None:
+        store = self.store
+        with translated(self.address, "read from the store"):
+            try:
+                return obstore.head(store, path)
+            except FileNotFoundError as error:
+                if has_no_place(error):
+                    raise
+                return None
+
+    def put(
+        self,
+        key: str,
+        data: bytes,
+        *,
+        when: When | Version = When.ALWAYS,
+        durable: bool = True,  # noqa: ARG002 - a store acknowledges what is durable
+    ) -> Version | None:
+        """Store an object in one step; see `storage.cube.space.Space.put`."""
+        path = self.prefix + key
+        if when is When.ALWAYS:
+            return put_always(self.store, self.cube, path, data)
+        return put_if(self.store, self.cube, path, data, when)
+
+    def delete(self, key: str, *, durable: bool = True) -> None:  # noqa: ARG002
+        """Delete an object, if it is there."""
+        self._delete([self.prefix + key])
+
+    def _delete(self, paths: list[str]) -> None:
+        store = self.store
+        with translated(self.address, "delete from the store"):
+            try:
+                if paths:
+                    obstore.delete(store, paths)
+            except FileNotFoundError:  # some stores say so of what is gone already, and stop there
+                for path in paths:
+                    try:
+                        obstore.delete(store, path)
+                    except FileNotFoundError:
+                        continue
+
+    def list(self, prefix: str = "") -> Iterator[str]:
+        """Keys below a prefix, in no order; probes, which are there for a moment, are none."""
+        paths = (meta["path"] for meta in self._listed(self.prefix + prefix))
+        return (path.removeprefix(self.prefix) for path in paths if not path.startswith(PROBES))
+
+    def _listed(self, prefix: str) -> Iterator[ObjectMeta]:
+        with translated(self.address, "list the store"):
+            for page in obstore.list(self.store, prefix or None, chunk_size=_LIST_SIZE):
+                yield from page
+
+    def clear(self, prefix: str) -> None:
+        """Delete all below a prefix."""
+        self._delete([meta["path"] for meta in self._listed(self.prefix + prefix)])
+
+    def delete_all(self, *, but: str) -> None:
+        """Delete all objects but one."""
+        self._delete(
+            [meta["path"] for meta in self._listed(self.prefix) if meta["path"] != self.prefix + but]
+        )
+
+    def stamped(self, key: str) -> float | None:
+        """When an object was put, seconds since the epoch by the store's clock; None if there is none."""
+        meta = self._meta(self.prefix + key)
+        return None if meta is None else meta["last_modified"].timestamp()
+
+    def sync(self, keys: Iterable[str]) -> None:
+        """Nothing: what the store has acknowledged is durable."""
+
+    def zarr(self, *, read_only: bool = False) -> Store:
+        """Zarr's store of a bucket, with errors of storage."""
+        from storage.cube.bucket.zarr_store import (
+            BucketStore,  # takes a while, and ledgers and leases need none
+        )
+
+        return BucketStore(self.address, read_only=read_only)
+
+    def create(self, build: Callable[[Store], None]) -> None:
+        """Put all that `build` writes, its metadata last; see `storage.cube.bucket.creation`.
+
+        Raises
+        ------
+        CubeExistsError
+            Something is there, or another process makes it at this moment.
+        """
+        creation.create_objects(self, build)
+
+    def assemble(self, fill: Callable[[Space], None]) -> None:
+        """Put all that `fill` puts into a space, the metadata last, as `create` does.
+
+        Raises
+        ------
+        CubeExistsError
+            Something is there, or another process makes it at this moment.
+        """
+        from storage.cube.bucket.draft import Draft  # a kind of bucket itself
+
+        creation.create_objects(self, lambda built: fill(Draft(self.cube, built=built)))
+
+    def remove(self) -> bool:
+        """Remove all objects; it is no cube any more from the first one on."""
+        return creation.remove_objects(self)
+
+    def sweep(self, prefixes: Iterable[str], older_than: float, *, delete: bool) -> int:  # noqa: ARG002
+        """Count, or delete, probes that killed writers left: no other object is ever on its way."""
+        before = time.time() - older_than
+        stale = [meta["path"] for meta in self._listed(PROBES) if meta["last_modified"].timestamp() < before]
+        if delete:
+            self._delete(stale)
+        return len(stale)
+
+    def log(self, key: str) -> BucketLog:
+        """Numbered objects."""
+        return BucketLog(self, key)
+
+    def lease(self, key: str) -> BucketLease:
+        """A lease's object."""
+        return BucketLease(self, key)

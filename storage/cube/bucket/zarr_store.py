@@ -1,0 +1,78 @@
+"""Zarr's store of a bucket, whose errors are those of storage, and which is pickled without any connection."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Self
+
+from obstore.store import ObjectStore as Connection
+from zarr.storage import ObjectStore
+
+from storage.object_stores import connected, translated
+
+if TYPE_CHECKING:
+    from zarr.abc.store import ByteRequest
+    from zarr.core.buffer import Buffer, BufferPrototype
+
+
+class BucketStore(ObjectStore[Connection]):
+    """The objects of a cube, as zarr reads and writes them.
+
+    Parameters
+    ----------
+    address
+        Of the cube.
+    read_only
+        Whether zarr may write.
+    """
+
+    def __init__(self, address: str, *, read_only: bool = False) -> None:
+        with translated(address, "open the store"):
+            super().__init__(connected(address), read_only=read_only)
+        self._address = address
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # By its address: each process connects by its own environment, and no credentials travel.
+        return _store, (self._address, self.read_only)
+
+    def with_read_only(self, read_only: bool = False) -> Self:
+        """The same store, to be read only or written, too."""
+        return type(self)(self._address, read_only=read_only)
+
+    async def get(
+        self, key: str, prototype: BufferPrototype, byte_range: ByteRequest | None = None
+    ) -> Buffer | None:
+        """A value, as `ObjectStore.get` gives it."""
+        with translated(self._address, "read from the store"):
+            return await super().get(key, prototype, byte_range)
+
+    async def get_partial_values(
+        self, prototype: BufferPrototype, key_ranges: Iterable[tuple[str, ByteRequest | None]]
+    ) -> list[Buffer | None]:
+        """Parts of values, as `ObjectStore.get_partial_values` gives them."""
+        with translated(self._address, "read from the store"):
+            return await super().get_partial_values(prototype, key_ranges)
+
+    async def exists(self, key: str) -> bool:
+        """Whether there is a value."""
+        with translated(self._address, "read from the store"):
+            return await super().exists(key)
+
+    async def set(self, key: str, value: Buffer) -> None:
+        """Store a value, as `ObjectStore.set` does."""
+        with translated(self._address, "write to the store"):
+            await super().set(key, value)
+
+    async def set_if_not_exists(self, key: str, value: Buffer) -> None:
+        """Store a value where there is none, as `ObjectStore.set_if_not_exists` does."""
+        with translated(self._address, "write to the store"):
+            await super().set_if_not_exists(key, value)
+
+    async def delete(self, key: str) -> None:
+        """Delete a value, as `ObjectStore.delete` does."""
+        with translated(self._address, "delete from the store"):
+            await super().delete(key)
+
+
+def _store(address: str, read_only: bool) -> BucketStore:
+    return BucketStore(address, read_only=read_only)

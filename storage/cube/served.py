@@ -1,0 +1,200 @@
+# ruff: noqa: ARG002 - most of what a space does is refused here, whatever is given
+"""A cube that a web server gives out as files, for reading only: its directory, or a bucket that everybody may read.
+
+Such a server answers requests for objects by their names, and lists nothing. What is asked for is what zarr's metadata
+and the numbers of the ledger say, so that nothing else is needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NoReturn
+
+import obstore
+from obstore import exceptions
+
+from storage.cube.bucket.lease import BucketLease
+from storage.cube.bucket.log import BucketLog
+from storage.cube.space import Found, HeldRecord, Renewed, Space, Version, When
+from storage.errors import NotWritableError, StorageError
+from storage.object_stores import connected, translated
+
+if TYPE_CHECKING:
+    from obstore import ObjectMeta
+    from zarr.abc.store import Store
+
+_RANGE_BYTES = 65536
+
+
+@dataclass(frozen=True, slots=True)
+class ServedFiles:
+    """A `storage.cube.space.Space` at an address that begins with http:// or https://."""
+
+    cube: str
+    """Address of the whole cube."""
+    prefix: str = ""
+    """Of the keys, empty or with a slash at its end."""
+
+    trusted = True
+
+    @property
+    def address(self) -> str:
+        """The address, as a browser would open it."""
+        return f"{self.cube}/{self.prefix}".rstrip("/")
+
+    def at(self, name: str) -> ServedFiles:
+        """The files below a folder."""
+        return ServedFiles(self.cube, f"{self.prefix}{name}/")
+
+    def is_there(self) -> bool:
+        """Whether there is a cube: servers do not say what else there is."""
+        return self.version("zarr.json") is not None
+
+    def is_writable(self) -> bool:
+        """Never: nobody writes through a server of files."""
+        return False
+
+    def get(self, key: str, most: int | None = None) -> Found | None:
+        """A file's content, or its first `most` bytes; None if there is none."""
+        ranged: obstore.GetOptions | None = None
+        if most is not None and most <= _RANGE_BYTES:
+            ranged = {"range": (0, max(most, 1))}
+        with translated(self.address, "read from the server"):
+            try:
+                try:
+                    found = obstore.get(connected(self.cube), self.prefix + key, options=ranged)
+                except (exceptions.NotSupportedError, exceptions.GenericError):
+                    # Simple servers send the whole file whatever part is asked for, and refuse one of an empty file.
+                    if ranged is None:
+                        raise
+                    found = obstore.get(connected(self.cube), self.prefix + key)
+                return Found(bytes(found.bytes())[:most], _version(found.meta), found.meta["size"])
+            except FileNotFoundError:
+                return None
+
+    def version(self, key: str) -> Version | None:
+        """What the server says of a file that changes with its content; None if there is none."""
+        meta = self._meta(key)
+        return None if meta is None else _version(meta)
+
+    def stamped(self, key: str) -> float | None:
+        """When a file was written, by the server's clock; None if there is none."""
+        meta = self._meta(key)
+        return None if meta is None else meta["last_modified"].timestamp()
+
+    def _meta(self, key: str) -> ObjectMeta | None:
+        with translated(self.address, "read from the server"):
+            try:
+                return obstore.head(connected(self.cube), self.prefix + key)
+            except FileNotFoundError:
+                return None
+
+    def list(self, prefix: str = "") -> Iterator[str]:
+        """Nothing: a server of files does not list them."""
+        return iter(())
+
+    def zarr(self, *, read_only: bool = False) -> Store:
+        """Zarr's store of the files."""
+        from storage.cube.bucket.zarr_store import (
+            BucketStore,  # takes a while, and ledgers and leases need none
+        )
+
+        return BucketStore(self.cube, read_only=True)
+
+    def log(self, key: str) -> ServedLog:
+        """A log, in the one file of a directory or in the numbered objects of a bucket."""
+        return ServedLog(self, key)
+
+    def lease(self, key: str) -> ServedLease:
+        """The record of whoever works on the cube."""
+        return ServedLease(self, key)
+
+    def put(
+        self, key: str, data: bytes, *, when: When | Version = When.ALWAYS, durable: bool = True
+    ) -> NoReturn:
+        """Refuse."""
+        raise self._refused()
+
+    def delete(self, key: str, *, durable: bool = True) -> NoReturn:
+        """Refuse."""
+        raise self._refused()
+
+    def clear(self, prefix: str) -> NoReturn:
+        """Refuse."""
+        raise self._refused()
+
+    def sync(self, keys: Iterable[str]) -> NoReturn:
+        """Refuse."""
+        raise self._refused()
+
+    def create(self, build: Callable[[Store], None]) -> NoReturn:
+        """Refuse."""
+        raise self._refused()
+
+    def assemble(self, fill: Callable[[Space], None]) -> NoReturn:
+        """Refuse."""
+        raise self._refused()
+
+    def remove(self) -> bool:
+        """Not possible."""
+        return False
+
+    def sweep(self, prefixes: Iterable[str], older_than: float, *, delete: bool) -> int:
+        """Nothing is known of what killed writers left."""
+        return 0
+
+    def _refused(self) -> StorageError:
+        remedy = "Write to its directory or bucket, or copy it."
+        return NotWritableError("a cube behind a web server can only be read", self.address, remedy)
+
+
+class ServedLog:
+    """A log that somebody else writes, into one file or into numbered ones."""
+
+    def __init__(self, space: ServedFiles, key: str) -> None:
+        self._space, self._key = space, key
+
+    def lines(self) -> Iterator[bytes]:
+        """All lines."""
+        found = self._space.get(self._key)
+        yield from BucketLog(self._space, self._key).lines() if found is None else found.data.splitlines(True)
+
+    def append(self, line: bytes) -> None:
+        """Refuse."""
+        self._space.put(self._key, line)
+
+    def flush(self, older_than: float = 0.0) -> None:
+        """Nothing waits."""
+
+    def claim(self) -> None:
+        """Refuse."""
+        self._space.put(self._key, b"")
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+class ServedLease:
+    """The record of a lease, as its holder's directory or bucket has it."""
+
+    def __init__(self, space: ServedFiles, key: str) -> None:
+        self._space, self._key = space, key
+
+    def read(self) -> Renewed | None:
+        """The record as it is, from a file that is its holder's record or from an object with a line before that."""
+        found = self._space.get(self._key)
+        if found is None:
+            return None
+        if found.data.startswith(b'{"epoch"'):
+            return BucketLease(self._space, self._key).read()
+        at = self._space.stamped(self._key)
+        return None if at is None else Renewed(found.data, at, at)
+
+    def take(self, successor: Callable[[Renewed | None], Renewed]) -> HeldRecord:
+        """Refuse."""
+        self._space.put(self._key, b"")
+
+
+def _version(meta: ObjectMeta) -> Version:
+    return Version(meta["e_tag"] or f"{meta['last_modified'].timestamp()} {meta['size']}")

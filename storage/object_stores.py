@@ -1,0 +1,108 @@
+"""Connections to object stores through obstore: where credentials come from, what is retried, and what errors mean.
+
+Credentials and endpoints come from the environment variables that the stores' own tools use. They are in no address,
+and what a store says in an error is shown without queries, which may hold a signature.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from functools import lru_cache
+from typing import Any
+
+from obstore import exceptions
+from obstore.store import HTTPStore, ObjectStore, from_url
+
+from storage.errors import NotWritableError, StorageError
+from storage.urls import HTTP_SCHEMES, scheme_of
+
+RETRIES: Any = {"max_retries": 8, "retry_timeout": timedelta(seconds=60)}
+"""What obstore repeats by itself: requests that the store refuses for the moment, and those that may be repeated."""
+
+_VARIABLES = ("AWS_", "GOOGLE_", "AZURE_", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
+_CREDENTIALS = {
+    "s3": "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (and AWS_REGION, AWS_ENDPOINT_URL)",
+    "gs": "GOOGLE_APPLICATION_CREDENTIALS",
+    "az": "AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY",
+}
+_NO_PLACE = ("NoSuchBucket", "ContainerNotFound", "The specified bucket does not exist")
+
+
+def connected(address: str) -> ObjectStore:
+    """The store of an address; made once in a process, and again if its environment says something else.
+
+    Parameters
+    ----------
+    address
+        As `storage.urls.object_prefix` or `storage.urls.http_address` gives it.
+    """
+    environment = tuple(sorted(item for item in os.environ.items() if item[0].startswith(_VARIABLES)))
+    return _connected(address, environment, os.getpid())
+
+
+@lru_cache(maxsize=64)
+def _connected(address: str, _environment: tuple[tuple[str, str], ...], _process: int) -> ObjectStore:
+    if scheme_of(address) in HTTP_SCHEMES:
+        # A server that gives files to everybody; its address says whether that is encrypted.
+        return HTTPStore.from_url(address, client_options={"allow_http": True}, retry_config=RETRIES)
+    return from_url(address, retry_config=RETRIES)
+
+
+@contextmanager
+def translated(address: str, doing: str, thing: str = "cube") -> Iterator[None]:
+    """Turn an error of a store into one of storage, without what it says of addresses and headers.
+
+    Parameters
+    ----------
+    address
+        Of the cube or cache, for the message.
+    doing
+        What was tried, as in "read the cache".
+    thing
+        What is at the address.
+
+    Raises
+    ------
+    NotWritableError
+        The store refuses the credentials, or they do not allow this.
+    StorageError
+        The bucket does not exist, or the store fails.
+    """
+    try:
+        yield
+    except (exceptions.PermissionDeniedError, exceptions.UnauthenticatedError):
+        raise _refused(address, doing, thing) from None
+    except FileNotFoundError:
+        text = f"cannot {doing}: there is no such bucket or container"
+        raise StorageError(text, address, "Create it, or check the spelling of its name.") from None
+    except (exceptions.BaseError, OSError, ValueError) as error:
+        credentials = _CREDENTIALS.get(scheme_of(address))
+        check = f"the network and {credentials}" if credentials else "the network and the address"
+        raise StorageError(
+            f"cannot {doing}: {_plain(error)}", address, f"Check {check}, then run again."
+        ) from None
+
+
+def _refused(address: str, doing: str, thing: str) -> NotWritableError:
+    credentials = _CREDENTIALS.get(scheme_of(address))
+    if credentials is None:
+        text = f"cannot {doing}: the server does not give it to everybody"
+        return NotWritableError(text, address, "Ask whoever runs the server, or copy the cube.")
+    text = f"cannot {doing}: the store refuses the credentials, or they do not allow this"
+    return NotWritableError(text, address, f"Set {credentials} where the {thing} is used, on workers too.")
+
+
+def has_no_place(error: Exception) -> bool:
+    """Whether an object was not found because its bucket or container is not there."""
+    text = str(error)
+    return any(words in text for words in _NO_PLACE)
+
+
+def _plain(error: Exception) -> str:
+    """First line of a store's message, without queries, which may hold a signature."""
+    line = str(error).strip().partition("\n")[0]
+    return re.sub(r"\?\S*", "?***", line)[:300].strip().rstrip(".") or type(error).__name__
