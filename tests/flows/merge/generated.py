@@ -14,10 +14,9 @@ from flows.plan.blocks import window_of
 from flows.plan.build import build_plan
 from flows.plan.coordinates import coordinates
 from flows.plan.plan import Plan
-from flows.plan.recording import count_region, receipt_of, summed
+from flows.plan.recording import count_model, receipt_of
 from flows.plan.targets import SampleTargets
-from stages.reply.status import COUNTERS, Status
-from stages.score.counters import add_counters
+from stages.reply.status import COUNTERS, QUESTION_COUNTERS, Status
 from storage.cube.cube import Cube
 from storage.cube.ledger import Ledger
 from storage.cube.schema import VARIABLES
@@ -89,7 +88,7 @@ def make_cube(path: Any, recipe: Recipe) -> Cube:
         sizes=sizes,
         chunks=chunks,
         coordinates=coordinates(plan),
-        counters=COUNTERS,
+        counters=(*COUNTERS, *QUESTION_COUNTERS),
         attrs={"title": "evalcube sweep", "spec": plan.spec()},
         layers=list(plan.layers),
         fill=lambda cube: _fill(cube, plan, recipe),  # sooner done than what is put on disk piece by piece
@@ -103,7 +102,7 @@ def _fill(cube: Cube, plan: Plan, recipe: Recipe) -> None:
     for task in range(len(plan.tasks)):
         cube.write_duplicates(task, _flags(plan, task))
     truth = _truth(plan, recipe)
-    counters: dict[int, list[Any]] = {}
+    written = []
     with Ledger(cube.records) as ledger:
         for region in cube.regions():
             window = window_of(cube.sizes, region, cube.chunks)
@@ -117,9 +116,13 @@ def _fill(cube: Cube, plan: Plan, recipe: Recipe) -> None:
             digest = cube.write_region(region, arrays)
             receipt = receipt_of(window, 1, targets.mask(window), arrays["status"], digest, {})
             ledger.append(replace(receipt, at=recipe.at))
-            prices = plan.prices[region.model]
-            counters.setdefault(region.model, []).append(count_region(cube, region, targets, prices))
-    cube.write_counters({model: summed(parts, add_counters) for model, parts in counters.items()})
+            written.append(region)
+    cube.write_counters(
+        {
+            model: count_model(cube, [one for one in written if one.model == model], targets, prices)
+            for model, prices in enumerate(plan.prices)
+        }
+    )
 
 
 def _truth(plan: Plan, recipe: Recipe) -> dict[str, Any]:
@@ -202,7 +205,7 @@ def content(url: object, *, timed: bool = True) -> dict[str, Any]:
                 found[key, "counters"] = {
                     # Costs are added region by region, so that their last bits depend on the regions, too.
                     name: round(float(counters.sel(counter=name)), 9)
-                    for name in COUNTERS
+                    for name in (*COUNTERS, *QUESTION_COUNTERS)
                     if name != "missing" and (timed or name != "latency_sum")
                 }
     return found

@@ -12,11 +12,13 @@ import numpy as np
 import pytest
 
 from flows.errors import SweepError
+from flows.merge.inputs import Input
 from flows.merge.provenance import ATTRIBUTE, sources_of
 from flows.merge.write import ConflictError, merge_cubes
 from stages.reply.status import Status
 from storage.cube.cube import Cube
 from storage.cube.ledger import Ledger
+from storage.cube.regions import Region
 from storage.errors import CubeDamagedError, CubeExistsError
 from tests.flows.merge.generated import Recipe, bytes_of, content, make_cube
 from tests.flows.support import change_attributes
@@ -268,3 +270,23 @@ def test_merge_cubes__flags_that_contradict_are_compared_again(pair: tuple[str, 
 
 def test_status__the_codes_that_the_overlay_ranks() -> None:
     assert [int(code) for code in Status] == [0, 1, 2, 3, 4, 254, 255]
+
+
+def test_read__what_the_ledger_vouches_for_while_a_run_goes_on(pair: tuple[str, str]) -> None:
+    one, region = Input(pair[0]), Region(0, 0, 0)
+    before = one.receipts[region]
+    cube = Cube.open(pair[0], writable=True)
+    arrays = cube.read_region(region)
+    arrays["tokens"] = arrays["tokens"] + np.int32(1)
+    digest = cube.write_region(region, arrays)
+
+    with pytest.raises(CubeDamagedError, match="is not what was recorded"):
+        one.read(region)
+    with Ledger(cube.records) as ledger:
+        ledger.append(replace(before, generation=before.generation + 1, digest=digest))
+    found = one.read(region)
+
+    assert found is not None
+    assert found[0].generation == before.generation + 1
+    assert np.array_equal(found[1]["tokens"], arrays["tokens"])
+    assert one.read(Region(0, 7, 0)) is None
