@@ -18,10 +18,10 @@ from flows.merge.overlay import Array
 from flows.merge.provenance import ATTRIBUTE, provenance, write_ledger_digest
 from flows.merge.regions import ModelMerge
 from flows.merge.union import read_renames
-from flows.plan.coordinates import coordinates
-from flows.plan.recording import summed
+from flows.plan.coordinates import labels
+from flows.plan.recording import count_split_questions, split_questions, summed
 from flows.plan.records import NOTES
-from stages.reply.status import COUNTERS
+from stages.reply.status import COUNTERS, QUESTION_COUNTERS
 from stages.score.counters import add_counters
 from storage.cube.cube import Cube
 from storage.cube.layout import MODELS_PER_COUNTER_CHUNK
@@ -157,8 +157,8 @@ class _Writer:
             output,
             sizes=self._joined.plan.sizes,
             chunks=self._joined.plan.chunks,
-            coordinates=coordinates(self._joined.plan),
-            counters=COUNTERS,
+            coordinates=[*labels(self._joined.plan), *self._joined.row_ids()],
+            counters=(*COUNTERS, *QUESTION_COUNTERS),
             attrs={
                 "title": "evalcube sweep",
                 "spec": self._joined.plan.spec(),
@@ -218,6 +218,8 @@ class _Writer:
             digest = cube.write_region(region.window.region, region.arrays)
             receipts.append(region.receipt(self._joined.targets.mask(region.window), digest))
             counted.append(region.counters)
+        groups = split_questions(receipt.region for receipt in receipts)
+        counted += [count_split_questions(cube, group) for group in groups]
         return _Done(merge, receipts, summed(counted, add_counters) if counted else None)
 
     def _decided(self, tally: Tally) -> list[Conflict]:
