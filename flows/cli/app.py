@@ -22,6 +22,7 @@ from flows.cli import (
     statistics,
     sweeps,
     tasks,
+    trials,
     upsample,
     verdict,
 )
@@ -45,6 +46,7 @@ for commands in (
     sweeps.COMMANDS,
     upsample.COMMANDS,
     cubes.COMMANDS,
+    trials.COMMANDS,
     mending.COMMANDS,
     imports.COMMANDS,
     merging.COMMANDS,
