@@ -153,6 +153,8 @@ class _Header:
             prompt,
             completion,
             float("nan") if latency is None or latency < 0 else latency,
+            # evalcube says it of what it has exported.
+            unread=mapping(score.get("metadata")).get("status") == "invalid",
         )
 
 

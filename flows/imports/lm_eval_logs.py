@@ -8,8 +8,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from flows.formats.lm_eval import OWN, UNREAD
 from flows.imports.bounded import finite, flattened, items, lines, mapping, parse, refused, text, whole
-from flows.imports.samples import Answer, Question, Run, Sample, Wanted, canonical, named
+from flows.imports.samples import Answer, Question, Run, Sample, Wanted, canonical, named, own_answer
 
 TOOL = "lm-eval"
 SAMPLES = re.compile(r"samples_(?P<task>.+?)_(?P<date>\d{4}-\d\d-\d\dT[\d.\-]+)\.jsonl(\.gz)?")
@@ -29,8 +30,6 @@ _IDENTITY = (
     *("max_gen_toks", "add_bos_token", "enable_thinking", "think_end_token", "subfolder"),
 )
 """Arguments of models that make other answers; the rest may be addresses and keys."""
-_UNREAD = "[invalid]"
-"""What a filter that extracts an answer gives where there is none."""
 _REMEDY = "Put the results_*.json of the run beside it, or name it with `{}`"
 
 
@@ -38,7 +37,7 @@ def read_lm_eval(path: Path, wanted: Wanted) -> Iterator[Sample]:
     """The samples of a log.
 
     Of several filters, and of several metrics, the first counts, or the one asked for. The harness scores one answer to
-    each question, so that there are no repeats.
+    each question, so that there are no repeats; what evalcube has exported says more than that, and all of it is read.
 
     Raises
     ------
@@ -50,9 +49,7 @@ def read_lm_eval(path: Path, wanted: Wanted) -> Iterator[Sample]:
     reader = _Lines(path, match["task"] if match else "", results, wanted)
     for number, line in lines(path):
         where = f"{path}, line {number}"
-        sample = reader.sample(mapping(parse(line, where)), where)
-        if sample is not None:
-            yield sample
+        yield from reader.samples(mapping(parse(line, where)), where)
     reader.conclude()
 
 
@@ -89,8 +86,8 @@ class _Lines:
         self._seen: dict[str, None] = {}
         self._taken = 0
 
-    def sample(self, line: Mapping[str, Any], where: str) -> Sample | None:
-        """The sample of a line; None if it is another filter's."""
+    def samples(self, line: Mapping[str, Any], where: str) -> list[Sample]:
+        """The samples of a line; none if it is another filter's."""
         if "resps" not in line or "arguments" not in line:
             raise refused(
                 where,
@@ -101,7 +98,7 @@ class _Lines:
         self._seen[name] = None
         self._filter = self._filter or name
         if name != self._filter:
-            return None
+            return []
         self._taken += 1
         metric, score = self._score(line, where)
         asked = _Asked.of(line, where)
@@ -109,22 +106,8 @@ class _Lines:
         scorer = metric if self._filter == "none" else f"{metric},{self._filter}"
         shots = "" if self._shots is None else f"{self._shots}-shot"
         run = Run(TOOL, self._task, scorer, self._model, self._settings, setup, shots)
-        filtered = next(iter(items(line.get("filtered_resps"))), None)
-        return Sample(
-            run,
-            _question(line, asked),
-            Answer(
-                0,
-                asked.reply,
-                score=score,
-                parsed=filtered
-                if isinstance(filtered, str) and filtered != _UNREAD and not asked.compared
-                else None,
-                unread=filtered == _UNREAD,
-                failure="" if score is not None else "not scored by lm-eval",
-            ),
-            where,
-        )
+        answers = _own_answers(line) or [_answer(line, asked, score)]
+        return [Sample(run, _question(line, asked), answer, where) for answer in answers]
 
     def _score(self, line: Mapping[str, Any], where: str) -> tuple[str, object]:
         metrics = [name for name in items(line.get("metrics")) if isinstance(name, str)]
@@ -187,6 +170,28 @@ class _Asked:
         return cls(prompt, options[best], options if len(options) > 1 else (), None)
 
 
+def _answer(line: Mapping[str, Any], asked: _Asked, score: object) -> Answer:
+    """The answer that the harness scored."""
+    filtered = next(iter(items(line.get("filtered_resps"))), None)
+    read = filtered if isinstance(filtered, str) and filtered != UNREAD and not asked.compared else None
+    failure = "" if score is not None else "not scored by lm-eval"
+    return Answer(0, asked.reply, score=score, parsed=read, unread=filtered == UNREAD, failure=failure)
+
+
+def _own_answers(line: Mapping[str, Any]) -> list[Answer]:
+    """The answers of all repeats, with how each ended, if evalcube has exported them; else none."""
+    said, replies = items(line.get(OWN)), items(next(iter(items(line.get("resps"))), None))
+    filtered = items(line.get("filtered_resps"))
+    if len(replies) > 1:
+        filtered = items(next(iter(filtered), None))
+    if not said or not len(said) == len(replies) == len(filtered):
+        return []
+    return [
+        own_answer(mapping(one), reply, None if read == UNREAD else read)
+        for one, reply, read in zip(said, replies, filtered, strict=True)
+    ]
+
+
 def _likelihood(replies: object) -> float | None:
     """The logarithm of a reply's likelihood, which the harness writes as a text."""
     first = next(iter(items(replies)), None)
@@ -214,12 +219,13 @@ def _question(line: Mapping[str, Any], asked: _Asked) -> Question:
     reference = target if isinstance(target, str) else json.dumps(target, ensure_ascii=False)
     identity = line.get("doc_id")
     content = text(line.get("doc_hash")) or canonical({"doc": line.get("doc")})
+    options = asked.options or tuple(map(str, items(mapping(line.get("doc")).get("choices")))) * (OWN in line)
     return Question(
         canonical({"doc": content, "target": reference}),
         asked.prompt,
         reference,
         None if identity is None else str(identity),
-        asked.options,
+        options,
     )
 
 

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from flows.errors import SweepError
 from flows.imports.bounded import finite, refused
+from stages.reply.body import token_count
 from stages.reply.status import Status
 
 MOST_REPEATS = 100_000
@@ -71,6 +72,37 @@ class Answer:
     """Why there is no answer; empty if there is one."""
     unread: bool = False
     """Whether the tool found no answer in the reply."""
+
+
+_ENDS = {"truncated": "length", "refused": "refused"}
+
+
+def own_answer(said: Mapping[str, Any], text: object, parsed: object) -> Answer:
+    """An answer that evalcube has exported, with how it ended as our own logs say it.
+
+    Parameters
+    ----------
+    said
+        What an export says of a trial beyond the other tool's fields.
+    text, parsed
+        The reply, and the answer in it.
+    """
+    status, latency, repeat = said.get("status"), finite(said.get("latency")), said.get("repeat")
+    tokens = [token_count(said.get(name)) for name in ("prompt_tokens", "tokens")]
+    prompt, completion = (-1 if count is None else count for count in tokens)
+    reasoning = said.get("reasoning")
+    return Answer(
+        repeat if type(repeat) is int and 0 <= repeat < MOST_REPEATS else None,
+        text if isinstance(text, str) else None,
+        reasoning if isinstance(reasoning, str) else "",
+        _ENDS.get(str(status), "stop"),
+        status == "correct",
+        parsed if isinstance(parsed, str) else None,
+        prompt,
+        completion,
+        math.nan if latency is None else latency,
+        unread=status == "invalid",
+    )
 
 
 @dataclass(frozen=True, slots=True)
