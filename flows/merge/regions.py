@@ -15,11 +15,9 @@ from flows.merge.joined import Joined
 from flows.merge.layers import Part, Skipped
 from flows.merge.overlay import Array, lay
 from flows.plan.blocks import Window, window_of
-from flows.plan.recording import receipt_of
-from stages.score.counters import count_questions, count_trials
+from flows.plan.recording import count_arrays, receipt_of
 from storage.cube.ledger import Receipt
 from storage.cube.regions import Region
-from storage.cube.schema import VARIABLES
 
 _MOST_CAUSES = 8
 
@@ -113,13 +111,5 @@ class ModelMerge:
     def _counted(self, window: Window, arrays: dict[str, Array]) -> Array:
         trials = slice(window.first_trial, window.first_trial + window.shape[2])
         prices = self._joined.plan.prices[self._model]
-        counted = count_trials(
-            {
-                **{name: arrays[name] for name in VARIABLES},
-                "duplicate": self._joined.flags[:, :, trials, np.newaxis],
-                "planned": self._joined.targets.mask(window),
-            },
-            price_prompt=prices[0],
-            price_completion=prices[1],
-        )
-        return np.concatenate([counted, count_questions(arrays["status"])], axis=-1)
+        flags = self._joined.flags[:, :, trials, np.newaxis]
+        return count_arrays(arrays, flags, self._joined.targets.mask(window), prices)
