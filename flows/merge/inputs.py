@@ -120,8 +120,8 @@ class Input:
         """
         mine, theirs = [], []
         for row, (task, targets) in enumerate(zip(place.tasks, place.slots, strict=True)):
-            mine += [row * self.sizes["params"] + slot for slot in range(len(targets))]
-            theirs += [task * slots + slot for slot in targets]
+            mine += [row * self.sizes["params"] + slot for slot, target in enumerate(targets) if target >= 0]
+            theirs += [task * slots + target for target in targets if target >= 0]
         return np.array(mine, dtype=np.intp), np.array(theirs, dtype=np.intp)
 
     def read(self, region: Region) -> tuple[Receipt, dict[str, Array]] | None:
