@@ -19,7 +19,7 @@ from zarr.core.buffer import default_buffer_prototype
 from zarr.core.sync import sync
 from zarr.storage import MemoryStore
 
-from storage.cube.group import METADATA, CubeGroup, put_own, read_metadata
+from storage.cube.group import METADATA, CubeGroup, commit, put_own, read_metadata
 from storage.cube.layout import (
     MODELS_PER_COUNTER_CHUNK,
     SHAPES,
@@ -31,7 +31,7 @@ from storage.cube.layout import (
 from storage.cube.regions import RegionShape
 from storage.cube.schema import COUNTERS, LAYERS, PLANNED, SHARED, VARIABLES, Variable
 from storage.cube.space import Space
-from storage.errors import CubeDamagedError, CubeMismatchError, StorageError
+from storage.errors import CubeDamagedError, CubeMismatchError
 
 _KEPT = ("trial", "repeat", "counter")
 """Indexes that stay as they are."""
@@ -101,16 +101,8 @@ class Extension:
         known = attributes.get("coordinates", "").split()
         attributes["coordinates"] = " ".join(dict.fromkeys([*known, *auxiliary]))
         attributes[SHAPES] = [_described(shape) for shape in self._shapes()]
-        # Only the holder of the lease comes here, so that this finds who lost it. The put has no condition, as zarr
-        # replaces the same object without any (see `Space`).
-        if self._space.version(METADATA) != version:
-            raise StorageError(
-                "another process has changed the cube's metadata meanwhile",
-                self._space.address,
-                "Run the same command again.",
-            )
         # The growth happens here: whoever is killed before leaves the old cube, and who is killed later the new one.
-        self._space.put(METADATA, _text(document))
+        commit(self._space, document, version)
         for name, metadata in arrays.items():
             if metadata.get("node_type") == "array":
                 put_own(self._space, name, metadata)
@@ -214,7 +206,3 @@ def _objects(store: MemoryStore) -> dict[str, bytes]:
 
 def _described(shape: RegionShape) -> dict[str, object]:
     return {"sizes": dict(shape.sizes), "layers": list(shape.layers)}
-
-
-def _text(document: Mapping[str, Any]) -> bytes:
-    return json.dumps(document, indent=2).encode()
