@@ -13,6 +13,9 @@ from stages.reply.status import Status
 from storage.cube.cube import Region
 
 IntArray = npt.NDArray[np.int64]
+Kept = tuple[int, int, int]
+"""Trials and repeats of a region that are kept, and the number of the shape that it had when they were recorded."""
+NOTHING_KEPT: Kept = (0, 0, 0)
 
 
 @dataclass(frozen=True)
@@ -64,8 +67,10 @@ class RegionWork:
     """Flat positions to ask for; see `pending_positions`."""
     generation: int
     """Of the newest receipt; 0 if there is none."""
-    kept: tuple[int, int]
-    """Trials and repeats of what is stored that a receipt vouches for; nothing else is kept."""
+    kept: Kept
+    """What is stored that a receipt vouches for; nothing else is kept."""
+    shape: int
+    """Number of the shape that the cube's regions have now."""
     grader: str | None = None
     """Version of the grader of what is kept; None if nothing is."""
 

@@ -47,7 +47,8 @@ class Selection:
         tasks = _chosen("tasks", self.tasks, [{name} for name in plan.task_names])
         tiers = _chosen("tiers", self.tiers, [{name} for name in plan.tiers])
         member = plan.in_tier[tiers].any(axis=0) if self.tiers else plan.valid()
-        chosen: npt.NDArray[np.bool_] = models[:, None, None] & (member & tasks[:, None])
+        # What the config does not name is not asked, although the cube has it.
+        chosen: npt.NDArray[np.bool_] = models[:, None, None] & (member & tasks[:, None]) & plan.named_cells
         if not chosen.any():
             raise SweepError(
                 f"no point of {', '.join(self.tasks)} is in {', '.join(self.tiers)}",

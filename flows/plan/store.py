@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,24 +14,25 @@ import numpy.typing as npt
 
 import storage.errors
 from flows.errors import SweepError
-from flows.plan.blocks import RegionWork, pending_positions, window_of
+from flows.plan.blocks import NOTHING_KEPT, RegionWork, pending_positions, window_of
 from flows.plan.coordinates import coordinates
-from flows.plan.differences import criteria_differences, spec_differences
+from flows.plan.growing import described, extend, grown_cube, padded
+from flows.plan.growth import Contradiction
 from flows.plan.plan import Plan
-from flows.plan.records import NOTES, SPENT
+from flows.plan.records import NOTES, SPENT, read_notes
 from flows.plan.spec import parse_spec
 from flows.plan.targets import SampleTargets
 from stages.reply.status import COUNTERS, Status
 from stages.score.counters import set_cost
 from storage.cube.batch_notes import BatchNotes
 from storage.cube.cube import Cube
-from storage.cube.integrity import stored_problems
+from storage.cube.integrity import recorded_part, stored_problems
 from storage.cube.lease import Lease
 from storage.cube.ledger import Ledger, Receipt
 from storage.cube.regions import Region
 from storage.cube.schema import TRIAL_DIMS
 
-_SHOWN_DIFFERENCES = 6
+_SHOWN_CONTRADICTIONS = 6
 _UNKNOWN = 255
 _COMPARED_CELLS = 1_000_000
 """Up to so many trials of a cube, padding included, a run compares all that is recorded with its receipts."""
@@ -55,7 +56,9 @@ class SweepStore:
         self.cube = cube
         self.found = {} if found is None else found
         """Of which receipts it is known whether the regions are as they say; a store made from this one may have it."""
-        self.planned = SampleTargets(cube.read_planned("trial"), cube.read_planned("repeat"))
+        cells = (len(plan.evaluations), *plan.sources.shape)
+        planned = (padded(cube.read_planned(dim), cells) for dim in ("trial", "repeat"))
+        self.planned = SampleTargets(*planned)
         """What the cube is to hold, by this run or others."""
         self.targets = self.planned if targets is None else targets
         """How far this run goes; the cube may go further."""
@@ -69,8 +72,9 @@ class SweepStore:
         self._newest = self.ledger.newest()
 
     def grow(self) -> None:
-        """Bring the cube to the targets' size and plan; only the holder of the lease may."""
+        """Bring the cube to the sweep's and the targets' size and plan; only the holder of the lease may."""
         self.cube.restore_metadata()
+        extend(self.cube, self.plan)
         sizes = self.cube.sizes
         same = (sizes["trial"], sizes["repeat"]) == (self.plan.trials, self.plan.repeats)
         if not same or not self.cube.consolidated:
@@ -94,7 +98,8 @@ class SweepStore:
 
     def counters(self) -> npt.NDArray[np.float64]:
         """The cube's counters (model, task, params, counter), with costs at the config's prices."""
-        return self._priced(self.cube.read_counters())
+        counters = self.cube.read_counters()
+        return self._priced(padded(counters, (*self.planned.trials.shape, counters.shape[3])))
 
     def _priced(self, counters: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         priced = counters.copy()
@@ -137,9 +142,10 @@ class SweepStore:
         positions = pending_positions(window, self.targets.mask(window), status)
         if not len(positions):
             return None
-        kept = (receipt.trials, receipt.repeats) if receipt is not None and status is not None else (0, 0)
-        grader = receipt.grader if receipt is not None and all(kept) else None
-        return RegionWork(window, positions, generation, kept, grader)
+        if receipt is None or status is None:
+            return RegionWork(window, positions, generation, NOTHING_KEPT, self.cube.shape_number)
+        kept = (receipt.trials, receipt.repeats, receipt.shape)
+        return RegionWork(window, positions, generation, kept, self.cube.shape_number, receipt.grader)
 
     def _is_there(self, receipt: Receipt) -> bool:
         """Whether a recorded region is still there: its chunks are whole; of a small cube, all content is compared."""
@@ -151,7 +157,7 @@ class SweepStore:
             self.found[known] = not (
                 stored_problems(self.cube, receipt)[0]
                 if small
-                else self.cube.apparent_problems(receipt.region)
+                else self.cube.apparent_problems(receipt.region, self.cube.shape_of(receipt))
             )
         return self.found[known]
 
@@ -165,9 +171,8 @@ class SweepStore:
         if problems:
             return None
         status = np.full(shape, Status.MISSING, dtype=np.uint8)
-        status[:, :, : receipt.trials, : receipt.repeats] = arrays["status"][
-            :, :, : receipt.trials, : receipt.repeats
-        ]
+        known = recorded_part({"status": arrays["status"]}, receipt, self.cube.shape_of(receipt))["status"]
+        status[tuple(map(slice, known.shape))] = known
         return status
 
     def stale(self) -> list[int]:
@@ -204,7 +209,8 @@ class SweepStore:
     def _unknown(self) -> npt.NDArray[np.bool_]:
         """Planned prompts without a flag, shape (task, params, trial)."""
         flags = self.cube.read_duplicates()
-        planned = self.planned.trials.max(axis=0)
+        # Of the config's tasks: the data file of another one may be anywhere by now.
+        planned = np.where(self.plan.named_cells.any(axis=0), self.planned.trials.max(axis=0), 0)
         unknown: npt.NDArray[np.bool_] = (flags == _UNKNOWN) & (
             np.arange(flags.shape[2]) < planned[:, :, None]
         )
@@ -253,16 +259,16 @@ def sweep_cube(plan: Plan, url: str) -> tuple[Cube, Plan]:
             return cube, plan
         except storage.errors.CubeExistsError:
             pass  # another driver was faster: its lease decides who goes on
-    try:
-        return _open_same(plan, url, writable=True)
-    except OtherSweepError:
+    cube, merged, grows = _opened(plan, url, writable=True)
+    if grows:
         spent = _removed_unused(url)
-        if spent is None:
-            raise
-        cube, plan = sweep_cube(plan, url)
-        if spent:
-            cube.records.put(SPENT, spent)
-        return cube, plan
+        if spent is not None:
+            cube, merged = sweep_cube(plan, url)
+            if spent:
+                cube.records.put(SPENT, spent)
+    if isinstance(merged, OtherSweepError):
+        raise merged
+    return cube, merged
 
 
 def _removed_unused(url: str) -> bytes | None:
@@ -298,32 +304,34 @@ def existing_store(plan: Plan, url: str) -> SweepStore | None:
     """
     if not Cube.exists(url):
         return None
-    targets = SampleTargets.uniform(plan, plan.trials, plan.repeats)
-    targets.refuse_too_many()
-    try:
-        return SweepStore(*_open_same(plan, url, writable=False), targets)
-    except OtherSweepError:
-        if _is_unused(Cube.open(url)):
-            return None  # a run will replace it
-        raise
+    SampleTargets.uniform(plan, plan.trials, plan.repeats).refuse_too_many()
+    cube, merged, grows = _opened(plan, url, writable=False)
+    if grows and _is_unused(cube):
+        return None  # a run will replace it
+    if isinstance(merged, OtherSweepError):
+        raise merged
+    return SweepStore(cube, merged, SampleTargets.uniform(merged, plan.trials, plan.repeats))
 
 
-def _open_same(plan: Plan, url: str, *, writable: bool) -> tuple[Cube, Plan]:
-    """The cube of the plan's sweep, and the plan with the weights of its points that the cube has."""
+def _opened(plan: Plan, url: str, *, writable: bool) -> tuple[Cube, Plan | OtherSweepError, bool]:
+    """The sweep's cube, what the sweep is with the config added, and whether that is more than the cube has."""
     cube = Cube.open(url, writable=writable)
-    written = parse_spec(cube.attrs.get("spec"), cube.sizes)  # damaged, it cannot be compared
-    old, new = cube.attrs.get("spec", {}), plan.spec()
-    differences = spec_differences(old, new) + criteria_differences(old, new)
-    if differences:
-        shown = "; ".join(differences[:_SHOWN_DIFFERENCES])
-        more = len(differences) - _SHOWN_DIFFERENCES
-        raise OtherSweepError(
-            f"cube '{url}' was written by another config: {shown}"
-            + (f"; and {more} more" if more > 0 else ""),
-            "Give this sweep a cube of its own with `cube`, or under `cube:` in its config; with the same cache, what "
-            "both have in common is not asked again",
-        )
-    return cube, plan.based_on(written)
+    parse_spec(cube.attrs.get("spec"), cube.sizes)  # damaged, it cannot be compared
+    old = cube_plan(cube, {**read_notes(cube.records), "files": plan.files})
+    growth = grown_cube(cube, old, plan)
+    if growth.contradictions:
+        return cube, _other_sweep(url, growth.contradictions), True
+    return cube, growth.plan, cube.attrs["spec"] != described(cube, growth.plan)
+
+
+def _other_sweep(url: str, found: Sequence[Contradiction]) -> OtherSweepError:
+    shown = "; ".join(one.what for one in found[:_SHOWN_CONTRADICTIONS])
+    more = len(found) - _SHOWN_CONTRADICTIONS
+    remedies = dict.fromkeys(one.remedy for one in found[:_SHOWN_CONTRADICTIONS])
+    return OtherSweepError(
+        f"cube '{url}' contradicts the config: {shown}" + (f"; and {more} more" if more > 0 else ""),
+        ". ".join(remedies),
+    )
 
 
 def cube_plan(cube: Cube, notes: Mapping[str, Any]) -> Plan:

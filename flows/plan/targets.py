@@ -31,15 +31,14 @@ class SampleTargets:
 
     @classmethod
     def uniform(cls, plan: Plan, trials: int, repeats: int, chosen: BoolArray | None = None) -> SampleTargets:
-        """The same for every cell, or for the chosen ones, as far as a cell has so many different trials.
+        """The same for every cell that the config names, or for the chosen ones, as far as it has as many trials.
 
         Parameters
         ----------
         chosen
             Shape (model, task, params); None means all.
         """
-        shape = (len(plan.evaluations), *plan.sources.shape)
-        wanted = np.broadcast_to(plan.valid(), shape) if chosen is None else chosen & plan.valid()
+        wanted = plan.named_cells if chosen is None else chosen & plan.named_cells
         most = np.minimum(plan.sources, trials)
         return cls(np.where(wanted, most, 0).astype(np.int32), np.where(wanted, repeats, 0).astype(np.int32))
 

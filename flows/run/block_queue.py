@@ -10,7 +10,7 @@ from typing import Any
 
 from distributed import Future as DaskFuture
 
-from flows.plan.blocks import Block, RegionWork, cut_blocks
+from flows.plan.blocks import Block, Kept, RegionWork, cut_blocks
 from flows.run.in_flight import InFlightLimit
 
 Future = DaskFuture[Any]
@@ -22,7 +22,7 @@ class RegionProgress:
 
     work: RegionWork
     generation: int
-    kept: tuple[int, int]
+    kept: Kept
     open_blocks: int = 0
     all_submitted: bool = False
     graded: list[tuple[Block, Future]] = field(default_factory=list)

@@ -311,7 +311,8 @@ class Driver:
             [result for _, result in graded],
             priority=20,
         )
-        region.writing, region.kept, region.written_at = future, window.shape[2:], time.monotonic()
+        region.kept = (*window.shape[2:], region.work.shape)
+        region.writing, region.written_at = future, time.monotonic()
 
         def done(future: Future) -> None:
             region.writing = None

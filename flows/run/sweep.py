@@ -12,6 +12,7 @@ from flows.config.load import as_config
 from flows.config.models import ModelConfig, SweepConfig
 from flows.errors import SweepError
 from flows.plan.build import build_plan
+from flows.plan.growing import extend
 from flows.plan.plan import Plan
 from flows.plan.rescoring import regrade_older
 from flows.plan.sampling import Sampling, as_configured
@@ -107,6 +108,8 @@ def run(
         # Opened again: whoever held the lease a moment ago may have grown the cube and added to the ledger.
         opened, plan = sweep_cube(plan, settings.cube)
         mended = mend_shared(opened)
+        opened.restore_metadata()
+        extend(opened, plan)
         if grader == "current":
             regrade_older(opened, plan, settings.cache, notify)
         store = SweepStore(opened, plan)

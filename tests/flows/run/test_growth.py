@@ -1,0 +1,196 @@
+"""A changed config over a cube that is there: it adds what it adds, asks only that, and keeps the rest."""
+
+import copy
+
+import numpy as np
+import pytest
+
+from flows.cubes.reader import Reader
+from flows.errors import SweepError
+from flows.plan.estimate import estimate
+from flows.rework.verify import verify_cube
+from flows.run.sweep import run
+from storage.cube.cube import Cube
+from tests.flows.shared_cluster import SHARED
+from tests.flows.support import UNTIMED, sweep_config
+
+
+def cells(url):
+    """What a cube holds, by evaluation, task and point: the same for cubes whose axes stand in another order."""
+    dataset = Cube.open(url).dataset().load()
+    counters = dataset["counters"].drop_sel(counter="latency_sum")
+    tiers = dataset["tier"].values
+    found = {}
+    for model, evaluation in enumerate(dataset["eval_id"].values):
+        for (task, slot), cell in np.ndenumerate(dataset["cell_id"].values):
+            if cell:
+                place = {"model": model, "task": task, "params": slot}
+                key = (str(evaluation), str(dataset["task"].values[task]), str(cell))
+                found[key] = [dataset[name].isel(place).values.tobytes() for name in UNTIMED]
+                found[key] += [counters.isel(place).values.tobytes()]
+                found[key] += [int(dataset[f"planned_{dim}s"].isel(place)) for dim in ("trial", "repeat")]
+                found[key] += [sorted(tiers[dataset["in_tier"].values[:, task, slot]])]
+                found[key] += [dataset["duplicate"].values[task, slot].tobytes()]
+    return found
+
+
+def config_in(tmp_path, simulator, **changes):
+    return sweep_config(tmp_path, simulator.base_url, **changes)
+
+
+def add_model(config):
+    config["models"].append({**config["models"][0], "name": "beta"})
+
+
+def add_template(config):
+    config["templates"] = {
+        "plain": [{"role": "user", "content": "{{ prompt }}"}],
+        "kind": [{"role": "user", "content": "Please. {{ prompt }}"}],
+    }
+
+
+def add_sampler(config):
+    config["samplers"]["hot"] = {"temperature": 1, "max_tokens": 100}
+
+
+def add_task(config):
+    config["tasks"]["letters"] = {"manifold": [{"points": [{}], "tiers": ["easy"]}]}
+
+
+def add_points(config):
+    config["tasks"]["arithmetic"]["manifold"][0]["grid"]["length"] += [8, 9]
+
+
+def add_tier(config):
+    config["tasks"]["arithmetic"]["manifold"].append({"points": [{"length": 3}], "tiers": ["extreme"]})
+
+
+def add_trials(config):
+    config["trials"] += 4
+
+
+def another_order(config):
+    config["models"].reverse()
+    config["tasks"] = dict(reversed(config["tasks"].items()))
+
+
+ADDITIONS = [add_model, add_template, add_sampler, add_task, add_points, add_tier, add_trials]
+
+
+@pytest.mark.parametrize("add", [*ADDITIONS, "everything"])
+def test_run__a_config_that_adds_something_asks_only_that(tmp_path, simulator, add):
+    before = config_in(tmp_path, simulator)
+    after = copy.deepcopy(before)
+    for one in ADDITIONS if add == "everything" else [add]:
+        one(after)
+    asked = run(before, cluster=SHARED).sent
+    assert {row.done for row in estimate(after).evaluations} <= {asked, 0}
+    to_send = estimate(after).to_send
+
+    grown = run(after, cluster=SHARED)
+
+    assert (grown.reason, grown.sent) == ("complete", to_send)
+    assert estimate(after).to_send == run(after, cluster=SHARED).sent == 0
+    born = {**after, "cube": str(tmp_path / "born.zarr")}
+    assert run(born, cluster=SHARED).sent == 0
+    assert cells(before["cube"]) == cells(born["cube"])
+    assert verify_cube(before["cube"]).damages == []
+
+
+def test_run__what_the_config_no_longer_names_is_kept_and_not_asked(tmp_path, simulator):
+    whole = config_in(tmp_path, simulator, models=("alpha", "beta"))
+    run(whole, cluster=SHARED)
+    kept = cells(whole["cube"])
+    part = copy.deepcopy(whole)
+    del part["models"][0], part["tasks"]["boolean"]
+    part["tasks"]["arithmetic"]["manifold"][0]["grid"]["length"] = [3]
+    part["trials"] = 12
+    part["models"][0]["prices"] = {"prompt": 1.0, "completion": 2.0}
+
+    summary = run(part, cluster=SHARED)
+
+    assert (summary.trials, summary.done, summary.sent) == (12, 12, 4)
+    now = cells(whole["cube"])
+    assert now.keys() == kept.keys()
+    changed = [key for key in now if now[key][-4:-2] != kept[key][-4:-2]]
+    assert len(changed) == 1
+    assert Reader(whole["cube"]).plan.labels == ("alpha", "beta")
+    prices = Cube.open(whole["cube"]).read_label("price_prompt").tolist()
+    assert prices == [0.0, 1.0]
+    assert run(whole, cluster=SHARED).sent == 0
+
+
+def test_run__another_order_in_the_config_is_no_difference(tmp_path, simulator):
+    config = config_in(tmp_path, simulator, models=("alpha", "beta"))
+    run(config, cluster=SHARED)
+    metadata = (tmp_path / "cube.zarr/zarr.json").read_bytes()
+    another_order(config)
+
+    assert run(config, cluster=SHARED).sent == 0
+    assert (tmp_path / "cube.zarr/zarr.json").read_bytes() == metadata
+
+
+def test_run__a_new_name_for_the_same_evaluation_is_taken_over(tmp_path, simulator):
+    config = config_in(tmp_path, simulator)
+    run(config, cluster=SHARED)
+    config["samplers"] = {"cold": config["samplers"]["greedy"]}
+
+    assert run(config, cluster=SHARED).sent == 0
+    assert Cube.open(config["cube"]).read_label("sampler").tolist() == ["cold"]
+    assert verify_cube(config["cube"]).damages == []
+
+
+def rename_nothing(config):
+    config["samplers"]["greedy"]["max_tokens"] = 77
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda config: config.update(seed=7), ["seed is 42 in the cube and 7", "`cube`"]),
+        (
+            lambda config: config["samplers"]["greedy"].update(max_tokens=77),
+            [
+                'sampler greedy is {"max_tokens": 200',
+                '"max_tokens": 77',
+                "with 80 trials",
+                "greedy-2",
+                "forget CUBE --where sampler=greedy",
+            ],
+        ),
+        (
+            lambda config: config["models"][0].update(revision="Q4"),
+            ["model alpha is ", '"revision": "Q4"', "with 40 trials", "--where model=alpha"],
+        ),
+        (
+            lambda config: config.update(
+                templates={"plain": [{"role": "user", "content": "? {{ prompt }}"}]}
+            ),
+            ["template plain is", "plain-2"],
+        ),
+        (
+            lambda config: config["tasks"]["boolean"].update(task="arithmetic"),
+            ["generator of task boolean is boolean version", "arithmetic version", "boolean-2"],
+        ),
+        (
+            lambda config: config["tasks"]["boolean"].update(assertions=[{"type": "json_valid"}]),
+            ["assertions of task boolean are in the config only", "boolean-2"],
+        ),
+    ],
+)
+def test_run__a_contradiction_is_told_once_with_what_to_type(tmp_path, simulator, change, words):
+    config = config_in(tmp_path, simulator, models=("alpha", "beta"))
+    config["tasks"]["boolean"]["manifold"][0]["points"] = [{"length": 4}]
+    run(config, cluster=SHARED)
+    metadata = (tmp_path / "cube.zarr/zarr.json").read_bytes()
+    change(config)
+
+    with pytest.raises(SweepError) as caught:
+        run(config, cluster=SHARED)
+
+    text = str(caught.value)
+    for word in words:
+        assert text.count(word) == 1, (word, text)
+    with pytest.raises(SweepError, match="contradicts the config"):
+        estimate(config)
+    assert (tmp_path / "cube.zarr/zarr.json").read_bytes() == metadata
