@@ -153,13 +153,25 @@ def _tasks(old: Plan, new: Plan, recorded: Recorded) -> tuple[TaskPlan, ...]:
     tasks = list(old.tasks)
     for task in new.tasks:
         place = _place(old, task.label)
+        weighed = replace(task, cells=_weighed(old, task, new.repeats))
         if place is None:
-            tasks.append(task)
+            tasks.append(weighed)
         elif not any(True for _ in _task_differences(old.tasks[place], task)):
-            tasks[place] = replace(task, cells=_cells(old.tasks[place], task))
+            tasks[place] = replace(task, cells=_cells(old.tasks[place], weighed))
         elif not recorded.tasks[place]:
-            tasks[place] = task
+            tasks[place] = weighed
     return tuple(tasks)
+
+
+def _weighed(old: Plan, task: TaskPlan, repeats: int) -> tuple[PlannedCell, ...]:
+    """The points of a task with the weight that the cube's first plan gave its points, as far as they have trials."""
+    first = int(old.base.max())
+    if not first:
+        return task.cells  # a cube of an earlier version, which does not say it
+    return tuple(
+        replace(planned, base=first if planned.cell.size is None else min(first, planned.cell.size * repeats))
+        for planned in task.cells
+    )
 
 
 def _place(plan: Plan, label: str) -> int | None:
