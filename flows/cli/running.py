@@ -130,6 +130,8 @@ def tell_what_is_left(summary: RunSummary) -> None:
         complain(
             f"{summary.in_batches} requests are in batches at the endpoint; the same command collects their answers"
         )
+    if summary.unrated:
+        complain(f"{summary.unrated} recorded trials are left that not all judges have rated")
     again = "Run the same command again to resume."
     if summary.reason == "stopped":
         if summary.bound:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -45,6 +45,8 @@ class Block:
     """Number within the region and generation."""
     positions: IntArray
     """Flat positions in the window."""
+    recorded: bool = False
+    """Whether its trials are recorded, and only judges who have not rated them are asked."""
 
     @property
     def size(self) -> int:
@@ -73,6 +75,8 @@ class RegionWork:
     """Number of the shape that the cube's regions have now."""
     grader: str | None = None
     """Version of the grader of what is kept; None if nothing is."""
+    unrated: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
+    """Flat positions of recorded trials that not all judges have rated."""
 
     def grader_of(self, new: str) -> str:
         """The grader to record of the region: both, where trials that are kept were graded by another one.
@@ -117,8 +121,11 @@ def pending_positions(
     return positions[np.argsort(rank[positions], kind="stable")]
 
 
-def cut_blocks(window: Window, generation: int, positions: IntArray, size: int) -> Iterator[Block]:
-    """Cut positions into blocks of about `size` trials."""
-    count = -(-len(positions) // size)
-    for index, part in enumerate(np.array_split(positions, count) if count else ()):
-        yield Block(window, generation, index, part)
+def cut_blocks(work: RegionWork, size: int) -> Iterator[Block]:
+    """Cut what is to do in a region into blocks of about `size` trials."""
+    index = 0
+    for positions, recorded in ((work.positions, False), (work.unrated, True)):
+        count = -(-len(positions) // size)
+        for part in np.array_split(positions, count) if count else ():
+            yield Block(work.window, work.generation, index, part, recorded)
+            index += 1

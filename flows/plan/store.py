@@ -21,7 +21,7 @@ from flows.plan.growth import Contradiction
 from flows.plan.plan import Plan
 from flows.plan.records import NOTES, SPENT, read_notes
 from flows.plan.spec import parse_spec
-from flows.plan.targets import SampleTargets
+from flows.plan.targets import BoolArray, SampleTargets
 from stages.reply.status import COUNTERS, Status
 from stages.score.counters import set_cost
 from storage.cube.batch_notes import BatchNotes
@@ -133,19 +133,37 @@ class SweepStore:
         receipt = self._newest.get(region)
         # Plans only grow, so that equal numbers are equal trials.
         done = receipt is not None and receipt.complete and receipt.planned == self._wanted.mask(window).sum()
-        if receipt is not None and done and self._is_there(receipt):
+        rated = receipt is None or self._is_rated(receipt)
+        if receipt is not None and done and rated and self._is_there(receipt):
             return None
         status, generation = None, 0
         if receipt is not None:
             generation = receipt.generation
             status = self._trusted_status(receipt, window.shape)
-        positions = pending_positions(window, self.targets.mask(window), status)
-        if not len(positions):
+        wanted = self.targets.mask(window)
+        positions = pending_positions(window, wanted, status)
+        unrated = self._unrated(wanted, status) if status is not None and not rated else positions[:0]
+        if not len(positions) and not len(unrated):
             return None
         if receipt is None or status is None:
             return RegionWork(window, positions, generation, NOTHING_KEPT, self.cube.shape_number)
         kept = (receipt.trials, receipt.repeats, receipt.shape)
-        return RegionWork(window, positions, generation, kept, self.cube.shape_number, receipt.grader)
+        return RegionWork(
+            window, positions, generation, kept, self.cube.shape_number, receipt.grader, unrated
+        )
+
+    def _is_rated(self, receipt: Receipt) -> bool:
+        """Whether all judges of today were asked about a region's answers."""
+        then, now = self.cube.shape_of(receipt).sizes, self.plan.sizes
+        return not receipt.unrated and all(
+            then.get(dim, 0) == now.get(dim, 0) for dim in ("judge_name", "judge_repeat")
+        )
+
+    def _unrated(self, wanted: BoolArray, status: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
+        """Flat positions of the finished trials that judges rate: what they said before is in the cache."""
+        judged = np.array([task.judged for task in self.plan.tasks])
+        finished = (status != Status.MISSING) & (status != Status.TRANSPORT)
+        return np.flatnonzero(wanted & finished & judged[:, None, None, None])
 
     def _is_there(self, receipt: Receipt) -> bool:
         """Whether a recorded region is still there: its chunks are whole; of a small cube, all content is compared."""

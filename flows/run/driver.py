@@ -309,6 +309,7 @@ class Driver:
             region.generation,
             kept,
             [result for _, result in graded],
+            region.unrated,
             priority=20,
         )
         region.kept = (*window.shape[2:], region.work.shape)
@@ -345,6 +346,7 @@ class Driver:
     def _record(self, region: RegionProgress, receipt: Receipt) -> None:
         # Once more, since the task took time: a receipt of a driver that lost its lease must not follow another's.
         self._lease.check()
+        region.unrated = receipt.unrated
         region.causes.update(receipt.causes)
         receipt = replace(
             receipt,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -38,7 +39,12 @@ def find_duplicates(run: str, task: int) -> None:
 
 
 def write_region(
-    run: str, window: Window, generation: int, kept: Kept, results: Sequence[BlockResult]
+    run: str,
+    window: Window,
+    generation: int,
+    kept: Kept,
+    results: Sequence[BlockResult],
+    unrated: int = 0,
 ) -> Receipt:
     """Gather a region's blocks and write every array's whole chunk.
 
@@ -51,6 +57,8 @@ def write_region(
         killed run left there.
     results
         Blocks graded since the region was last written.
+    unrated
+        Recorded trials that not all judges had rated before these blocks.
     """
     work = workspace(run)
     work.cube.refresh()  # it may have grown since this worker opened it
@@ -65,7 +73,9 @@ def write_region(
     # within one; a mix between arrays does not fit the digest, and the next run grades the region again.
     digest = work.cube.write_region(window.region, arrays)
     planned = work.planned().mask(window)
-    return receipt_of(window, generation, planned, arrays["status"], digest, causes, work.cube.shape_number)
+    shape = work.cube.shape_number
+    receipt = receipt_of(window, generation, planned, arrays["status"], digest, causes, shape)
+    return replace(receipt, unrated=unrated - sum(result.rated for result in results))
 
 
 def _kept_arrays(work: Workspace, window: Window, kept: Kept) -> Arrays:

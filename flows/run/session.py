@@ -17,6 +17,7 @@ from distributed import Client
 
 from deploy.clusters import Cluster, ThisProcess
 from flows.config.models import SweepConfig
+from flows.plan.blocks import RegionWork
 from flows.plan.sampling import Sampling
 from flows.plan.store import SweepStore
 from flows.run.batch_notes import requests_in_batches
@@ -92,7 +93,7 @@ class Session:
         reason = "complete"
         self._emit(self._started(work))
         if work.needed:
-            reason = "stopped" if any(work.left) and self._spending.reached else self._work(work)
+            reason = "stopped" if work.asks and self._spending.reached else self._work(work)
         summary = self._summary(reason)
         self._emit(Finished(summary.reason, summary.to_dict()))
         return summary
@@ -105,23 +106,21 @@ class Session:
         # A new one, since it reads the ledger: what the round before recorded is done.
         self._store = store = SweepStore(store.cube, store.plan, targets, store.found)
         store.grow()
-        left = [
-            sum(len(work.positions) for work in store.unfinished(i))
-            for i in range(len(store.plan.evaluations))
-        ]
-        return _Work(left, store.stale(), store.uncompared())
+        pending = [list(map(_counts, store.unfinished(i))) for i in range(len(store.plan.evaluations))]
+        left, unrated = ([sum(pair[side] for pair in pairs) for pairs in pending] for side in (0, 1))
+        return _Work(left, unrated, store.stale(), store.uncompared())
 
     def _work(self, work: _Work) -> str:
         """Run the tasks round by round; returns "complete", or "stopped" if somebody stopped it."""
         plan = self._store.plan
         names = {plan.evaluations[i].model for i in self._sampling.models(plan)}
         names |= {judge.model for judge in plan.judges}
-        asked = [model for model in self._settings.models if model.name in names] if any(work.left) else []
+        asked = [model for model in self._settings.models if model.name in names] if work.asks else []
         with ExitStack() as stack:
             interrupt = stack.enter_context(stop_on_interrupt())
             routes = stack.enter_context(serve_models(asked, self._note))
             # A Ctrl-C in the middle of starting worker processes would leave some of them behind.
-            cluster = self._cluster or default_cluster(sum(work.left))
+            cluster = self._cluster or default_cluster(sum(work.left) + sum(work.unrated))
             with interrupt.held():
                 client = stack.enter_context(cluster.connect())
             addresses = present(client)
@@ -167,7 +166,7 @@ class Session:
             limits=make_limits(
                 [evaluation.model for evaluation in self._store.plan.evaluations],
                 endpoints,
-                work.left,
+                [left + unrated for left, unrated in zip(work.left, work.unrated, strict=True)],
                 workers,
                 judges,
             ),
@@ -240,14 +239,18 @@ class Session:
     def _summary(self, reason: str) -> RunSummary:
         before, tracker = self._store, self._tracker
         store = SweepStore(before.cube, before.plan, before.targets, before.found)
-        models, transport, counts = [], store.transport_errors(), store.targets.counts
+        models, transport, counts, unrated = [], store.transport_errors(), store.targets.counts, 0
+        finished: list[int] = []
         for i, label in enumerate(store.plan.labels):
-            left = sum(len(work.positions) for work in store.unfinished(i))
-            models.append(ModelSummary(label, counts[i], counts[i] - left, min(left, transport[i])))
+            pairs = list(map(_counts, store.unfinished(i)))
+            left, unrated = sum(pair[0] for pair in pairs), unrated + sum(pair[1] for pair in pairs)
+            finished.append(counts[i] - left)
+            if store.plan.named is None or store.plan.named.evaluations[i]:
+                models.append(ModelSummary(label, counts[i], counts[i] - left, min(left, transport[i])))
         done = sum(model.done for model in models)
         traffic = tracker.traffic()
         bound = self._spending.reached if reason == "stopped" else ""
-        if done == sum(counts) and (bound or reason != "stopped"):
+        if done == sum(counts) and not unrated and (bound or reason != "stopped"):
             reason, bound = "complete", ""
         elif reason == "complete":
             reason = "incomplete"
@@ -275,8 +278,11 @@ class Session:
             found_limits=found_limits(self._endpoints, traffic),
             models=tuple(models),
             in_batches=requests_in_batches(
-                store.cube.records, store.plan, [each.done < each.trials for each in models]
+                store.cube.records,
+                store.plan,
+                [done < count for done, count in zip(finished, counts, strict=True)],
             ),
+            unrated=unrated,
         )
 
 
@@ -286,15 +292,27 @@ class _Work:
 
     left: Sequence[int]
     """Trials to ask, by evaluation."""
+    unrated: Sequence[int]
+    """Recorded trials that judges are to rate, by evaluation."""
     stale: Sequence[int]
     """Evaluations to count again."""
     uncompared: Sequence[int]
     """Tasks whose prompts are to be compared."""
 
     @property
+    def asks(self) -> bool:
+        """Whether any model is asked, be it as a judge."""
+        return any(self.left) or any(self.unrated)
+
+    @property
     def needed(self) -> bool:
         """Whether there is anything."""
-        return any(self.left) or bool(self.stale) or bool(self.uncompared)
+        return self.asks or bool(self.stale) or bool(self.uncompared)
+
+
+def _counts(work: RegionWork) -> tuple[int, int]:
+    """How many trials of a region are to be asked, and how many recorded ones to be rated."""
+    return len(work.positions), len(work.unrated)
 
 
 def _described(cluster: Cluster, client: Client, workers: int) -> str:

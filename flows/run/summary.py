@@ -102,6 +102,8 @@ class RunSummary:
     models: tuple[ModelSummary, ...] = ()
     in_batches: int = 0
     """Requests in batches that were not waited for."""
+    unrated: int = 0
+    """Recorded trials that not all judges have rated, which the next run has them do."""
 
     @property
     def efficiency(self) -> float | None:

@@ -153,8 +153,8 @@ def test_grown__prices_that_assertions_look_at_may_not_change(tmp_path):
 def test_grown__a_changed_data_file_is_another_one(tmp_path):
     config = judged_config(tmp_path, NOWHERE)
     before = plan_of(config)
-    with (tmp_path / "rows.jsonl").open("a") as file:
-        file.write('{"id": "x", "prompt": "?", "answer": "!", "assertions": [], "rubric": "Short."}\n')
+    rows = (tmp_path / "rows.jsonl").read_text()
+    (tmp_path / "rows.jsonl").write_text(rows.replace("France", "Gaul"))
 
     growth = grown(before, plan_of(config), Recorded([5, 5], [10]))
 

@@ -1,6 +1,7 @@
 """A changed config over a cube that is there: it adds what it adds, asks only that, and keeps the rest."""
 
 import copy
+import shutil
 
 import numpy as np
 import pytest
@@ -11,8 +12,9 @@ from flows.plan.estimate import estimate
 from flows.rework.verify import verify_cube
 from flows.run.sweep import run
 from storage.cube.cube import Cube
+from tests.flows.judging import judged_config
 from tests.flows.shared_cluster import SHARED
-from tests.flows.support import UNTIMED, sweep_config
+from tests.flows.support import UNTIMED, set_faults, simulator_stats, sweep_config
 
 
 def cells(url):
@@ -194,3 +196,70 @@ def test_run__a_contradiction_is_told_once_with_what_to_type(tmp_path, simulator
     with pytest.raises(SweepError, match="contradicts the config"):
         estimate(config)
     assert (tmp_path / "cube.zarr/zarr.json").read_bytes() == metadata
+
+
+def judges_of(url):
+    """Readings, by judge, with all else that grading has made of each trial."""
+    dataset = Cube.open(url).dataset().load()
+    names = dataset["judge_name"].values.tolist()
+    readings = {
+        name: dataset["judge_readings"].isel(judge_name=place).dropna("judge_repeat", how="all").values
+        for place, name in enumerate(names)
+    }
+    return readings | {name: dataset[name].values for name in ("status", "fact", "behavior", "judge")}
+
+
+def test_run__a_new_judge_rates_what_is_recorded_and_no_model_is_asked(tmp_path, simulator):
+    born = judged_config(tmp_path, simulator.base_url, cube="born.zarr")
+    config = {**born, "cube": str(tmp_path / "cube.zarr"), "judges": born["judges"][:1]}
+    config["judges"] = [{**config["judges"][0], "repeats": 1}]
+    run(config, cluster=SHARED)
+    before = simulator_stats(simulator)["models"]
+
+    summary = run({**born, "cube": config["cube"]}, cluster=SHARED)
+
+    asked = simulator_stats(simulator)["models"]
+    assert (summary.reason, summary.graded, summary.unrated) == ("complete", 0, 0)
+    assert (asked["before"], asked["after"]) == (before["before"], before["after"])
+    assert run(born, cluster=SHARED).sent == 0
+    ours, theirs = judges_of(config["cube"]), judges_of(born["cube"])
+    assert ours.keys() == theirs.keys()
+    for name, values in theirs.items():
+        np.testing.assert_array_equal(ours[name], values, err_msg=name)
+    assert verify_cube(config["cube"]).damages == []
+    assert run({**born, "cube": config["cube"]}, cluster=SHARED).sent == 0
+
+
+def test_run__a_new_judge_leaves_trials_whose_answers_the_cache_lacks_as_they_were(tmp_path, simulator):
+    born = judged_config(tmp_path, simulator.base_url, trials=4)
+    config = {**born, "judges": born["judges"][:1]}
+    run(config, cluster=SHARED)
+    before = Cube.open(config["cube"]).dataset().load()
+    shutil.rmtree(config["cache"])
+    asked = simulator_stats(simulator)["models"]
+
+    summary = run(born, cluster=SHARED)
+
+    assert simulator_stats(simulator)["models"] == asked
+    assert summary.reason == "complete"
+    assert summary.causes == {"not rated: the cache lacks the answer": 8}
+    after = Cube.open(config["cube"]).dataset().load()
+    for name in ("status", "judge", "tokens"):
+        np.testing.assert_array_equal(after[name].values, before[name].values)
+    assert run(born, cluster=SHARED).causes == {}
+
+
+def test_run__judges_out_of_reach_leave_recorded_trials_to_be_rated_later(tmp_path, simulator):
+    born = judged_config(tmp_path, simulator.base_url, trials=4)
+    born["models"][-1]["limits"]["retries"] = 0
+    run({**born, "judges": born["judges"][:1]}, cluster=SHARED)
+    before = Cube.open(born["cube"]).dataset().load()
+    set_faults(simulator, [{"kind": "status", "status": 500, "share": 1.0}])
+
+    summary = run(born, cluster=SHARED)
+
+    set_faults(simulator, [])
+    assert (summary.reason, summary.done, summary.unrated) == ("incomplete", 8, 8)
+    np.testing.assert_array_equal(Cube.open(born["cube"]).dataset()["status"].values, before["status"].values)
+    assert run(born, cluster=SHARED).reason == "complete"
+    assert (Cube.open(born["cube"]).dataset()["judge_readings"][..., 1, 0] > 0).all()
