@@ -101,6 +101,11 @@ def _print_summary(summary: RunSummary) -> None:
                 f"Set `limits: {{{found.limit}: {found.value}}}` in the config"
             )
         )
+    if summary.pending:
+        asked_for = "done with the part that was asked for; " if summary.reason == "complete" else ""
+        show(f"{asked_for}{summary.pending:,} of the plan are pending")
+    if summary.unnamed is not None:
+        show(safe(f"{summary.unnamed}: kept, and not asked"))
     show(f"cube: {summary.cube}")
 
 

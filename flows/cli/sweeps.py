@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from flows.cli.options import (
+    AskedTrialsOption,
     CacheOption,
     ConfigArgument,
     CubeOption,
@@ -14,6 +15,7 @@ from flows.cli.options import (
     JsonOption,
     KeysOption,
     LogOption,
+    OnlyOption,
     QuietOption,
     SchedulerOption,
     WorkersOption,
@@ -35,6 +37,8 @@ def run(
     cube: CubeOption = None,
     cache: CacheOption = None,
     workers: WorkersOption = None,
+    only: OnlyOption = None,
+    trials: AskedTrialsOption = None,
     log: LogOption = None,
     quiet: QuietOption = False,
     grader: Annotated[
@@ -59,6 +63,8 @@ def run(
             cache=cache,
             scheduler=scheduler,
             workers=workers,
+            only=only or (),
+            trials=trials,
             grader="pinned" if grader == "pinned" else "current",
             subscribers=followers,
         )
@@ -72,6 +78,8 @@ def plan(
     cube: CubeOption = None,
     cache: CacheOption = None,
     task: Annotated[str | None, typer.Option(help="List the points of this task instead.")] = None,
+    only: OnlyOption = None,
+    trials: AskedTrialsOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show what a run would ask and cost, without asking anything."""
@@ -88,7 +96,7 @@ def plan(
         else:
             _print_points(task, points)
         return
-    result = estimate(sweep, cube=cube, cache=cache)
+    result = estimate(sweep, cube=cube, cache=cache, only=only or (), trials=trials)
     if as_json:
         show_json(result.to_dict())
     else:
@@ -132,6 +140,10 @@ def _print_estimate(result: SweepEstimate) -> None:
     console.print(f"cube {escape(result.cube)}, cache {escape(result.cache)}")
     console.print(_points_table(result))
     console.print(_requests_table(result))
+    if result.unnamed is not None:
+        console.print(escape(str(result.unnamed)))
+    if result.pending:
+        console.print(f"beside this part, {result.pending:,} trials of the plan are pending")
     basis = {row.completion_basis for row in result.rows if row.to_send}
     if basis:
         console.print(f"[dim]completion tokens: {'; '.join(sorted(basis))}[/]")

@@ -52,18 +52,22 @@ class SweepStore:
         plan: Plan,
         targets: SampleTargets | None = None,
         found: dict[tuple[Region, int, str], bool] | None = None,
+        whole: SampleTargets | None = None,
     ) -> None:
         self.cube = cube
         self.found = {} if found is None else found
         """Of which receipts it is known whether the regions are as they say; a store made from this one may have it."""
         cells = (len(plan.evaluations), *plan.sources.shape)
-        planned = (padded(cube.read_planned(dim), cells) for dim in ("trial", "repeat"))
-        self.planned = SampleTargets(*planned)
+        self.planned = SampleTargets(
+            padded(cube.read_planned("trial"), cells), padded(cube.read_planned("repeat"), cells)
+        )
         """What the cube is to hold, by this run or others."""
         self.targets = self.planned if targets is None else targets
         """How far this run goes; the cube may go further."""
-        self._wanted = self.planned.union(self.targets)
-        sizes, maxima = cube.sizes, self.targets.maxima
+        # A run that is to measure a part of its plan plans all of it.
+        whole = self.targets if whole is None else whole
+        self._wanted = self.planned.union(whole)
+        sizes, maxima = cube.sizes, whole.maxima
         self.plan = replace(
             plan, trials=max(maxima[0], sizes["trial"]), repeats=max(maxima[1], sizes["repeat"])
         )
@@ -117,7 +121,7 @@ class SweepStore:
         """The regions of one evaluation that the targets reach into."""
         chunks = self.cube.chunks
         trials, repeats = int(self.targets.trials[model].max()), int(self.targets.repeats[model].max())
-        for trial in range(-(-trials // chunks["trial"])):
+        for trial in range(self.targets.first // chunks["trial"], -(-trials // chunks["trial"])):
             for repeat in range(-(-repeats // chunks["repeat"])):
                 yield Region(model, trial, repeat)
 

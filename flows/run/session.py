@@ -9,7 +9,7 @@ import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,8 +18,10 @@ from distributed import Client
 from deploy.clusters import Cluster, ThisProcess
 from flows.config.models import SweepConfig
 from flows.plan.blocks import RegionWork
+from flows.plan.part import Only
 from flows.plan.sampling import Sampling
 from flows.plan.store import SweepStore
+from flows.plan.unnamed import unnamed
 from flows.run.batch_notes import requests_in_batches
 from flows.run.default_cluster import default_cluster
 from flows.run.driver import Driver
@@ -65,12 +67,14 @@ class Session:
         lease: Lease,
         subscribers: Sequence[Subscriber],
         flush_seconds: float,
+        only: Only | None = None,
     ) -> None:
         self._store = store
         self._settings = settings
         self._sampling = sampling
         self._cluster = cluster
         self._lease = lease
+        self._only = only
         self._flush_seconds = flush_seconds
         self._id = uuid.uuid4().hex[:12]
         self._tracker = Tracker()
@@ -102,9 +106,13 @@ class Session:
         """Ask the sampling how far to go now, and bring the cube to that size."""
         store = self._store
         targets = self._sampling.targets(store.plan, store.planned, store.counters())
-        targets.refuse_too_many()
+        whole = targets
+        if self._only is not None:
+            whole = targets.union(self._only.whole(self._settings, store.plan))
+            targets = replace(targets, first=self._only.first)
+        whole.refuse_too_many()
         # A new one, since it reads the ledger: what the round before recorded is done.
-        self._store = store = SweepStore(store.cube, store.plan, targets, store.found)
+        self._store = store = SweepStore(store.cube, store.plan, targets, store.found, whole)
         store.grow()
         pending = [list(map(_counts, store.unfinished(i))) for i in range(len(store.plan.evaluations))]
         left, unrated = ([sum(pair[side] for pair in pairs) for pairs in pending] for side in (0, 1))
@@ -236,6 +244,14 @@ class Session:
             ranked=np.asarray(ranked.any(axis=2)),
         )
 
+    def _pending(self, only: Only) -> int:
+        """Trials of the whole plan that are not done."""
+        before = self._store
+        whole = only.whole(self._settings, before.plan)
+        store = SweepStore(before.cube, before.plan, whole, before.found)
+        models = range(len(store.plan.evaluations))
+        return sum(len(work.positions) for model in models for work in store.unfinished(model))
+
     def _summary(self, reason: str) -> RunSummary:
         before, tracker = self._store, self._tracker
         store = SweepStore(before.cube, before.plan, before.targets, before.found)
@@ -283,6 +299,8 @@ class Session:
                 [done < count for done, count in zip(finished, counts, strict=True)],
             ),
             unrated=unrated,
+            unnamed=unnamed(store.plan, store.counters()),
+            pending=0 if self._only is None else self._pending(self._only) - (sum(counts) - done),
         )
 
 

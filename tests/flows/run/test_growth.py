@@ -11,10 +11,11 @@ from flows.errors import SweepError
 from flows.plan.estimate import estimate
 from flows.rework.verify import verify_cube
 from flows.run.sweep import run
+from flows.run.upsample import upsample
 from storage.cube.cube import Cube
 from tests.flows.judging import judged_config
 from tests.flows.shared_cluster import SHARED
-from tests.flows.support import UNTIMED, set_faults, simulator_stats, sweep_config
+from tests.flows.support import UNTIMED, evalcube, set_faults, simulator_stats, sweep_config, write_config
 
 
 def cells(url):
@@ -263,3 +264,84 @@ def test_run__judges_out_of_reach_leave_recorded_trials_to_be_rated_later(tmp_pa
     np.testing.assert_array_equal(Cube.open(born["cube"]).dataset()["status"].values, before["status"].values)
     assert run(born, cluster=SHARED).reason == "complete"
     assert (Cube.open(born["cube"]).dataset()["judge_readings"][..., 1, 0] > 0).all()
+
+
+def test_run__only_a_part_is_asked_and_the_rest_stays_pending(tmp_path, simulator):
+    config = config_in(tmp_path, simulator, models=("alpha", "beta"))
+    assert (estimate(config, only=["model=beta"]).to_send, estimate(config, only=["model=beta"]).pending) == (
+        40,
+        40,
+    )
+
+    summary = run(config, cluster=SHARED, only=["model=beta", "task=boolean,arithmetic", "tier=hard"])
+
+    assert (summary.reason, summary.trials, summary.done, summary.sent) == ("complete", 8, 8, 8)
+    assert summary.pending == 72
+    planned = Cube.open(config["cube"]).read_planned("trial")
+    assert (planned[planned > 0] == 8).all()
+    rest = run(config, cluster=SHARED)
+    assert (rest.reason, rest.trials, rest.done, rest.sent, rest.pending) == ("complete", 80, 80, 72, 0)
+    born = {**config, "cube": str(tmp_path / "born.zarr")}
+    run(born, cluster=SHARED)
+    assert cells(config["cube"]) == cells(born["cube"])
+
+
+def test_run__trials_of_a_range_are_asked_and_the_others_stay_pending(tmp_path, simulator):
+    config = config_in(tmp_path, simulator)
+
+    late = run(config, cluster=SHARED, trials="16:40")
+
+    assert (late.reason, late.trials, late.sent, late.pending) == ("complete", 5 * 24, 5 * 24, 5 * 16)
+    status = Cube.open(config["cube"]).dataset()["status"].load()
+    assert (status[..., :16, :] == 255).all()
+    assert (status.where(Cube.open(config["cube"]).dataset()["cell_id"] != "", 0)[..., 16:40, :] < 5).all()
+    assert run(config, cluster=SHARED, trials="16:40").sent == 0
+    early = run(config, cluster=SHARED, trials="16")
+    assert (early.sent, early.pending) == (5 * 16, 0)
+    born = {**config, "cube": str(tmp_path / "born.zarr"), "trials": 40}
+    run(born, cluster=SHARED)
+    assert cells(config["cube"]) == cells(born["cube"])
+
+
+@pytest.mark.parametrize(
+    ("only", "trials", "message"),
+    [
+        (["model"], None, "`only`: 'model' is no NAME=VALUE"),
+        (["modell=alpha"], None, "Did you mean 'model'"),
+        (["model=gamma"], None, "`models`: 'gamma' is not in this sweep"),
+        (["model=alpha", "model=beta"], None, "'model' is given twice"),
+        (["task=arithmetic", "tier=nightmare"], None, "nightmare"),
+        ((), "8:8", "no range of trials"),
+        ((), "x", "no range of trials"),
+    ],
+)
+def test_run__a_part_that_is_none_is_refused_before_anything_is_made(tmp_path, only, trials, message):
+    config = sweep_config(tmp_path, "http://127.0.0.1:1/v1")
+
+    for call in (run, estimate):
+        with pytest.raises(SweepError, match=message):
+            call(config, only=only, trials=trials)
+
+    assert not (tmp_path / "cube.zarr").exists()
+
+
+def test_run__what_is_kept_is_told_wherever_it_is_shown(tmp_path, simulator):
+    config = config_in(tmp_path, simulator, models=("alpha", "beta"))
+    run(config, cluster=SHARED)
+    del config["models"][0]
+    config["tasks"]["arithmetic"]["manifold"][0]["grid"]["length"] = [3, 4]
+    path = write_config(tmp_path, config)
+    told = "not in the config: alpha, 2 points of arithmetic (56 trials)"
+
+    assert told in evalcube("plan", path, cwd=tmp_path)[1]
+    code, output, _ = evalcube("run", path, "--quiet", cwd=tmp_path)
+    assert code == 0
+    assert "24 of 24 trials done" in output
+    assert f"{told}: kept, and not asked" in output
+    output = evalcube("status", config["cube"], cwd=tmp_path)[1]
+    assert told in output
+    assert "alpha (not in the config)" in output
+    assert told[1:] in evalcube("leaderboard", config["cube"], cwd=tmp_path)[2]
+    assert "`" not in told
+    with pytest.raises(SweepError, match="'alpha' is in the cube, and the config does not name it"):
+        upsample(config, trials=9, models=["alpha"], cluster=SHARED)
