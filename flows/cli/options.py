@@ -17,6 +17,9 @@ CubeArgument = Annotated[
         help="Address of a cube, such as results/quickstart.zarr.", autocompletion=completion.cubes
     ),
 ]
+CubesArgument = Annotated[
+    list[str], typer.Argument(metavar="CUBE...", help="Addresses of cubes.", autocompletion=completion.cubes)
+]
 WhereOption = Annotated[
     list[str] | None,
     typer.Option(
@@ -147,6 +150,21 @@ CubeKeysOption = Annotated[
         "--key-env",
         metavar="[NAME=]VARIABLE",
         help="Environment variable with the key of those addresses, or of one.",
+    ),
+]
+
+
+def _grader(value: str) -> str:
+    if value not in ("current", "pinned"):
+        raise typer.BadParameter("give current or pinned")
+    return value
+
+
+GraderOption = Annotated[
+    str,
+    typer.Option(
+        callback=_grader,
+        help="Replies that an older version graded: current grades them again from the cache, pinned keeps them.",
     ),
 ]
 TasksOption = Annotated[

@@ -12,6 +12,7 @@ from flows.cli.options import (
     ConfigArgument,
     CubeOption,
     EndpointsOption,
+    GraderOption,
     JsonOption,
     KeysOption,
     LogOption,
@@ -41,20 +42,13 @@ def run(
     trials: AskedTrialsOption = None,
     log: LogOption = None,
     quiet: QuietOption = False,
-    grader: Annotated[
-        str,
-        typer.Option(
-            help="Replies that an older version graded: current grades them again from the cache, pinned keeps them."
-        ),
-    ] = "current",
+    grader: GraderOption = "current",
     as_json: JsonOption = False,
 ) -> None:
     """Run a sweep, or resume it: what is recorded is never asked again."""
     from flows.config.suites import load_sweep
     from flows.run.sweep import run as run_sweep
 
-    if grader not in ("current", "pinned"):
-        raise typer.BadParameter("give current or pinned", param_hint="--grader")
     sweep = load_sweep(config, models or (), key_envs or ())
     with subscribers(log, quiet=quiet) as followers:
         summary = run_sweep(
@@ -65,7 +59,7 @@ def run(
             workers=workers,
             only=only or (),
             trials=trials,
-            grader="pinned" if grader == "pinned" else "current",
+            grader=grader,  # type: ignore[arg-type]  # refused above if it is neither
             subscribers=followers,
         )
     tell(summary, as_json=as_json)

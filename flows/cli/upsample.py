@@ -13,6 +13,7 @@ from flows.cli.options import (
     CubeEndpointsOption,
     CubeKeysOption,
     CubeOption,
+    GraderOption,
     JsonOption,
     LogOption,
     QuietOption,
@@ -61,6 +62,7 @@ def upsample(
     workers: WorkersOption = None,
     log: LogOption = None,
     quiet: QuietOption = False,
+    grader: GraderOption = "current",
     as_json: JsonOption = False,
 ) -> None:
     """Add trials or repeats to a sweep, everywhere or where you say; only what is new is asked."""
@@ -81,6 +83,7 @@ def upsample(
             cache=cache,
             scheduler=scheduler,
             workers=workers,
+            grader=grader,  # type: ignore[arg-type]  # refused above if it is neither
             subscribers=followers,
             config=config,
             endpoints=by_model("--endpoint", endpoints or ()),

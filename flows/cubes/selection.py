@@ -18,8 +18,10 @@ from flows.plan.records import read_notes
 from flows.plan.spec import parse_spec
 from flows.plan.unnamed import noted_unnamed
 from stages.analyze.labelled import axes, duplicates
+from stages.analyze.labelled.clustering import with_question_moments
 from stages.analyze.labelled.restriction import restrict
 from stages.analyze.labelled.selection import keys
+from stages.reply.status import QUESTION_COUNTERS
 from storage.cube.cube import Cube
 from storage.cube.ledger import Ledger, graders_of
 
@@ -173,11 +175,13 @@ def _opened(cube: str | Path) -> Cube:
 
 def _labelled(opened: Cube | xr.Dataset, *, trials: bool) -> xr.Dataset:
     if isinstance(opened, xr.Dataset):
-        return with_design(opened)
-    # Intervals go by question where questions were asked several times, and only single trials tell how they went.
-    if trials or opened.sizes["repeat"] > 1:
+        return with_design(with_question_moments(opened))
+    # Intervals go by question where questions were asked several times; only single trials tell how they went, where
+    # the cube does not count it.
+    counted = QUESTION_COUNTERS[-1] in opened.read_label("counter")
+    if trials or (opened.sizes["repeat"] > 1 and not counted):
         return labelled_dataset(opened)
-    return with_design(opened.summary())
+    return with_design(with_question_moments(opened.summary()))
 
 
 def labelled_dataset(cube: Cube) -> xr.Dataset:
@@ -193,7 +197,7 @@ def labelled_dataset(cube: Cube) -> xr.Dataset:
     Dataset
         As of `flows.cubes.report.open_cube`.
     """
-    return with_design(cube.dataset())
+    return with_design(with_question_moments(cube.dataset()))
 
 
 def _view(view: View | str | None, notes: Mapping[str, object]) -> View | None:

@@ -9,14 +9,31 @@ from typing import Any
 import numpy as np
 
 from flows.plan.plan import Plan
+from flows.plan.row_ids import row_id_coordinate
 from stages.generate.stream import canonical_json
-from stages.reply.status import COUNTERS
+from stages.reply.status import COUNTERS, QUESTION_COUNTERS
 from storage.cube.cube import Coordinate
 
 
 def coordinates(plan: Plan) -> list[Coordinate]:
-    """All coordinates of a plan's cube."""
-    return [*_of_models(plan), *_of_points(plan), *_of_params(plan), *_of_judges(plan)]
+    """All coordinates of a plan's cube; reads its data sets if their rows have names."""
+    return [*labels(plan), row_id_coordinate(plan)] if plan.named_points else labels(plan)
+
+
+def labels(plan: Plan, counters: int | None = None) -> list[Coordinate]:
+    """The coordinates of a plan's cube that are no labels of single trials.
+
+    Parameters
+    ----------
+    plan
+        The plan.
+    counters
+        How many counters the cube has, the first ones: one of an earlier version has fewer. Default: all.
+    """
+    names = (*COUNTERS, *QUESTION_COUNTERS)[:counters]
+    counter = Coordinate("counter", ("counter",), _texts(names), {"long_name": "counter"})
+    of_cells = [*_of_models(plan), *_of_points(plan), *_of_params(plan)]
+    return [counter, *of_cells, *_of_judges(plan), *_of_named_points(plan)]
 
 
 def _of_models(plan: Plan) -> list[Coordinate]:
@@ -65,7 +82,6 @@ def _of_points(plan: Plan) -> list[Coordinate]:
         Coordinate(
             "params", ("params",), np.arange(plan.slots), {"long_name": "slot in the task's manifold"}
         ),
-        Coordinate("counter", ("counter",), _texts(COUNTERS), {"long_name": "counter"}),
         Coordinate("params_json", point, params, {"long_name": "task parameters, JSON"}),
         Coordinate(
             "cell_id", point, ids, {"long_name": "digest of task, generator version, parameters, seed"}
@@ -114,6 +130,17 @@ def _of_judges(plan: Plan) -> list[Coordinate]:
             np.arange(plan.sizes["judge_repeat"]),
             {"long_name": "repeat of the judge"},
         ),
+    ]
+
+
+def _of_named_points(plan: Plan) -> list[Coordinate]:
+    if not plan.named_points:
+        return []
+    tasks = _texts([plan.tasks[task].label for task, _ in plan.named_points])
+    slots = np.array([slot for _, slot in plan.named_points])
+    return [
+        Coordinate("dataset_task", ("dataset",), tasks, {"long_name": "task whose rows have ids"}),
+        Coordinate("dataset_params", ("dataset",), slots, {"long_name": "slot whose rows have ids"}),
     ]
 
 

@@ -19,6 +19,7 @@ from flows.plan.evaluations import Evaluation
 from flows.plan.judges import Judge
 from flows.plan.spec import SPEC_FORMAT, TaskSpec, damaged, parse_spec
 from stages.generate import Cell, Task, all_tasks
+from stages.generate.dataset import DatasetParams
 
 _TRIAL_CHUNK = 32
 _REPEAT_CHUNK = 8
@@ -164,7 +165,18 @@ class Plan:
             "trial": self.trials,
             "repeat": self.repeats,
             **self._judge_sizes,
+            **({"dataset": len(self.named_points)} if self.named_points else {}),
         }
+
+    @cached_property
+    def named_points(self) -> tuple[tuple[int, int], ...]:
+        """Task and slot of the points whose rows of a data set have names."""
+        return tuple(
+            (i, j)
+            for i, task in enumerate(self.tasks)
+            for j, planned in enumerate(task.cells)
+            if isinstance(planned.cell.params, DatasetParams) and planned.cell.params.id
+        )
 
     @property
     def _judge_sizes(self) -> dict[str, int]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import groupby
 from typing import TypeVar
 
 import numpy as np
@@ -11,10 +12,11 @@ import numpy.typing as npt
 
 from flows.plan.blocks import Window, window_of
 from flows.plan.grading import Prices
+from flows.plan.shared_arrays import counts_questions
 from flows.plan.targets import SampleTargets
 from stages.process.grading import GRADER
-from stages.reply.status import Status
-from stages.score.counters import count_trials
+from stages.reply.status import COUNTERS, Status
+from stages.score.counters import FloatArray, add_counters, count_questions, count_trials
 from storage.cube.cube import Cube
 from storage.cube.ledger import Receipt
 from storage.cube.regions import Region
@@ -73,9 +75,7 @@ def receipt_of(
     )
 
 
-def count_region(
-    cube: Cube, region: Region, planned: SampleTargets, prices: Prices
-) -> npt.NDArray[np.float64]:
+def count_region(cube: Cube, region: Region, planned: SampleTargets, prices: Prices) -> FloatArray:
     """Counters of a region, shape (task, params, counter), from what the cube holds.
 
     Parameters
@@ -89,6 +89,12 @@ def count_region(
     prices
         Of the region's model.
 
+    Returns
+    -------
+    ndarray
+        With the counters of questions where the cube has them, as if the region held all repeats of its questions;
+        see `count_split_questions`.
+
     Raises
     ------
     CubeDamagedError
@@ -96,15 +102,81 @@ def count_region(
     """
     window = window_of(cube.sizes, region, cube.chunks)
     trials = slice(window.first_trial, window.first_trial + window.shape[2])
-    return count_trials(
-        {
-            **cube.read_region(region, VARIABLES),
-            "duplicate": cube.read_duplicates(trials)[..., None],
-            "planned": planned.mask(window),
-        },
+    arrays = cube.read_region(region, VARIABLES)
+    counted = count_trials(
+        {**arrays, "duplicate": cube.read_duplicates(trials)[..., None], "planned": planned.mask(window)},
         price_prompt=prices[0],
         price_completion=prices[1],
     )
+    if not counts_questions(cube):
+        return counted
+    return np.concatenate([counted, count_questions(arrays["status"])], axis=-1)
+
+
+def split_questions(regions: Iterable[Region]) -> list[tuple[Region, ...]]:
+    """Regions that share questions, in groups: several along repeat, of the same trials.
+
+    Parameters
+    ----------
+    regions
+        Of one model, those that are recorded.
+    """
+    groups = (tuple(group) for _, group in groupby(sorted(regions), key=lambda region: region.trial))
+    return [group for group in groups if len(group) > 1]
+
+
+def count_split_questions(cube: Cube, regions: Sequence[Region]) -> FloatArray:
+    """What the counters of questions of regions that share them lack to be those of whole questions.
+
+    The square of a sum is not the sum of squares: these counters add over questions, and not over the repeats of one.
+    All others are 0 here.
+
+    Parameters
+    ----------
+    cube
+        The cube.
+    regions
+        One group of `split_questions`.
+
+    Returns
+    -------
+    ndarray
+        As of `count_region`, to be added to these regions' counters; all 0 if the cube does not count questions.
+
+    Raises
+    ------
+    CubeDamagedError
+        If a chunk cannot be decoded.
+    """
+    if not counts_questions(cube):
+        return np.zeros((*cube.region_shape(regions[0])[:2], cube.sizes["counter"]))
+    parts = [cube.read_region(region, ["status"])["status"] for region in regions]
+    more = count_questions(np.concatenate(parts, axis=-1)) - sum(count_questions(part) for part in parts)
+    return np.concatenate([np.zeros((*more.shape[:-1], len(COUNTERS))), more], axis=-1)
+
+
+def count_model(cube: Cube, regions: Iterable[Region], planned: SampleTargets, prices: Prices) -> FloatArray:
+    """Counters of an evaluation, shape (task, params, counter), added in the order in which a run adds them.
+
+    Parameters
+    ----------
+    cube, planned, prices
+        As for `count_region`.
+    regions
+        Of the evaluation, those that are recorded.
+
+    Raises
+    ------
+    CubeDamagedError
+        If a chunk cannot be decoded.
+    """
+    ordered = sorted(regions)
+    parts = [count_region(cube, region, planned, prices) for region in ordered]
+    # Whole numbers, and after all others: what was added without them keeps its bits.
+    parts += [count_split_questions(cube, group) for group in split_questions(ordered)]
+    if not parts:
+        return np.zeros((cube.sizes["task"], cube.sizes["params"], cube.sizes["counter"]))
+    return summed(parts, add_counters)
 
 
 def summed(parts: Sequence[T], add: Callable[[list[T]], T]) -> T:

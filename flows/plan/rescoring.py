@@ -12,17 +12,15 @@ import numpy.typing as npt
 
 from flows.plan.blocks import window_of
 from flows.plan.plan import Plan
-from flows.plan.recording import count_region, receipt_of, summed
+from flows.plan.recording import count_model, receipt_of
 from flows.plan.regrade import regrade
 from flows.plan.targets import SampleTargets
 from stages.process.grading import GRADER
 from stages.reply.status import Status
-from stages.score.counters import add_counters
 from storage.cache.cache import Cache, find_cache
 from storage.cube.cube import Cube
 from storage.cube.integrity import stored_problems
 from storage.cube.ledger import Ledger, Receipt, graders_of
-from storage.cube.regions import Region
 from storage.errors import StorageError
 
 GRADED = (Status.CORRECT, Status.INCORRECT, Status.INVALID)
@@ -166,14 +164,8 @@ class _Rescore:
         return status, made.arrays["status"]
 
     def _counters(self, model: int) -> npt.NDArray[np.float64]:
-        """Counters of an evaluation, added in the order in which a run adds them."""
-        return summed(
-            [self._count_region(region) for region in sorted(self._newest) if region.model == model],
-            add_counters,
-        )
-
-    def _count_region(self, region: Region) -> npt.NDArray[np.float64]:
-        return count_region(self._cube, region, self._planned, self._prices[region.model])
+        regions = (region for region in self._newest if region.model == model)
+        return count_model(self._cube, regions, self._planned, self._prices[model])
 
     def _rows(self, old: Counts, new: Counts) -> list[Recount]:
         pairs = sorted({(model, task) for model, task, _ in (*old, *new)})

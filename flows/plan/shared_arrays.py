@@ -8,7 +8,8 @@ import numpy as np
 
 from flows.plan.blocks import window_of
 from flows.plan.targets import SampleTargets
-from stages.reply.status import Status
+from stages.reply.status import COUNTERS as STATUS_COUNTERS
+from stages.reply.status import QUESTION_COUNTERS, Status
 from storage.cube.cube import Cube
 from storage.cube.ledger import Ledger
 from storage.cube.regions import Region
@@ -43,6 +44,25 @@ def mend_shared(cube: Cube) -> list[str]:
         ledger.close()
         mended += PLANNED
     return mended
+
+
+def counts_questions(cube: Cube) -> bool:
+    """Whether a cube has the counters of questions; those of earlier versions have not."""
+    return cube.sizes["counter"] >= len(STATUS_COUNTERS) + len(QUESTION_COUNTERS)
+
+
+def planned_of(cube: Cube, regions: Iterable[Region]) -> SampleTargets:
+    """How far each cell is to be measured: as the cube says, or as far as it is measured where that cannot be read.
+
+    Parameters
+    ----------
+    cube, regions
+        As for `measured_plan`.
+    """
+    try:
+        return SampleTargets(cube.read_planned("trial"), cube.read_planned("repeat"))
+    except CubeDamagedError:
+        return measured_plan(cube, regions)
 
 
 def measured_plan(cube: Cube, regions: Iterable[Region]) -> SampleTargets:

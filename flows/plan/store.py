@@ -15,14 +15,17 @@ import numpy.typing as npt
 import storage.errors
 from flows.errors import SweepError
 from flows.plan.blocks import NOTHING_KEPT, RegionWork, pending_positions, window_of
-from flows.plan.coordinates import coordinates
+from flows.plan.coordinates import coordinates, labels
 from flows.plan.growing import described, extend, grown_cube, padded
 from flows.plan.growth import Contradiction
 from flows.plan.plan import Plan
+from flows.plan.recording import count_model
 from flows.plan.records import NOTES, SPENT, read_notes
+from flows.plan.row_ids import label_rows
+from flows.plan.shared_arrays import planned_of
 from flows.plan.spec import parse_spec
 from flows.plan.targets import BoolArray, SampleTargets
-from stages.reply.status import COUNTERS, Status
+from stages.reply.status import COUNTERS, QUESTION_COUNTERS, Status
 from stages.score.counters import set_cost
 from storage.cube.batch_notes import BatchNotes
 from storage.cube.cube import Cube
@@ -31,6 +34,7 @@ from storage.cube.lease import Lease
 from storage.cube.ledger import Ledger, Receipt
 from storage.cube.regions import Region
 from storage.cube.schema import TRIAL_DIMS
+from storage.errors import CubeDamagedError
 
 _SHOWN_CONTRADICTIONS = 6
 _UNKNOWN = 255
@@ -57,10 +61,11 @@ class SweepStore:
         self.cube = cube
         self.found = {} if found is None else found
         """Of which receipts it is known whether the regions are as they say; a store made from this one may have it."""
-        cells = (len(plan.evaluations), *plan.sources.shape)
-        self.planned = SampleTargets(
-            padded(cube.read_planned("trial"), cells), padded(cube.read_planned("repeat"), cells)
-        )
+        self.ledger = Ledger(cube.records)
+        self._newest = self.ledger.newest()
+        # Where the sweep has grown and the cube has not yet, nothing of what is new is planned.
+        there, cells = planned_of(cube, self._newest), (len(plan.evaluations), *plan.sources.shape)
+        self.planned = SampleTargets(padded(there.trials, cells), padded(there.repeats, cells))
         """What the cube is to hold, by this run or others."""
         self.targets = self.planned if targets is None else targets
         """How far this run goes; the cube may go further."""
@@ -72,17 +77,18 @@ class SweepStore:
             plan, trials=max(maxima[0], sizes["trial"]), repeats=max(maxima[1], sizes["repeat"])
         )
         """At the size that the cube has once it has grown to the targets."""
-        self.ledger = Ledger(cube.records)
-        self._newest = self.ledger.newest()
 
     def grow(self) -> None:
         """Bring the cube to the sweep's and the targets' size and plan; only the holder of the lease may."""
-        self.cube.restore_metadata()
+        # What a store has acknowledged it has, and each look is a request; `evalcube cube verify` looks all the same.
+        if not self.cube.trusted:
+            self.cube.restore_metadata()
         extend(self.cube, self.plan)
         sizes = self.cube.sizes
         same = (sizes["trial"], sizes["repeat"]) == (self.plan.trials, self.plan.repeats)
         if not same or not self.cube.consolidated:
             self.cube.grow(trial=self.plan.trials, repeat=self.plan.repeats)
+            label_rows(self.cube, self.plan)
         if not self._wanted.same(self.planned):
             self.cube.write_planned("trial", self._wanted.trials)
             self.cube.write_planned("repeat", self._wanted.repeats)
@@ -90,20 +96,34 @@ class SweepStore:
 
     def relabel(self) -> None:
         """Take over what a config may change at any time, facets and prices; write labels anew that are damaged."""
-        for coordinate in coordinates(self.plan):
+        looks = not self.cube.trusted
+        for coordinate in labels(self.plan, self.cube.sizes["counter"]):
             name = coordinate.name
-            if self.cube.label_problem(name) or (
+            if (looks and self.cube.label_problem(name)) or (
                 name in CHANGING and (self.cube.read_label(name) != coordinate.values).any()
             ):
                 self.cube.write_label(name, coordinate.values)
-        for dim in ("trial", "repeat"):
+        for dim in ("trial", "repeat") if looks else ():
             if self.cube.label_problem(dim):
                 self.cube.restore_index(dim)
+        label_rows(self.cube, self.plan)
 
     def counters(self) -> npt.NDArray[np.float64]:
-        """The cube's counters (model, task, params, counter), with costs at the config's prices."""
-        counters = self.cube.read_counters()
-        return self._priced(padded(counters, (*self.planned.trials.shape, counters.shape[3])))
+        """The counters of trials (model, task, params, counter), with costs at the config's prices.
+
+        Counted from the regions where the cube's cannot be read: a run that may write makes them again.
+        """
+        try:
+            counters = self.cube.read_counters()
+        except CubeDamagedError:
+            there = planned_of(self.cube, self._newest)
+            counters = np.stack([self._counted(model, there) for model in range(self.cube.sizes["model"])])
+        cells = self.planned.trials.shape
+        return self._priced(padded(counters[..., : len(COUNTERS)], (*cells, len(COUNTERS))))
+
+    def _counted(self, model: int, planned: SampleTargets) -> npt.NDArray[np.float64]:
+        regions = (region for region in self._newest if region.model == model)
+        return count_model(self.cube, regions, planned, (0.0, 0.0))
 
     def _priced(self, counters: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         priced = counters.copy()
@@ -274,7 +294,7 @@ def sweep_cube(plan: Plan, url: str) -> tuple[Cube, Plan]:
                 sizes=plan.sizes,
                 chunks=plan.chunks,
                 coordinates=coordinates(plan),
-                counters=COUNTERS,
+                counters=(*COUNTERS, *QUESTION_COUNTERS),
                 attrs={"title": "evalcube sweep", "spec": plan.spec()},
                 layers=list(plan.layers),
             )

@@ -13,19 +13,21 @@ import numpy.typing as npt
 
 from flows.cubes.cache_at_hand import cache_at_hand
 from flows.errors import SweepError
-from flows.plan.coordinates import coordinates
+from flows.plan.coordinates import labels
 from flows.plan.grading import Prices
 from flows.plan.plan import Plan
-from flows.plan.recording import count_region, summed
+from flows.plan.recording import count_model
 from flows.plan.records import read_notes
-from flows.plan.shared_arrays import measured_plan, write_planned
+from flows.plan.row_ids import ROW_ID, row_ids
+from flows.plan.shared_arrays import measured_plan, planned_of, write_planned
 from flows.plan.store import CHANGING, cube_plan
 from flows.plan.targets import SampleTargets
 from flows.rework.damage import Damage, Verification
 from flows.rework.remake import recorded_window, remake
+from stages.generate.errors import TaskError
 from stages.generate.novelty import repeated
 from stages.reply.status import COUNTERS as STATUS_COUNTERS
-from stages.score.counters import add_counters
+from stages.reply.status import QUESTION_COUNTERS
 from storage.cache.cache import Cache, find_cache
 from storage.cube.cube import Cube
 from storage.cube.holder import apparent_holder
@@ -127,7 +129,9 @@ class _Check:
             self._cube.restore_metadata()
 
     def _check_labels(self, problems: dict[str, str]) -> None:
-        made = {coordinate.name: coordinate.values for coordinate in coordinates(self._plan)}
+        written = labels(self._plan, self._cube.sizes["counter"])
+        made = {coordinate.name: coordinate.values for coordinate in written}
+        made |= self._row_ids(problems)
         made |= {name: np.arange(self._cube.sizes[name]) for name in _INDEXES}
         for name, values in made.items():
             here = name not in problems and name not in CHANGING and self._cube.has_label(name)
@@ -142,6 +146,17 @@ class _Check:
                 self._cube.write_label(name, made[name])
             more = "" if known else "; a run of the sweep's config writes it anew"
             self._damages.append(Damage(name, problem + more, healed=self._heals and known))
+
+    def _row_ids(self, problems: dict[str, str]) -> dict[str, Array]:
+        """Ids of rows as their files have them, if the cube has them, too; else a damage may not be healed."""
+        if not self._cube.has_label(ROW_ID):
+            return {}
+        try:
+            return {ROW_ID: row_ids(self._plan, self._cube.sizes["trial"])}
+        except TaskError as error:
+            if ROW_ID in problems:
+                problems[ROW_ID] += f", and its data set is not at hand: {error}"
+            return {}
 
     def _check_planned(self, problems: dict[str, str]) -> None:
         derived = measured_plan(self._cube, self._newest)
@@ -257,20 +272,12 @@ class _Check:
 
     def _sum(self, model: int) -> Array:
         """Counters of an evaluation, added in the order in which a run adds them."""
-        regions = sorted(region for region in self._newest if region.model == model)
-        if not regions:
-            return np.zeros((*self._plan.sources.shape, len(STATUS_COUNTERS)))
-        return summed([self._count(region) for region in regions], add_counters)
-
-    def _count(self, region: Region) -> Array:
-        return count_region(self._cube, region, self._planned, self._prices[region.model])
+        regions = (region for region in self._newest if region.model == model)
+        return count_model(self._cube, regions, self._planned, self._prices[model])
 
     @cached_property
     def _planned(self) -> SampleTargets:
-        try:
-            return SampleTargets(self._cube.read_planned("trial"), self._cube.read_planned("repeat"))
-        except CubeDamagedError:
-            return measured_plan(self._cube, self._newest)
+        return planned_of(self._cube, self._newest)
 
     @cached_property
     def _prices(self) -> list[Prices]:
@@ -285,7 +292,8 @@ class _Check:
 def _columns(stored: Array, counted: Array) -> set[str]:
     """Counters that differ in any bit."""
     same = (stored.view(np.uint64) == counted.view(np.uint64)).all(axis=(0, 1))
-    return {name for name, equal in zip(STATUS_COUNTERS, same, strict=True) if not equal}
+    labels = (*STATUS_COUNTERS, *QUESTION_COUNTERS)[: len(same)]
+    return {name for name, equal in zip(labels, same, strict=True) if not equal}
 
 
 def _equal_labels(left: Array, right: Array) -> bool:

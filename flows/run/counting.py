@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from distributed import Future as DaskFuture
 
-from flows.plan.recording import summed
+from flows.plan.recording import split_questions, summed
 from flows.run import region_tasks
 from flows.run.events import Event, Noted
 from flows.run.failures import is_killed, raise_if_failed
@@ -76,6 +76,8 @@ class Counting:
         self._seconds = seconds
         self._comparisons: list[Future] = []
         self._scores: dict[Region, Future] = {}
+        self._split: dict[tuple[Region, ...], Future] = {}
+        """What regions that share questions lack, by these regions."""
         self._writing: Future | None = None
         self._written_at = time.monotonic()
         self._deaths = 0
@@ -101,6 +103,7 @@ class Counting:
         """Count a region that was just written."""
         self._newest[receipt.region] = receipt
         self._scores[receipt.region] = self._score(receipt.region)
+        self._split = {group: future for group, future in self._split.items() if receipt.region not in group}
         self._changed.add(receipt.region.model)
 
     def write_due(self, open_models: Callable[[], Container[int]], *, last: bool) -> None:
@@ -145,19 +148,28 @@ class Counting:
         self._comparisons = alive
         # Which of the counters died is not known: a future that failed because of another looks the same.
         self._scores.clear()
+        self._split.clear()
         self._changed.update(models)
 
     def _drop_scores(self, models: Sequence[int], open_models: Container[int]) -> None:
         """Let the cluster forget counters that are in the cube and will not change any more."""
         over = {model for model in models if model not in open_models and model not in self._changed}
         self._scores = {region: future for region, future in self._scores.items() if region.model not in over}
+        self._split = {group: future for group, future in self._split.items() if group[0].model not in over}
 
     def _model_sum(self, model: int) -> Future:
-        """A tree of sums over a model's regions."""
+        """A tree of sums over a model's regions, of the shape of `flows.plan.recording.count_model`."""
         level = []
         # In the order of the regions whatever finished first: sums of floats depend on it.
-        for region in sorted(region for region in self._newest if region.model == model):
+        regions = sorted(region for region in self._newest if region.model == model)
+        for region in regions:
             if region not in self._scores:
                 self._scores[region] = self._score(region)
             level.append(self._scores[region])
+        for group in split_questions(regions):
+            if group not in self._split:
+                self._split[group] = self._submit(
+                    "score", region_tasks.score_questions, self._run, group, priority=20
+                )
+            level.append(self._split[group])
         return summed(level, lambda parts: self._submit("score", region_tasks.score_sum, parts, priority=20))

@@ -11,11 +11,10 @@ import numpy.typing as npt
 
 from flows.plan.blocks import NOTHING_KEPT, Kept, Window, window_of
 from flows.plan.grading import Arrays, trial_variables
-from flows.plan.recording import count_region, receipt_of
+from flows.plan.recording import count_region, count_split_questions, receipt_of
 from flows.run.tasks import BlockResult
 from flows.run.worker import Workspace, workspace
 from stages.generate.novelty import repeated
-from stages.reply.status import COUNTERS
 from stages.score.counters import add_counters
 from storage.cube.ledger import Receipt
 from storage.cube.regions import Region
@@ -109,7 +108,18 @@ def score(run: str, region: Region, compared: Sequence[None]) -> npt.NDArray[np.
         # It is being done again, and counted again then; if that is cut short, the counters are behind the ledger,
         # which the next run sees.
         window = window_of(work.cube.sizes, region, work.cube.chunks)
-        return np.zeros((*window.shape[:2], len(COUNTERS)))
+        return np.zeros((*window.shape[:2], work.cube.sizes["counter"]))
+
+
+def score_questions(run: str, regions: Sequence[Region]) -> npt.NDArray[np.float64]:
+    """What the counters of regions that share questions lack, shape (task, params, counter)."""
+    work = workspace(run)
+    work.cube.refresh()
+    try:
+        return count_split_questions(work.cube, regions)
+    except CubeDamagedError:  # as of `score`
+        shape = work.cube.region_shape(regions[0])
+        return np.zeros((*shape[:2], work.cube.sizes["counter"]))
 
 
 def score_sum(parts: Sequence[npt.NDArray[np.float64]]) -> npt.NDArray[np.float64]:

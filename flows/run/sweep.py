@@ -34,6 +34,8 @@ from storage.cache.cache import open_cache
 from storage.cube.lease import Lease
 from storage.urls import absolute
 
+Graders = Literal["current", "pinned"]
+
 
 def run(
     config: SweepConfig | Mapping[str, Any] | str | Path,
@@ -46,7 +48,7 @@ def run(
     sampling: Sampling | None = None,
     only: Sequence[str] = (),
     trials: str | None = None,
-    grader: Literal["current", "pinned"] = "current",
+    grader: Graders = "current",
     subscribers: Sequence[Subscriber] = (),
     flush_seconds: float = FLUSH_SECONDS,
 ) -> RunSummary:

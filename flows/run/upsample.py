@@ -20,7 +20,7 @@ from flows.plan.store import existing_store
 from flows.plan.targets import MOST_REPEATS, MOST_TRIALS
 from flows.run.events import Noted, Subscriber
 from flows.run.summary import RunSummary
-from flows.run.sweep import run
+from flows.run.sweep import Graders, run
 from stages.analyze.formulas.allocation import Purpose
 
 
@@ -44,6 +44,7 @@ def upsample(
     config: SweepConfig | Mapping[str, Any] | str | Path | None = None,
     endpoints: Mapping[str, str] | str = MappingProxyType({}),
     key_envs: Mapping[str, str] | str = MappingProxyType({}),
+    grader: Graders = "current",
 ) -> RunSummary:
     """Measure some cells of a sweep further; what is recorded or cached is not asked again.
 
@@ -68,6 +69,8 @@ def upsample(
         The config of a cube that you did not run yourself.
     endpoints, key_envs
         Or, by model, the address to ask and the environment variable with its key; one text for all models.
+    grader
+        As for `run`.
 
     Returns
     -------
@@ -110,6 +113,7 @@ def upsample(
         workers=workers,
         cluster=cluster,
         sampling=sampling,
+        grader=grader,
         subscribers=subscribers,
     )
 

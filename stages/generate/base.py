@@ -197,6 +197,16 @@ class Task(ABC):
         """
         return self.generate(params, stream)
 
+    def row_id(self, params: TaskParams, index: int, key: bytes) -> str:  # noqa: ARG002
+        """What the source of the questions calls the one of trial `index`; empty where it has no names for them.
+
+        Parameters
+        ----------
+        params, index, key
+            As for `generate_at`.
+        """
+        return ""
+
     def parse_reply(self, text: str, params: TaskParams, trial: Trial) -> str | None:  # noqa: ARG002
         """Like `parse`, for tasks that need to know what was asked.
 
@@ -284,6 +294,10 @@ class Cell:
         digest = hashlib.sha256(self._prefix + str(index).encode()).digest()
         stream = Stream(int.from_bytes(digest, "big"))
         return self.task.generate_at(self.params, index, self._prefix, stream)
+
+    def row_id(self, index: int) -> str:
+        """What the source of the questions calls the one of a trial, without making it; mostly empty."""
+        return self.task.row_id(self.params, index, self._prefix)
 
     def parse(self, text: str, trial: Trial) -> str | None:
         """The answer in a reply to one of the cell's trials; None if there is none. Never raises."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import deque
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
 
 from stages.infer.admission import Admission, Mark
@@ -21,6 +21,7 @@ from stages.infer.retry import (
     Breaker,
     backoff,
     concerns_model,
+    is_beyond_limit,
     is_let_through,
     is_overload,
     is_refusal,
@@ -29,16 +30,18 @@ from stages.infer.retry import (
     longest_pause,
     pause_reason,
     retry,
+    turn_of,
 )
 from stages.infer.token_estimate import TokenEstimate
 from stages.infer.wire import Sender
 from stages.infer.writer import Writer
 
-_TOO_MANY = "http 429"
 _FIRST_RETRIES = 2
 """Of a model's first request, where it cannot be asked at all as it seems."""
 _FIRST_SECONDS = 5.0
 """How long a model's first answer is waited for before others are sent."""
+_LENT = 8
+"""Requests for each connection that may wait for another attempt while others use it."""
 _SAME_OVERLOAD_SECONDS = 2.0
 """What other workers report within this time is the overload that this worker saw itself."""
 
@@ -64,6 +67,8 @@ class _Model:
 
 class HttpQueue(EndpointQueue):
     """Sends each request by itself: one coroutine per connection takes the next one, and stays with it to its end.
+
+    One whose request was refused and waits for another attempt lends its connection to another coroutine meanwhile.
 
     Models at one address with one key share everything that is the endpoint's: connections, rates, and the finding
     that it cannot be reached. A free connection goes to the model that has the fewest, so that one whose requests
@@ -92,6 +97,8 @@ class HttpQueue(EndpointQueue):
         """End of the pause that lasts longest, and why."""
         self._size = 0
         """Connections that this worker may use."""
+        self._lent = 0
+        """Those that belong to requests which wait for another attempt, and which others use."""
         self._admission = Admission()
         self._idle: deque[asyncio.Future[None]] = deque()
 
@@ -100,7 +107,7 @@ class HttpQueue(EndpointQueue):
         """Share of the connections for which no request waits, in [0, 1]."""
         # While a first request is waited for, more of them would be no use.
         found_out = all(model.proven or not model.waiting for model in tuple(self._models.values()))
-        return len(self._idle) / self._size if self._size and found_out else 0.0
+        return min(len(self._idle) / self._size, 1.0) if self._size and found_out else 0.0
 
     def paused(self, now: float) -> tuple[float, str] | None:
         """See the base class; requests that wait for another attempt are among those that wait."""
@@ -108,8 +115,8 @@ class HttpQueue(EndpointQueue):
         models = tuple(self._models.values())
         held, waiting = sum(model.held for model in models), any(model.waiting for model in models)
         resting = tuple(self._resting.values())
-        if self._paused[0] <= now and resting and len(resting) >= (self._size if waiting else held):
-            return min(resting), "refused: growing waits"
+        if self._paused[0] <= now and resting and not self._admission.in_flight:
+            return min(resting), "refused: tried again"
         return self._paused if held or waiting else None
 
     def add(self, name: str, endpoint: Endpoint) -> None:
@@ -134,11 +141,11 @@ class HttpQueue(EndpointQueue):
         """Use this worker's share of the connections and rates from now on."""
         share = self._quota.share(workers, rank)
         self._size = share.connections
-        for _ in range(self._size - len(self._tasks)):
+        for _ in range(self._most_tasks - len(self._tasks)):
             self._spawn(self._work())
         # Nobody is cancelled where they are too many: a request in flight is paid for. Busy coroutines leave after
         # their request; idle ones have none, so they are woken up to leave.
-        self._wake(len(self._tasks) - self._size)
+        self._wake(len(self._tasks) - self._most_tasks)
         self._admission.retune(share)
 
     def slow_down(self, slowdown: Slowdown) -> None:
@@ -171,6 +178,10 @@ class HttpQueue(EndpointQueue):
     def _senders(self) -> Iterable[Sender]:
         return [model.sender for model in self._models.values()]
 
+    @property
+    def _most_tasks(self) -> int:
+        return self._size + self._lent
+
     def _wake(self, count: int) -> None:
         while count > 0 and self._idle:
             idle = self._idle.popleft()
@@ -202,7 +213,7 @@ class HttpQueue(EndpointQueue):
     async def _work(self) -> None:
         """Deliver one request after another, until the connections are fewer than the coroutines."""
         me = asyncio.current_task()
-        while len(self._tasks) <= self._size or me is None:
+        while len(self._tasks) <= self._most_tasks or me is None:
             model = self._next_model()
             if model is None:
                 # A bare future instead of a condition: putting a job wakes one coroutine, not all of them.
@@ -262,7 +273,7 @@ class HttpQueue(EndpointQueue):
     def _record_failure_of(self, model: _Model, reply: Reply) -> None:
         """Give up the model, or the whole endpoint, where that was one failure too many."""
         patience = model.endpoint.patience
-        if self._is_refused(reply) and 0.0 < patience <= self._now() - self._let_through_at:
+        if is_beyond_limit(reply) and 0.0 < patience <= self._now() - self._let_through_at:
             # Nothing was let through for so long: others would only wait as long again.
             if self._down is None:
                 self._down = reply
@@ -302,30 +313,62 @@ class HttpQueue(EndpointQueue):
             retries,
             base=endpoint.backoff_base,
             jitter=jitter,
-            patient=lambda reply: self._is_refused(reply) and self._now() < deadline,
+            patient=lambda reply: is_beyond_limit(reply) and self._now() < deadline,
+            turn=turn_of(self._admission.limiter, endpoint.backoff_base),
         )
-        attempt = partial(self._attempt, model, job)
-        return await retry(first, attempt, policy, partial(self._rest, model, job), self._stats.retries)
+        last, attempts = first[0], 1
 
-    def _is_refused(self, reply: Reply) -> bool:
-        """Whether it is a limit that turned a request away; status 503 alone may as well be an outage."""
-        return is_refusal(reply) and (reply.cause == _TOO_MANY or reply.retry_after is not None)
+        async def attempt() -> tuple[Reply, bytes | None] | None:
+            nonlocal last, attempts
+            # Once before all others; not again and again, as there may be other reasons why it alone is refused.
+            again = await self._attempt(model, job, first=attempts == 1 and is_refusal(last))
+            if again is not None:
+                last, attempts = again[0], attempts + 1
+            return again
+
+        async def rest(seconds: float) -> bool:
+            with self._lending() if is_refusal(last) else nullcontext():
+                return await self._rest(model, job, seconds)
+
+        return await retry(first, attempt, policy, rest, self._stats.retries)
+
+    @contextmanager
+    def _lending(self) -> Iterator[None]:
+        """Let others use the connection of a request that waits for another attempt."""
+        if self._lent >= _LENT * self._size:
+            yield
+            return
+        self._lent += 1
+        if not self._idle and len(self._tasks) < self._most_tasks:
+            self._spawn(self._work())
+        try:
+            yield
+        finally:
+            self._lent -= 1
+            self._wake(len(self._tasks) - self._most_tasks)
 
     async def _rest(self, model: _Model, job: Job, seconds: float) -> bool:
         """Wait for another attempt, but not longer than until the model is over; returns whether it is."""
+        if seconds <= 0.0:
+            return model.over.is_set()
         self._resting[job.digest] = self._now() + seconds
         try:
             return await _pause(seconds, model.over)
         finally:
             del self._resting[job.digest]
 
-    async def _attempt(self, model: _Model, job: Job) -> tuple[Reply, bytes | None] | None:
-        """Send once when the limits allow it; None if the model is over before. The record is that of a final reply."""
+    async def _attempt(
+        self, model: _Model, job: Job, *, first: bool = False
+    ) -> tuple[Reply, bytes | None] | None:
+        """Send once when the limits allow it; None if the model is over before. The record is that of a final reply.
+
+        With `first` it goes before all others that wait for the limits.
+        """
         admission, stats = self._admission, self._stats
         tokens: float | None = model.estimate.guess(job.body) if admission.counts_tokens else 0.0
         # Most requests may start at once, and then need neither a future nor a turn of the loop.
         if not admission.try_enter(tokens or 0.0):
-            tokens = await admission.enter(partial(model.estimate.guess, job.body), model)
+            tokens = await admission.enter(partial(model.estimate.guess, job.body), model, first=first)
             if tokens is None:
                 return None
         mark = admission.mark

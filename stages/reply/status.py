@@ -47,3 +47,10 @@ COUNTERS = (
     "missing",
 )
 """Labels of the counters of a cell, in the order in which they are stored; see `stages.score.counters`."""
+
+QUESTION_COUNTERS = ("questions", "correct_squares", "correct_answers", "answer_squares")
+"""Labels of the counters that follow them in a cube: sums over the questions of a cell, each asked m times and answered
+right c times, of 1, c², cm and m². Cubes of earlier versions are without them."""
+
+QUESTION_MOMENTS = "question_moments"
+"""Variable of a dataset with these counters apart from those of trials, which need not be counted along with them."""

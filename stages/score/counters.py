@@ -102,6 +102,33 @@ def count_trials(
     return sums.reshape(*shape[:-2], len(COUNTERS))
 
 
+def count_questions(status: Array) -> FloatArray:
+    """Counters of the questions of every cell, of what their repeats came to.
+
+    Parameters
+    ----------
+    status
+        Codes of `stages.reply.status.Status`, shape (..., trial, repeat), with all repeats of each question.
+
+    Returns
+    -------
+    ndarray of shape (..., question counter)
+        In the order of `QUESTION_COUNTERS`, whole numbers. They add over questions, not over the repeats of one.
+
+    Examples
+    --------
+    >>> count_questions(np.array([[1, 1], [0, 1], [255, 255]], np.uint8)).tolist()
+    [2.0, 5.0, 6.0, 8.0]
+    """
+    right = (status == _CORRECT).sum(axis=-1, dtype=np.float64)
+    asked = (status <= _FINISHED).sum(axis=-1, dtype=np.float64)
+    parts = (
+        (asked > 0).sum(axis=-1),
+        *(np.vecdot(*pair) for pair in ((right, right), (right, asked), (asked, asked))),
+    )
+    return np.stack([np.asarray(part, dtype=np.float64) for part in parts], axis=-1)
+
+
 def over_limit(status: Array, tokens: Array, limit: int) -> npt.NDArray[np.bool_]:
     """Which finished trials a lower limit of completion tokens would have cut.
 

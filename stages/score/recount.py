@@ -14,7 +14,7 @@ import xarray as xr
 from dask.base import is_dask_collection
 from dask.system import CPU_COUNT
 
-from stages.reply.status import COUNTERS, Status
+from stages.reply.status import COUNTERS, QUESTION_MOMENTS, Status
 from stages.score.counters import VALUES, FloatArray, check_options, count_trials, over_limit, set_cost
 
 _TRIAL = ("model", "task", "params", "trial", "repeat")
@@ -69,7 +69,8 @@ def recount(
     lazy = any(is_dask_collection(array) for array, _ in taken.values())
     counted = (_count_lazily if lazy else _count_now)(taken, options, prices)
     attrs = dataset["counters"].attrs if "counters" in dataset else {}
-    kept = dataset.drop_vars(["counters", "counter"], errors="ignore")
+    # Those of the questions follow from the trial arrays, for whoever needs them.
+    kept = dataset.drop_vars(["counters", "counter", QUESTION_MOMENTS], errors="ignore")
     variable = xr.Variable((*_CELL, "counter"), counted, attrs)
     return kept.assign(counters=variable).assign_coords(counter=list(COUNTERS))
 

@@ -6,7 +6,7 @@ written by the one task that owns it at the time. Readers need no coordination.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -45,8 +45,9 @@ class Cube(GrowingCube):
         counters: Sequence[str],
         attrs: Mapping[str, object],
         layers: Sequence[str] = (),
+        fill: Callable[[Cube], None] | None = None,
     ) -> Cube:
-        """Make an empty cube; others see all of it or nothing, whenever this process is killed.
+        """Make a cube; others see all of it or nothing, whenever this process is killed.
 
         Parameters
         ----------
@@ -65,6 +66,9 @@ class Cube(GrowingCube):
             Attributes of the cube (JSON values).
         layers
             Names of the arrays of `storage.cube.schema.LAYERS` that the cube has.
+        fill
+            Writes into the cube, which only it sees then, and which is not made where it raises; default: the cube is
+            empty.
 
         Returns
         -------
@@ -89,6 +93,7 @@ class Cube(GrowingCube):
             counters=counters,
             attrs=attrs,
             layers=layers,
+            fill=None if fill is None else lambda draft: fill(cls(draft, str(url), writable=True)),
         )
         return cls(space, str(url), writable=True)
 
@@ -105,11 +110,12 @@ class Cube(GrowingCube):
         CubeDamagedError
             Its metadata cannot be read or lack an array.
         NotWritableError
-            `writable` is asked for and the directory is read-only.
+            `writable` is asked for and the place is read-only.
         """
         space = space_of(url)
-        cube = cls(space, str(url), writable=writable)
-        if writable and not space.is_writable():
+        can_write = space.is_writable()
+        cube = cls(space, str(url), writable=writable and can_write)
+        if writable and not can_write:
             remedy = "Open it for reading, or copy it."
             raise NotWritableError("cannot open the cube for writing: it is read-only", space.address, remedy)
         return cube
@@ -244,6 +250,30 @@ class Cube(GrowingCube):
             raise self._mismatch(f"unknown arrays {unknown}", f"Known are {known}.")
         return {name: self._group.read(name, selection)[0] for name in wanted}
 
+    def read_span(
+        self, model: int, trials: slice, repeats: slice, names: Iterable[str]
+    ) -> dict[str, NDArray[Any]]:
+        """Arrays of one model over a span of trials and repeats, each of shape (task, params, trial, repeat).
+
+        Many regions are sooner read this way than one by one.
+
+        Parameters
+        ----------
+        model
+            Index along ``model``.
+        trials, repeats
+            Spans with a start and a stop within the cube's sizes.
+        names
+            Trial arrays to read.
+
+        Raises
+        ------
+        CubeDamagedError
+            A chunk cannot be decoded.
+        """
+        selection = (slice(model, model + 1), slice(None), slice(None), trials, repeats)
+        return {name: self._group.read(name, selection)[0] for name in names}
+
     def chunk_problems(self, region: Region, shape: RegionShape | None = None) -> dict[str, str]:
         """What is wrong with the chunks of a region, by array, without decoding them: gone, or cut off.
 
@@ -275,7 +305,7 @@ class Cube(GrowingCube):
         return self._space.trusted
 
     def summary(self) -> xr.Dataset:
-        """What the cube holds beside its trial arrays, in memory: counters, plan, repeated prompts and labels.
+        """What the cube holds beside its trial arrays, in memory: counters, plan, repeated prompts, labels of cells.
 
         Raises
         ------
@@ -285,7 +315,10 @@ class Cube(GrowingCube):
         from storage.cube.summary import in_memory
 
         trials = [variable.name for variable in self.trial_arrays.values()]
-        return in_memory(self._open(chunks=None).drop_vars(trials, errors="ignore"), self._space)
+        opened = self._open(chunks=None).drop_vars(trials, errors="ignore")
+        # Labels of single trials can be many, and say nothing of cells.
+        long = [name for name, array in opened.coords.items() if "trial" in array.dims and array.ndim > 1]
+        return in_memory(opened.drop_vars(long), self._space)
 
     def dataset(self) -> xr.Dataset:
         """The cube as a lazy dataset, one Dask chunk per stored chunk.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -78,8 +78,9 @@ def create_cube(
     counters: Sequence[str],
     attrs: Mapping[str, object],
     layers: Sequence[str] = (),
+    fill: Callable[[Space], None] | None = None,
 ) -> None:
-    """Make an empty cube in a space: others see all of it or nothing.
+    """Make a cube in a space: others see all of it or nothing. It is empty, or holds what `fill` puts into it.
 
     Raises
     ------
@@ -98,7 +99,15 @@ def create_cube(
     _check_attrs(where, attrs)
     # All that may be refused is refused before anything is written.
     with guarded(where, "create the cube"):
-        space.create(lambda store: _build(store, dims, chunks, everything, attrs, variables))
+        if fill is None:
+            space.create(lambda store: _build(store, dims, chunks, everything, attrs, variables))
+            return
+
+        def assemble(draft: Space) -> None:
+            _build(draft.zarr(), dims, chunks, everything, attrs, variables)
+            fill(draft)
+
+        space.assemble(assemble)
 
 
 def consolidate(store: Store) -> None:
@@ -250,7 +259,7 @@ def _build(
         create_variable(group, variable, dims, dims)
     create_variable(group, DUPLICATE, dims, {**whole, "task": 1})
     for coordinate in coordinates:
-        create_coordinate(group, coordinate, whole, dims)
+        create_coordinate(group, coordinate, dims)
     group.create_group(SIDE, attributes={"comment": "evalcube's ledger, lease and plan"})
     # Last: until these metadata are there, no reader takes what is in the store for a cube.
     consolidate(store)
@@ -303,18 +312,14 @@ def create_variable(
 def create_coordinate(
     group: zarr.Group,
     coordinate: Coordinate,
-    chunks: Mapping[str, int],
     sizes: Mapping[str, int],
     separator: str = "/",
 ) -> None:
     """Make the array of a coordinate, with its values; arguments are those of `create_variable`."""
     dims = coordinate.dims
     text = coordinate.values.dtype.kind in "OUT"
-    # Indexes grow with the cube: in a large chunk they stay one object for thousands of trials.
-    if dims in (("trial",), ("repeat",)) and dims == (coordinate.name,):
-        parts: tuple[int, ...] = (_INDEX_CHUNK,)
-    else:
-        parts = tuple(chunks[dim] if dim in ("trial", "repeat") else sizes[dim] for dim in dims)
+    # Those of trials grow with the cube: in large chunks they stay one object for thousands of trials.
+    parts = tuple(_INDEX_CHUNK if dim in ("trial", "repeat") else sizes[dim] for dim in dims)
     array = group.create_array(
         coordinate.name,
         shape=coordinate.values.shape,

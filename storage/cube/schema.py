@@ -15,7 +15,18 @@ from numpy.typing import NDArray
 FORMAT = 1
 """Version of the cube's layout; a reader refuses a greater one."""
 
-DIMS = ("model", "task", "params", "trial", "repeat", "counter", "tier", "judge_name", "judge_repeat")
+DIMS = (
+    "model",
+    "task",
+    "params",
+    "trial",
+    "repeat",
+    "counter",
+    "tier",
+    "judge_name",
+    "judge_repeat",
+    "dataset",
+)
 TRIAL_DIMS = ("model", "task", "params", "trial", "repeat")
 COUNTER_DIMS = ("model", "task", "params", "counter")
 REGION_DIMS = TRIAL_DIMS[1:]
@@ -225,6 +236,10 @@ COUNTER_LABELS: Mapping[str, str] = MappingProxyType(
         "duplicates": "finished trials whose prompt occurred before in the cell",
         "transport": "requests without a reply after the last retry: no trials",
         "missing": "trials that were not run yet",
+        "questions": "questions with a finished trial",
+        "correct_squares": "sum over the questions of the squared number of right answers",
+        "correct_answers": "sum over the questions of right answers times finished trials",
+        "answer_squares": "sum over the questions of the squared number of finished trials",
     }
 )
 """Label along ``counter`` to its meaning, in the order of the array."""

@@ -16,7 +16,7 @@ from obstore import exceptions
 
 from storage.cube.bucket.lease import BucketLease
 from storage.cube.bucket.log import BucketLog
-from storage.cube.space import Found, HeldRecord, Renewed, Version, When
+from storage.cube.space import Found, HeldRecord, Renewed, Space, Version, When
 from storage.errors import NotWritableError, StorageError
 from storage.object_stores import connected, translated
 
@@ -129,6 +129,10 @@ class ServedFiles:
         raise self._refused()
 
     def create(self, build: Callable[[Store], None]) -> NoReturn:
+        """Refuse."""
+        raise self._refused()
+
+    def assemble(self, fill: Callable[[Space], None]) -> NoReturn:
         """Refuse."""
         raise self._refused()
 

@@ -8,8 +8,8 @@ Its core is what every store has: get, put, put if absent, put if unchanged, del
 through, and `Space.sync`, which makes durable what zarr wrote. The rest is there because a directory and a bucket do it
 by different means, and because nobody above should know which:
 
-* `Space.create` and `Space.sweep`: a directory appears by a rename, and kills leave temporary files behind; a bucket
-  would put the cube's metadata last, if absent, and has nothing to sweep.
+* `Space.create`, `Space.assemble` and `Space.sweep`: a directory appears by a rename, and kills leave temporary files
+  behind; a bucket would put the cube's metadata last, if absent, and has nothing to sweep.
 * `Space.clear`: a directory has folders, which go with what is in them.
 * `Space.log`: a directory appends to a file, where a line costs one write and one sync; a bucket would put numbered
   objects that must be absent.
@@ -227,6 +227,17 @@ class Space(Protocol):
 
     def create(self, build: Callable[[Store], None]) -> None:
         """Make the space with what `build` writes into a store: others see all of it or nothing, after a kill too.
+
+        Raises
+        ------
+        CubeExistsError
+            Something is there already.
+        """
+
+    def assemble(self, fill: Callable[[Space], None]) -> None:
+        """Make the space with what `fill` puts into one that others do not see: they see all of it or nothing.
+
+        Nothing in that space is durable before it has become this one.
 
         Raises
         ------

@@ -6,7 +6,7 @@ import numpy as np
 import xarray as xr
 
 from stages.analyze.labelled.selection import CELL, Where, keys, select
-from stages.reply.status import Status
+from stages.reply.status import QUESTION_MOMENTS, Status
 
 
 def restrict(ds: xr.Dataset, where: Where | None) -> xr.Dataset:
@@ -40,6 +40,8 @@ def restrict(ds: xr.Dataset, where: Where | None) -> xr.Dataset:
         kept = kept.assign_coords(cell_id=(CELL, _blanked(ds["cell_id"], chosen.cells)))
     if "counters" in ds:
         kept["counters"] = ds["counters"].where(inside, 0.0)
+    if QUESTION_MOMENTS in ds:
+        kept[QUESTION_MOMENTS] = ds[QUESTION_MOMENTS].where(inside, 0.0)
     if "status" in ds:
         kept["status"] = ds["status"].where(inside, np.uint8(Status.MISSING))
     for name in ("planned_trials", "planned_repeats"):

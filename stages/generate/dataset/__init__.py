@@ -89,8 +89,15 @@ class Dataset(Task):
         """Make the trial of the row that comes at `index`."""
         p = DatasetParams.of(params)
         view = self._view(p)
-        place = index if p.order == "file" else Shuffle(key, len(view.rows))[index]
-        return _trial(p, view.item(place), stream)
+        return _trial(p, view.item(_place(p, view, index, key)), stream)
+
+    def row_id(self, params: TaskParams, index: int, key: bytes) -> str:
+        """The text in the field that `id` names, of the row that comes at `index`; empty without one."""
+        p = DatasetParams.of(params)
+        if not p.id:
+            return ""
+        view = self._view(p)
+        return view.name(_place(p, view, index, key))
 
     def parse(self, text: str) -> str | None:
         """Read a text; the other kinds need to know the params."""
@@ -131,6 +138,11 @@ class Dataset(Task):
     def _view(self, params: DatasetParams) -> View:
         form = format_of(params.file, params.format)
         return self._library.book(params.file, form, params.digest()).view(params)
+
+
+def _place(params: DatasetParams, view: View, index: int, key: bytes) -> int:
+    """Place in the selection of the row that comes at `index`."""
+    return index if params.order == "file" else Shuffle(key, len(view.rows))[index]
 
 
 def _accepted(trial: Trial) -> Sequence[str]:

@@ -53,6 +53,10 @@ class View:
                 f"{self.source.place(index)}: {problem}", field=problem.param, value=problem.path
             ) from problem
 
+    def name(self, place: int) -> str:
+        """The row's own name, at a place of the selection; `TaskError` as for `item`."""
+        return plain(lookup(self.source.row(self.rows[place]), self.reader.params.id)) or ""
+
 
 class Source:
     """A table whose errors say where."""

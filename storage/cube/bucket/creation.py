@@ -22,8 +22,7 @@ from storage.errors import CubeExistsError, StorageError
 from storage.processes import Life, ProcessIdentity, life_of, this_process
 
 if TYPE_CHECKING:
-    from zarr.abc.store import Store
-
+    from storage.cube.bucket.creation_store import CreationStore
     from storage.cube.bucket.objects import Bucket
 
 METADATA = "zarr.json"
@@ -150,7 +149,7 @@ class _Watch:
         return False
 
 
-def create_objects(space: Bucket, build: Callable[[Store], None]) -> None:
+def create_objects(space: Bucket, build: Callable[[CreationStore], None]) -> None:
     """Put all that `build` writes into the store that it gets, the metadata last.
 
     Raises

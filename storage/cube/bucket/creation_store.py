@@ -55,6 +55,29 @@ class CreationStore(MemoryStore):
             self._claim.renew()
             self._send(key for key in list(self._store_dict) if not key.endswith(METADATA))
 
+    def held(self, key: str) -> bytes | None:
+        """A value as it is now; None if there is none."""
+        value = self._store_dict.get(key)
+        if value is None and key in self._sent:
+            found = self._space.found(key)
+            return None if found is None else found.data
+        return None if value is None else value.to_bytes()
+
+    def hold(self, key: str, data: bytes) -> None:
+        """Keep a value in memory until it is flushed."""
+        self._store_dict[key] = default_buffer_prototype().buffer.from_bytes(data)
+
+    def drop(self, key: str) -> None:
+        """Forget a value, wherever it is."""
+        self._store_dict.pop(key, None)
+        if key in self._sent:
+            self._sent.discard(key)
+            self._space.delete(key)
+
+    def keys(self) -> frozenset[str]:
+        """Keys of the values that are in memory."""
+        return frozenset(self._store_dict)
+
     def flush(self) -> bytes:
         """Put all that is left, and return the cube's metadata, which were not put."""
         metadata = self._store_dict.pop(METADATA).to_bytes()

@@ -14,7 +14,7 @@ from storage.cube.bucket import creation
 from storage.cube.bucket.conditions import PROBES, put_always, put_if, version_of
 from storage.cube.bucket.lease import BucketLease
 from storage.cube.bucket.log import BucketLog
-from storage.cube.space import Found, Version, When
+from storage.cube.space import Found, Space, Version, When
 from storage.object_stores import connected, has_no_place, translated
 
 if TYPE_CHECKING:
@@ -189,6 +189,18 @@ class Bucket:
             Something is there, or another process makes it at this moment.
         """
         creation.create_objects(self, build)
+
+    def assemble(self, fill: Callable[[Space], None]) -> None:
+        """Put all that `fill` puts into a space, the metadata last, as `create` does.
+
+        Raises
+        ------
+        CubeExistsError
+            Something is there, or another process makes it at this moment.
+        """
+        from storage.cube.bucket.draft import Draft  # a kind of bucket itself
+
+        creation.create_objects(self, lambda built: fill(Draft(self.cube, built=built)))
 
     def remove(self) -> bool:
         """Remove all objects; it is no cube any more from the first one on."""

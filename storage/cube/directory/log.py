@@ -17,8 +17,8 @@ _LONGEST_LINE = 1 << 20
 class DirectoryLog:
     """A file of lines; see `storage.cube.space.Log`. It has one end that counts: the last line break."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, path: Path, *, durable: bool = True) -> None:
+        self._path, self._durable = path, durable
         self._descriptor: int | None = None
         self._end = 0
 
@@ -50,7 +50,8 @@ class DirectoryLog:
         try:
             os.lseek(descriptor, self._end, os.SEEK_SET)
             write_all(descriptor, line)
-            os.fsync(descriptor)
+            if self._durable:
+                os.fsync(descriptor)
         except BaseException:
             # After an interrupt as well: a line whose append did not return must not count. Closed too: should the cut
             # fail, the next append begins with searching for a torn line.
@@ -83,7 +84,7 @@ class DirectoryLog:
             new = not self._path.exists()
             descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
             try:
-                if new:
+                if new and self._durable:
                     # The name of a new file is on disk with its folder only.
                     sync_path(self._path.parent)
                 size = os.fstat(descriptor).st_size

@@ -16,7 +16,7 @@ from storage.cube.directory.creation import create_directory, remove_directory
 from storage.cube.directory.inside import inside
 from storage.cube.directory.lease import DirectoryLease
 from storage.cube.directory.log import DirectoryLog
-from storage.cube.space import Found, Version, When
+from storage.cube.space import Found, Space, Version, When
 from storage.files import link_new, locked, make_directory, sync_path, sync_paths, write_synced
 
 if TYPE_CHECKING:
@@ -33,6 +33,8 @@ class Directory:
     path: Path
     root: Path | None = None
     """The directory of which this is a part, and out of which no link may lead; None means itself."""
+    draft: bool = False
+    """Whether it is put on disk as a whole, when it is finished, and so nothing in it one by one."""
 
     trusted = False
 
@@ -43,7 +45,7 @@ class Directory:
 
     def at(self, name: str) -> Directory:
         """A directory inside this one."""
-        return Directory(self.path / name, self.root or self.path)
+        return Directory(self.path / name, self.root or self.path, self.draft)
 
     def _file(self, key: str) -> Path:
         """The path of a key, which no link leads out of the cube."""
@@ -78,7 +80,7 @@ class Directory:
         self, key: str, data: bytes, *, when: When | Version = When.ALWAYS, durable: bool = True
     ) -> Version | None:
         """Give a file its content in one step; see `storage.cube.space.Space.put`."""
-        path = self._file(key)
+        path, durable = self._file(key), durable and not self.draft
         if path.parent != self.path and not path.parent.is_dir():
             # Not the space itself: whoever has deleted a cube does not want its folder back with one record in it.
             self.path.stat()
@@ -155,6 +157,8 @@ class Directory:
 
     def sync(self, keys: Iterable[str]) -> None:
         """Wait until files are on disk, and the entries of the folders that lead to them."""
+        if self.draft:
+            return
         paths: set[Path] = set()
         for key in keys:
             path = self._file(key)
@@ -184,7 +188,22 @@ class Directory:
         CubeExistsError
             The path is taken.
         """
-        create_directory(self.path, lambda temporary: build(Directory(temporary).zarr()))
+        self.assemble(lambda made: build(made.zarr()))
+
+    def assemble(self, fill: Callable[[Space], None]) -> None:
+        """Make the directory beside its place, as `create` does, with a space in it.
+
+        Raises
+        ------
+        CubeExistsError
+            The path is taken.
+        """
+
+        def build(temporary: Path) -> None:
+            temporary.mkdir()
+            fill(Directory(temporary, draft=True))
+
+        create_directory(self.path, build)
 
     def remove(self) -> bool:
         """Move the directory away under the name of an unfinished one, and delete it; a link is left as it is."""
@@ -206,7 +225,7 @@ class Directory:
 
     def log(self, key: str) -> DirectoryLog:
         """A file that grows by lines."""
-        return DirectoryLog(self._file(key))
+        return DirectoryLog(self._file(key), durable=not self.draft)
 
     def lease(self, key: str) -> DirectoryLease:
         """A lease's file."""

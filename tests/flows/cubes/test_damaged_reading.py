@@ -111,3 +111,17 @@ def test_open__a_folder_that_is_no_cube_is_not_to_be_made_one_by_a_run(sweep):
 
     assert code == 2
     assert "or run the sweep" not in one_line(errors)
+
+
+@pytest.mark.parametrize("array", ["counters", "planned_trials", "planned_repeats"])
+def test_planning__counts_what_a_damaged_array_said_of_all_models(sweep, array):
+    plan, budget = ("plan", "sweep.yaml", "--json"), ("upsample", "sweep.yaml", "--budget", "100 tokens")
+    whole = evalcube(*plan, cwd=sweep)
+    for chunk in (sweep / "cube.zarr" / array / "c").rglob("*"):
+        if chunk.is_file():
+            chunk.write_bytes(chunk.read_bytes()[:-5])
+
+    assert evalcube(*plan, cwd=sweep) == whole
+    code, _, errors = evalcube(*budget, "--quiet", "--workers", 1, cwd=sweep)
+    assert (code, errors) == (0, "")
+    assert evalcube("cube", "verify", "cube.zarr", cwd=sweep)[0] == 0

@@ -130,6 +130,29 @@ def test_run__grades_again_or_keeps(sweep: dict[str, Any], grader: Any) -> None:
     assert cube_status(sweep["cube"])["graders"] == [GRADER if grader == "current" else FIRST_GRADER]
 
 
+@pytest.mark.parametrize("options", [(), ("--grader", "pinned")])
+def test_upsample__grades_again_or_keeps_as_run_does(
+    sweep: dict[str, Any], tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    graded_by_an_older_one(sweep["cube"])
+    (tmp_path / "sweep.yaml").write_text(json.dumps(sweep))
+
+    arguments = ("--trials", 9, "--task", "boolean", "--model", "alpha", "--workers", 1, "--quiet")
+    code, _, errors = evalcube("upsample", "sweep.yaml", *arguments, *options, cwd=tmp_path)
+
+    assert (code, errors) == (0, "")
+    graders = {FIRST_GRADER, GRADER} if options else {GRADER}
+    assert set(cube_status(sweep["cube"])["graders"]) == graders
+
+
+def test_upsample__refuses_an_unknown_way_of_grading(sweep: dict[str, Any], tmp_path: Path) -> None:
+    (tmp_path / "sweep.yaml").write_text(json.dumps(sweep))
+    for command in (("run",), ("upsample", "--trials", 9)):
+        code, _, errors = evalcube(*command, "sweep.yaml", "--grader", "mine", cwd=tmp_path)
+        assert code == 2
+        assert "--grader" in errors
+
+
 def test_open_part__warns_where_two_graders_meet_and_where_few_replies_have_an_answer(
     sweep: dict[str, Any],
 ) -> None:
@@ -140,7 +163,7 @@ def test_open_part__warns_where_two_graders_meet_and_where_few_replies_have_an_a
     run(config, cluster=SHARED, grader="pinned")
 
     graders, *others = open_part(sweep["cube"]).warnings
-    assert "graders 1 and 2 meet" in graders
+    assert f"graders {FIRST_GRADER} and {GRADER} meet" in graders
     assert all("have no answer in the asked form" in text for text in others)
 
 
@@ -163,7 +186,7 @@ def test_receipt__names_its_grader_and_old_lines_have_none(sweep: dict[str, Any]
     assert b"grader" not in to_line(old)
     assert from_line(to_line(old)) == old
     assert from_line(to_line(receipt)) == receipt
-    assert graders_of([receipt, replace(old, grader="1+2")]) == ("1", "2")
+    assert graders_of([receipt, replace(old, grader="1+2")]) == ("1", "2", GRADER)
 
 
 def test_region_work__names_both_graders_where_they_meet() -> None:

@@ -167,7 +167,7 @@ def test_waiting__is_said_of_waits_that_nobody_asked_for(engine_for, remote, job
         (waiting,) = engine.waiting()
         assert refused.result()[0].attempts == 2
 
-    assert (waiting.model, waiting.reason) == ("m", "refused: growing waits")
+    assert (waiting.model, waiting.reason) == ("m", "refused: tried again")
     assert engine.waiting() == []
 
 

@@ -48,7 +48,7 @@ sys.modules.update(dict.fromkeys(("storage", "stages", "flows", "deploy", "evalc
 import xarray as xr
 for options in ({{}}, {{"consolidated": False}}, {{"chunks": None}}):
     d = xr.open_zarr({str(tmp_path / "c.zarr")!r}, **options).load()
-    assert dict(d.sizes) == dict(model=3, task=2, params=4, trial=40, repeat=2, counter=16, tier=2), d.sizes
+    assert dict(d.sizes) == dict(model=3, task=2, params=4, trial=40, repeat=2, counter=20, tier=2), d.sizes
     assert set(d.data_vars) == {set(VARIABLES) | {v.name for v in SHARED}!r}, d
     assert set(d.coords) == {{"model_name", "task", "tier", "params", "params_json", "in_tier",
         "param_length", "price_prompt", "trial", "repeat", "counter"}}
@@ -82,7 +82,7 @@ def test_create__attrs_sizes_chunks_survive_opening(tmp_path, cube):
     again = Cube.open(f"file://{tmp_path}/c.zarr")
 
     assert again.attrs == {"name": "test"}
-    assert again.sizes == cube.sizes == {**again.sizes, "model": 3, "trial": 8, "counter": 16, "tier": 2}
+    assert again.sizes == cube.sizes == {**again.sizes, "model": 3, "trial": 8, "counter": 20, "tier": 2}
     assert again.chunks == {"trial": 32, "repeat": 2}
     assert again.records.address == str(tmp_path / "c.zarr" / "_evalcube")
 
@@ -254,15 +254,15 @@ def test_write_counters__models_share_chunks(tmp_path, workers):
 @pytest.mark.parametrize(
     ("model", "array", "text"),
     [
-        (3, np.zeros((2, 4, 16)), "3 models"),
+        (3, np.zeros((2, 4, 20)), "3 models"),
         (0, np.zeros((2, 4, 14)), "shape"),
-        (0, np.zeros((2, 4, 16), "int64"), "float64"),
-        (0, np.full((2, 4, 16), np.nan), "finite"),
+        (0, np.zeros((2, 4, 20), "int64"), "float64"),
+        (0, np.full((2, 4, 20), np.nan), "finite"),
     ],
 )
 def test_write_counters__refuses_what_does_not_fit(cube, model, array, text):
     with pytest.raises(CubeMismatchError, match=text):
-        cube.write_counters({1: np.ones((2, 4, 16)), model: array})
+        cube.write_counters({1: np.ones((2, 4, 20)), model: array})
 
     assert not cube.read_counters().any()
 
@@ -304,5 +304,6 @@ def test_write_label__replaces_a_coordinate_along_model_and_nothing_else(cube):
 
 def test_labels__are_those_that_the_stages_count():
     from stages.reply.status import COUNTERS as COUNTED
+    from stages.reply.status import QUESTION_COUNTERS
 
-    assert tuple(COUNTER_LABELS) == COUNTED
+    assert tuple(COUNTER_LABELS) == (*COUNTED, *QUESTION_COUNTERS)

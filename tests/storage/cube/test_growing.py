@@ -40,7 +40,7 @@ def recorded(path, **more):
         for region in cube.regions():
             digest = cube.write_region(region, arrays_of(cube, region))
             ledger.append(receipt(cube, region, digest))
-    cube.write_counters({model: np.full((2, 3, 16), model + 1.0) for model in range(2)})
+    cube.write_counters({model: np.full((2, 3, 20), model + 1.0) for model in range(2)})
     for dim in ("trial", "repeat"):
         cube.write_planned(dim, np.full((2, 2, 3), 1, np.int32))
     return cube
@@ -144,13 +144,13 @@ def test_extend__twice_and_along_trials_between(tmp_path):
     cube.grow(trial=40)
 
     cube.extend(sizes={"model": 30}, coordinates=labels(30, 4, 5), attrs={"name": "again"})
-    cube.write_counters({29: np.ones((4, 5, 16))})
+    cube.write_counters({29: np.ones((4, 5, 20))})
     cube.grow(trial=50)
 
     sizes = Cube.open(cube.url).sizes
     assert (sizes["model"], sizes["trial"], sizes["tier"]) == (30, 50, 2)
     assert cube.dataset()["model_name"].values.tolist() == [f"m{i}" for i in range(30)]
-    assert cube.read_counters()[:2, :2, :3].tolist() == [[[[n] * 16] * 3] * 2 for n in (1.0, 2.0)]
+    assert cube.read_counters()[:2, :2, :3].tolist() == [[[[n] * 20] * 3] * 2 for n in (1.0, 2.0)]
     for one in newest.values():
         assert stored_problems(cube, one)[0] == {}
     assert cube.shared_problems() == {"duplicate": "is gone"}  # nobody has compared prompts

@@ -16,6 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from storage.cube.bucket import Bucket
 from storage.cube.directory import Directory
 from storage.cube.space import LogConflictError, Renewed, When
+from storage.errors import CubeExistsError
 from tests.storage.support import buckets
 from tests.storage.support.memory_space import MemorySpace
 
@@ -336,3 +337,32 @@ def test_put__leaves_nothing_on_a_full_disk(small_disk):
             Directory(disk).put("key", bytes(10**6), durable=durable)
 
     assert list(disk.iterdir()) == []
+
+
+def test_assemble__all_of_it_appears_or_nothing(made, tmp_path):
+    space = made(tmp_path / "made")
+
+    def fill(draft):
+        draft.put("zarr.json", b"{}")
+        log = draft.at("records").log("lines")
+        log.append(b"one\n")
+        log.append(b"two\n")
+        log.close()
+        draft.sync(["zarr.json"])
+        assert not space.is_there()
+
+    def fail(draft):
+        fill(draft)
+        raise KeyError("half way")
+
+    with pytest.raises(KeyError):
+        space.assemble(fail)
+    assert not space.is_there()
+    assert list(tmp_path.iterdir()) == []
+    space.assemble(fill)
+
+    assert space.get("zarr.json").data == b"{}"
+    assert list(space.at("records").log("lines").lines()) == [b"one\n", b"two\n"]
+    with pytest.raises(CubeExistsError):
+        space.assemble(lambda draft: draft.put("zarr.json", b"other"))
+    assert space.get("zarr.json").data == b"{}"

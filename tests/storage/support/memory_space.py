@@ -128,8 +128,11 @@ class MemorySpace:
         return MemoryStore(Buffers(self._bucket, self._prefix), read_only=read_only)
 
     def create(self, build):
+        self.assemble(lambda built: build(built.zarr()))
+
+    def assemble(self, fill):
         built = MemorySpace(self.address)
-        build(built.zarr())
+        fill(built)
         # The metadata last: until then there is no cube. Only where nothing is, so that of two creators one wins.
         keys = sorted(built.list(), key=lambda key: (key == "zarr.json", key))
         if self.is_there() or not all(self.put(key, built.get(key).data, when=When.ABSENT) for key in keys):

@@ -1,0 +1,78 @@
+"""The space of a cube that is being made in a bucket: it has no metadata there yet, and so is none to others."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from storage.cube.bucket.objects import Bucket
+from storage.cube.space import Found, Version, When
+
+if TYPE_CHECKING:
+    from zarr.abc.store import Store
+
+    from storage.cube.bucket.creation_store import CreationStore
+
+
+@dataclass(frozen=True, slots=True)
+class Draft(Bucket):
+    """What lies at the cube's top goes through the store that it is built in; its parts are put as they come."""
+
+    built: CreationStore = field(kw_only=True)
+
+    def is_there(self) -> bool:
+        """Whether it has metadata."""
+        return bool(self.prefix) or self.get("zarr.json") is not None
+
+    def get(self, key: str, most: int | None = None) -> Found | None:
+        """An object as it was built, or its first bytes."""
+        if self.prefix:
+            return Bucket.get(self, key, most)
+        data = self.built.held(key)
+        return None if data is None else Found(data[:most], _version(data), len(data))
+
+    def version(self, key: str) -> Version | None:
+        """A digest of an object that is being built; None if there is none."""
+        if self.prefix:
+            return Bucket.version(self, key)
+        data = self.built.held(key)
+        return None if data is None else _version(data)
+
+    def put(
+        self, key: str, data: bytes, *, when: When | Version = When.ALWAYS, durable: bool = True
+    ) -> Version | None:
+        """Build an object; see `storage.cube.space.Space.put`."""
+        if self.prefix:
+            return Bucket.put(self, key, data, when=when, durable=durable)
+        if when is not When.ALWAYS and self.version(key) != (None if when is When.ABSENT else when):
+            return None
+        self.built.hold(key, data)
+        return _version(data)
+
+    def delete(self, key: str, *, durable: bool = True) -> None:
+        """Delete an object, if it is there."""
+        if self.prefix:
+            Bucket.delete(self, key, durable=durable)
+        else:
+            self.built.drop(key)
+
+    def list(self, prefix: str = "") -> Iterator[str]:
+        """Keys that were built or put, in no order."""
+        if self.prefix:
+            return Bucket.list(self, prefix)
+        built = {key for key in self.built.keys() if key.startswith(prefix)}  # noqa: SIM118 - a store is no mapping
+        return iter(built.union(key for key in Bucket.list(self, prefix) if key != "zarr.json"))
+
+    def at(self, name: str) -> Bucket:
+        """A part, whose objects are put as they come."""
+        return Bucket.at(self, name)
+
+    def zarr(self, *, read_only: bool = False) -> Store:
+        """The store that the cube is built in."""
+        return self.built.with_read_only(read_only) if read_only else self.built
+
+
+def _version(data: bytes) -> Version:
+    return Version(hashlib.sha256(data).hexdigest())
