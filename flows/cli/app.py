@@ -21,6 +21,7 @@ from flows.cli import (
     statistics,
     sweeps,
     tasks,
+    trials,
     upsample,
     verdict,
 )
@@ -44,6 +45,7 @@ for commands in (
     sweeps.COMMANDS,
     upsample.COMMANDS,
     cubes.COMMANDS,
+    trials.COMMANDS,
     mending.COMMANDS,
     merging.COMMANDS,
     statistics.COMMANDS,

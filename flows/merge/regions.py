@@ -15,11 +15,9 @@ from flows.merge.joined import Joined
 from flows.merge.layers import Part, Skipped
 from flows.merge.overlay import Array, lay
 from flows.plan.blocks import Window, window_of
-from flows.plan.recording import receipt_of
-from stages.score.counters import count_trials
+from flows.plan.recording import count_arrays, receipt_of
 from storage.cube.ledger import Receipt
 from storage.cube.regions import Region
-from storage.cube.schema import VARIABLES
 
 _MOST_CAUSES = 8
 
@@ -34,7 +32,7 @@ class MergedRegion:
     parts: Sequence[Receipt]
     """Of what it was made."""
     counters: Array
-    """Shape (task, params, counter)."""
+    """Shape (task, params, counter), as if the region held all repeats of its questions."""
 
     def receipt(self, planned: Array, digest: str) -> Receipt:
         """Its receipt.
@@ -113,12 +111,5 @@ class ModelMerge:
     def _counted(self, window: Window, arrays: dict[str, Array]) -> Array:
         trials = slice(window.first_trial, window.first_trial + window.shape[2])
         prices = self._joined.plan.prices[self._model]
-        return count_trials(
-            {
-                **{name: arrays[name] for name in VARIABLES},
-                "duplicate": self._joined.flags[:, :, trials, np.newaxis],
-                "planned": self._joined.targets.mask(window),
-            },
-            price_prompt=prices[0],
-            price_completion=prices[1],
-        )
+        flags = self._joined.flags[:, :, trials, np.newaxis]
+        return count_arrays(arrays, flags, self._joined.targets.mask(window), prices)

@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 from flows.errors import SweepError
@@ -18,10 +19,10 @@ from flows.merge.overlay import Array
 from flows.merge.provenance import ATTRIBUTE, provenance, write_ledger_digest
 from flows.merge.regions import ModelMerge
 from flows.merge.union import read_renames
-from flows.plan.coordinates import coordinates
-from flows.plan.recording import summed
+from flows.plan.coordinates import labels
+from flows.plan.recording import lacking_questions, summed
 from flows.plan.records import NOTES
-from stages.reply.status import COUNTERS
+from stages.reply.status import COUNTERS, QUESTION_COUNTERS
 from stages.score.counters import add_counters
 from storage.cube.cube import Cube
 from storage.cube.layout import MODELS_PER_COUNTER_CHUNK
@@ -157,8 +158,8 @@ class _Writer:
             output,
             sizes=self._joined.plan.sizes,
             chunks=self._joined.plan.chunks,
-            coordinates=coordinates(self._joined.plan),
-            counters=COUNTERS,
+            coordinates=[*labels(self._joined.plan), *self._joined.row_ids()],
+            counters=(*COUNTERS, *QUESTION_COUNTERS),
             attrs={
                 "title": "evalcube sweep",
                 "spec": self._joined.plan.spec(),
@@ -213,12 +214,18 @@ class _Writer:
     def _model(self, cube: Cube, model: int) -> _Done:
         """Write the regions of one model: nobody else writes into its chunks."""
         merge = ModelMerge(self._joined, model, newer=self._prefer == "newer")
-        receipts, counted = [], []
-        for region in merge.regions():
-            digest = cube.write_region(region.window.region, region.arrays)
-            receipts.append(region.receipt(self._joined.targets.mask(region.window), digest))
-            counted.append(region.counters)
-        return _Done(merge, receipts, summed(counted, add_counters) if counted else None)
+        receipts, counted, lacking = [], [], []
+        for _, group in groupby(merge.regions(), key=lambda region: region.window.region.trial):
+            status = []
+            for region in group:
+                digest = cube.write_region(region.window.region, region.arrays)
+                receipts.append(region.receipt(self._joined.targets.mask(region.window), digest))
+                counted.append(region.counters)
+                status.append(region.arrays["status"])
+            if len(status) > 1:
+                lacking.append(lacking_questions(status))
+        parts = [*counted, *lacking]
+        return _Done(merge, receipts, summed(parts, add_counters) if parts else None)
 
     def _decided(self, tally: Tally) -> list[Conflict]:
         """The contradictions; refused if nobody said, or nothing says, which of two outcomes stays."""

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from flows.plan.coordinates import coordinates
+from flows.plan.coordinates import labels
 from flows.plan.growth import Growth, Recorded, grown
 from flows.plan.plan import Plan
+from flows.plan.row_ids import grown_row_ids
 from stages.reply.status import COUNTERS
 from storage.cube.batch_notes import BatchNotes
 from storage.cube.cube import Cube
@@ -73,9 +74,13 @@ def extend(cube: Cube, plan: Plan) -> None:
     if spec == before:
         return
     made = replace(Plan.from_spec(spec, plan.trials, plan.repeats), prices=plan.prices, facets=plan.facets)
+    ids = grown_row_ids(cube, Plan.from_spec(before, plan.trials, plan.repeats), plan)
+    coordinates = [
+        one for one in labels(made, cube.sizes["counter"]) if ids is not None or "dataset" not in one.dims
+    ]
     cube.extend(
         sizes={dim: size for dim, size in made.sizes.items() if dim in _GROWING},
-        coordinates=coordinates(made),
+        coordinates=coordinates if ids is None else [*coordinates, ids],
         attrs={"spec": spec},
         layers=list(made.layers),
         shared=_emptied(cube, before, spec, made),

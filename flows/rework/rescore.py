@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from flows.cubes.cache_at_hand import cache_at_hand
@@ -20,7 +21,11 @@ from storage.errors import guarded
 
 
 def rescore_cube(
-    url: str | Path, *, output: str | Path | None = None, cache: str | Path | None = None
+    url: str | Path,
+    *,
+    output: str | Path | None = None,
+    cache: str | Path | None = None,
+    notify: Callable[[str], None] = lambda _: None,
 ) -> Rescoring:
     """Grade every recorded reply of a cube again, from the cache.
 
@@ -32,6 +37,9 @@ def rescore_cube(
         Address of a new cube to write instead, where nothing is yet; default: into the same one.
     cache
         Address of the response cache; default: the one of this user's own run, or one beside the cube.
+    notify
+        Called with what a person should read while the cube's lease is waited for; see
+        `storage.cube.lease.Lease.acquire`.
 
     Returns
     -------
@@ -55,7 +63,7 @@ def rescore_cube(
         )
     target = str(url) if output is None else _copied(url, output)
     cube = Cube.open(target, writable=True)
-    with Lease.acquire(cube.records):
+    with Lease.acquire(cube.records, notify=notify):
         return regrade_recorded(cube, cube_plan(cube, notes), found, older_only=False)
 
 

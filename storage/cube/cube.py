@@ -191,7 +191,12 @@ class Cube(GrowingCube):
             repeats.stop - repeats.start,
         )
 
-    def write_region(self, region: Region, arrays: Mapping[str, NDArray[Any]]) -> str:
+    def write_region(
+        self,
+        region: Region,
+        arrays: Mapping[str, NDArray[Any]],
+        check: Callable[[], None] = lambda: None,
+    ) -> str:
         """Write whole chunks of every trial array, status last; on disk on return.
 
         May be repeated, each time more complete. Only one task at a time may own a region.
@@ -202,6 +207,8 @@ class Cube(GrowingCube):
             Which one.
         arrays
             All of `trial_arrays`, each of shape `region_shape` with the sizes of its further dims.
+        check
+            Raises unless the lease is held; called once a store is ready to refuse what arrives too late.
 
         Returns
         -------
@@ -219,6 +226,9 @@ class Cube(GrowingCube):
         self.refresh()
         selection = self._slices(region)
         self._check_region(region, arrays)
+        if self._space.trusted:
+            self._group.fence(list(self.trial_arrays), selection)
+            check()
         with guarded(self._where, f"write {region}"):
             keys = []
             for name in self.trial_arrays:

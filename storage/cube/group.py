@@ -9,7 +9,7 @@ import itertools
 import json
 import math
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,8 +20,15 @@ from zarr.codecs import BloscCodec, Crc32cCodec
 from storage.cube.layout import ARRAY_CONFIG, RESERVED_ATTRS, SHAPES, SIDE, consolidate, expected_warnings
 from storage.cube.regions import Region, RegionShape, dims_of, shapes_from
 from storage.cube.schema import DUPLICATE, FORMAT, LAYERS, SHARED, VARIABLES, Variable
-from storage.cube.space import Space, Version
-from storage.errors import CubeDamagedError, CubeNotFoundError, CubeVersionError, guarded, storage_error
+from storage.cube.space import Space, Version, When
+from storage.errors import (
+    CubeDamagedError,
+    CubeNotFoundError,
+    CubeVersionError,
+    StorageError,
+    guarded,
+    storage_error,
+)
 
 METADATA = "zarr.json"
 _METADATA_BYTES = 100_000_000
@@ -216,6 +223,14 @@ class CubeGroup:
         array[...] = np.arange(array.shape[0])
         self.space.sync([f"{name}/c/", *self.space.list(f"{name}/c/")])
 
+    def fence(self, names: Sequence[str], selection: tuple[slice, ...]) -> None:
+        """Have the next writing of a selection fail if somebody else writes it meanwhile; see `Space.fence`."""
+        with guarded(self.space.address, "look up chunks"):
+            arrays = [self._array(name) for name in names]
+            self.space.fence(
+                self._group.store, [key for array in arrays for key in _chunk_keys(array, selection)]
+            )
+
     def write_chunks(self, name: str, selection: tuple[slice, ...], values: NDArray[Any]) -> list[str]:
         """Write whole chunks; of each, others see the old or the new.
 
@@ -242,7 +257,7 @@ class CubeGroup:
         array = self._array(name).with_config(ARRAY_CONFIG)
         # Whole chunks: zarr need not read the old ones, and two writers of neighbours never touch the same object.
         array[selection] = values
-        return [f"{name}/{array.metadata.encode_chunk_key(index)}" for index in _touched(array, selection)]
+        return _chunk_keys(array, selection)
 
     def resize(self, target: Mapping[str, int]) -> None:
         """Enlarge every array along the dims of `target`, then commit the sizes in the consolidated metadata.
@@ -275,9 +290,11 @@ class CubeGroup:
         # The commit comes after all that it speaks of: a power cut between leaves a cube of the old size.
         self.space.sync(grown)
         # Nothing is rewritten for a growth that was finished before: readers' versions would go stale for nothing.
-        if not self.consolidated or any(goal[dim] != self.sizes[dim] for dim in goal):
+        if not self.consolidated:
             consolidate(self.space.zarr())
             self.space.sync([METADATA])
+        elif any(goal[dim] != self.sizes[dim] for dim in goal):
+            _commit_sizes(self.space, goal)
 
     def _counts(self, name: str, size: int) -> bool:
         return bool(np.array_equal(np.asarray(self._uncommitted(name)[...]), np.arange(size)))
@@ -320,6 +337,10 @@ class CubeGroup:
         return sizes
 
 
+def _chunk_keys(array: zarr.Array[Any], selection: tuple[slice, ...]) -> list[str]:
+    return [f"{array.path}/{array.metadata.encode_chunk_key(index)}" for index in _touched(array, selection)]
+
+
 def _touched(array: zarr.Array[Any], selection: tuple[slice, ...]) -> Iterator[tuple[int, ...]]:
     """Indices of the chunks that a selection has cells of."""
     spans = [part.indices(size)[:2] for part, size in zip(selection, array.shape, strict=False)]
@@ -330,6 +351,35 @@ def _touched(array: zarr.Array[Any], selection: tuple[slice, ...]) -> Iterator[t
             for (start, stop), step in zip(spans, array.chunks, strict=True)
         )
     )
+
+
+def _commit_sizes(space: Space, sizes: Mapping[str, int]) -> None:
+    document, version = read_metadata(space)
+    for metadata in document["consolidated_metadata"]["metadata"].values():
+        if metadata.get("node_type") == "array":
+            pairs = zip(metadata["dimension_names"], metadata["shape"], strict=True)
+            metadata["shape"] = [sizes.get(dim, size) for dim, size in pairs]
+    commit(space, document, version)
+
+
+def commit(space: Space, document: Mapping[str, Any], version: Version) -> None:
+    """Replace the cube's metadata in one step, if nobody has done so since they were read.
+
+    Raises
+    ------
+    StorageError
+        Somebody has.
+    """
+    # Only the holder of the lease comes here, so that this finds who lost it. A directory could put on this condition
+    # under a lock only, which would leave a file behind in every cube.
+    same = space.version(METADATA) == version
+    when = version if space.trusted else When.ALWAYS
+    if not same or space.put(METADATA, json.dumps(document, indent=2).encode(), when=when) is None:
+        raise StorageError(
+            "another process has changed the cube's metadata meanwhile",
+            space.address,
+            "Run the same command again.",
+        )
 
 
 def put_own(space: Space, name: str, metadata: Mapping[str, Any]) -> bool:

@@ -7,7 +7,7 @@ and the numbers of the ledger say, so that nothing else is needed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn
 
@@ -101,6 +101,9 @@ class ServedFiles:
         )
 
         return BucketStore(self.cube, read_only=True)
+
+    def fence(self, store: Store, keys: Sequence[str]) -> None:
+        """Nothing is written."""
 
     def log(self, key: str) -> ServedLog:
         """A log, in the one file of a directory or in the numbered objects of a bucket."""

@@ -7,6 +7,7 @@ import pytest
 
 from flows.config.load import from_mapping
 from flows.cubes.statistics import aggregate, leaderboard
+from flows.merge.write import merge_cubes
 from flows.plan import coordinates as coordinates_module
 from flows.plan import store as store_module
 from flows.plan.build import build_plan
@@ -60,6 +61,13 @@ def test_counters__are_the_same_however_the_regions_cut_them(swept):
     untimed = [place for place, name in enumerate(COUNTERS) if name != "latency_sum"]
     untimed += range(len(COUNTERS), split.shape[-1])
     np.testing.assert_array_equal(split[..., untimed], once[..., untimed])
+
+
+def test_merge__counts_whole_questions(swept, tmp_path):
+    merge_cubes(str(tmp_path / "merged.zarr"), [str(swept / "cube.zarr")])
+
+    counted = Cube.open(tmp_path / "merged.zarr").read_counters()
+    np.testing.assert_array_equal(counted, Cube.open(swept / "cube.zarr").read_counters())
 
 
 def test_leaderboard__reads_no_outcomes_of_repeated_questions(swept, tmp_path):
