@@ -345,3 +345,34 @@ def test_run__what_is_kept_is_told_wherever_it_is_shown(tmp_path, simulator):
     assert "`" not in told
     with pytest.raises(SweepError, match="'alpha' is in the cube, and the config does not name it"):
         upsample(config, trials=9, models=["alpha"], cluster=SHARED)
+
+
+def test_run__data_sets_with_row_ids_come_before_and_after_one_another(tmp_path, simulator):
+    config = judged_config(tmp_path, simulator.base_url, trials=6, judges=[])
+    rows = (tmp_path / "rows.jsonl").read_text().splitlines()
+    more = tmp_path / "more.jsonl"
+    more.write_text("".join(line.replace("capital", "chief town") + "\n" for line in rows[:5]))
+    asked = {"id": "id"}
+    config["tasks"] = {"old": {"task": "dataset", "params": {"file": str(tmp_path / "rows.jsonl"), **asked}}}
+    run(config, cluster=SHARED)
+    (tmp_path / "rows.jsonl").rename(tmp_path / "moved.jsonl")
+    after = copy.deepcopy(config)
+    after["trials"] = 8
+    after["tasks"] = {"new": {"task": "dataset", "params": {"file": str(more), **asked}}}
+
+    run(after, cluster=SHARED)
+    # The file's rows are known by what is in it, wherever it lies.
+    after["tasks"]["old"] = {"task": "dataset", "params": {"file": str(tmp_path / "moved.jsonl"), **asked}}
+    spec = Cube.open(config["cube"]).attrs["spec"]
+    run(after, cluster=SHARED)
+
+    cube = Cube.open(config["cube"])
+    assert cube.attrs["spec"] == spec
+    assert cube.read_label("dataset_task").tolist() == ["old", "new"]
+    ids = cube.read_label("row_id")
+    assert [(row != "").sum() for row in ids] == [8, 5]
+    assert set(ids[1]) - {""} == {"france", "italy", "germany", "spain", "portugal"}
+    assert verify_cube(config["cube"]).damages == []
+    born = {**after, "cube": str(tmp_path / "born.zarr")}
+    assert run(born, cluster=SHARED).sent == 0
+    assert cells(config["cube"]) == cells(born["cube"])
