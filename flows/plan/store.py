@@ -359,7 +359,11 @@ def _opened(plan: Plan, url: str, *, writable: bool) -> tuple[Cube, Plan | Other
     """The sweep's cube, what the sweep is with the config added, and whether that is more than the cube has."""
     cube = Cube.open(url, writable=writable)
     parse_spec(cube.attrs.get("spec"), cube.sizes)  # damaged, it cannot be compared
-    old = cube_plan(cube, {**read_notes(cube.records), "files": plan.files})
+    try:
+        old = cube_plan(cube, {**read_notes(cube.records), "files": plan.files})
+    except SweepError as error:  # of a task that is not installed, or in another version
+        own = "or give this sweep a cube of its own with `cube`"
+        return cube, OtherSweepError(error.message, f"{error.remedy}; {own}".lstrip("; ").capitalize()), True
     growth = grown_cube(cube, old, plan)
     if growth.contradictions:
         return cube, _other_sweep(url, growth.contradictions), True
