@@ -21,6 +21,7 @@ from stages.analyze.labelled import axes, duplicates
 from stages.analyze.labelled.clustering import with_question_moments
 from stages.analyze.labelled.restriction import restrict
 from stages.analyze.labelled.selection import keys
+from stages.process.grading import IMPORTED
 from stages.reply.status import QUESTION_COUNTERS
 from storage.cube.cube import Cube
 from storage.cube.ledger import Ledger, graders_of
@@ -227,7 +228,8 @@ def _graders(opened: Cube | xr.Dataset) -> tuple[str, ...]:
     if isinstance(opened, xr.Dataset):
         return ()
     with Ledger(opened.records) as ledger:
-        found = graders_of(ledger.newest().values())
+        # Replies that another tool graded are told by the name of their task; no rescoring would make them alike.
+        found = [name for name in graders_of(ledger.newest().values()) if name != IMPORTED]
     if len(found) < 2:
         return ()
     named = f"{', '.join(found[:-1])} and {found[-1]}"
