@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from storage.cube.address import Address, space_of
 from storage.cube.group import UNREADABLE, undecodable
 from storage.cube.layout import SIDE, Coordinate, create_cube, expected_warnings
+from storage.cube.read_only import ReadOnly
 from storage.cube.regions import Region, region_digest
 from storage.cube.schema import REGION_DIMS, SHARED, Variable
 from storage.cube.shared_arrays import SharedArrays
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
     import xarray as xr
 
 __all__ = ["Coordinate", "Cube", "Region", "region_digest"]
+
+PUBLISHED = "published"
+"""Attribute of a cube that was published: nobody writes into it any more."""
 
 
 class Cube(SharedArrays):
@@ -57,7 +61,8 @@ class Cube(SharedArrays):
             Cells along model, task, params, trial, repeat; tier if there are tiers without a coordinate; judge_name and
             judge_repeat if there are readings of judges.
         chunks
-            Cells of one region along trial and repeat; may exceed the sizes, so that a cube grows in place.
+            Cells of one region along trial and repeat; may exceed the sizes, so that a cube grows in place. Under
+            ``model``, models of one chunk of the counters; default 25.
         coordinates
             Coordinates beyond the counting indexes of params, trial, repeat and counter, made if not given.
         counters
@@ -73,7 +78,7 @@ class Cube(SharedArrays):
         Returns
         -------
         Cube
-            Open for writing.
+            Open for writing, if it is in a place where that is possible.
 
         Raises
         ------
@@ -95,7 +100,7 @@ class Cube(SharedArrays):
             layers=layers,
             fill=None if fill is None else lambda draft: fill(cls(draft, str(url), writable=True)),
         )
-        return cls(space, str(url), writable=True)
+        return cls(space, str(url), writable=not isinstance(space, ReadOnly))
 
     @classmethod
     def open(cls, url: Address, *, writable: bool = False) -> Cube:
@@ -110,10 +115,15 @@ class Cube(SharedArrays):
         CubeDamagedError
             Its metadata cannot be read or lack an array.
         NotWritableError
-            `writable` is asked for and the directory is read-only.
+            `writable` is asked for and the cube is published, or its address is read-only.
         """
         space = space_of(url)
+        if writable and isinstance(space, ReadOnly) and space.is_there():
+            raise space.refusal()
         cube = cls(space, str(url), writable=writable)
+        if writable and PUBLISHED in cube.attrs:
+            remedy = f"Make a copy of your own: evalcube pull {url} DIRECTORY."
+            raise NotWritableError("the cube is published, and stays as it is", space.address, remedy)
         if writable and not space.is_writable():
             remedy = "Open it for reading, or copy it."
             raise NotWritableError("cannot open the cube for writing: it is read-only", space.address, remedy)
@@ -159,6 +169,11 @@ class Cube(SharedArrays):
     def trial_arrays(self) -> Mapping[str, Variable]:
         """The arrays of a region: those that every cube has, and the layers of this one."""
         return self._group.trial_arrays
+
+    @property
+    def space(self) -> Space:
+        """Where all of it is."""
+        return self._space
 
     @property
     def records(self) -> Space:
