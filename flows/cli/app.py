@@ -11,7 +11,19 @@ from typing import Annotated
 import typer
 
 from evalcube import EvalcubeError
-from flows.cli import analyze, cache, cubes, mending, setup, statistics, sweeps, tasks, upsample, verdict
+from flows.cli import (
+    analyze,
+    cache,
+    cubes,
+    mending,
+    publishing,
+    setup,
+    statistics,
+    sweeps,
+    tasks,
+    upsample,
+    verdict,
+)
 from flows.cli.exhaustion import exhaustion
 from flows.cli.flags import Command
 from flows.cli.output import EXIT_CODES, Code, Messages, Output, complain, safe
@@ -33,6 +45,7 @@ for commands in (
     upsample.COMMANDS,
     cubes.COMMANDS,
     mending.COMMANDS,
+    publishing.COMMANDS,
     statistics.COMMANDS,
     verdict.COMMANDS,
     tasks.COMMANDS,

@@ -94,6 +94,17 @@ def verify_cube(url: str | Path, *, heal: bool = False, cache: str | Path | None
         return _Check(cube, plan, found).run()
 
 
+def verify_opened(cube: Cube) -> Verification:
+    """Compare every recorded region of a cube with its receipt, and what all share with the regions; heal nothing.
+
+    Parameters
+    ----------
+    cube
+        The cube, open; also one that nobody else sees yet.
+    """
+    return _Check(cube, cube_plan(cube, read_notes(cube.records)), None).run()
+
+
 class _Check:
     """One verification; heals if it has a cache."""
 

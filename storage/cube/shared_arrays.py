@@ -63,6 +63,11 @@ class SharedArrays:
                 file = self._group.write_chunk(COUNTERS.name, (chunk, 0, 0, 0), (rows,), block)
                 self._space.sync([file])
 
+    @property
+    def chunks_of_counters(self) -> int:
+        """Models that share a chunk of the counters: written together, they cost one write."""
+        return self._group.chunks(COUNTERS.name)[0]
+
     def read_counters(self) -> NDArray[np.float64]:
         """Counters of all models, float64 (model, task, params, counter).
 
