@@ -62,6 +62,22 @@ def absolute(url: str | Path) -> str:
     return str(directory_of(url))
 
 
+def resolved(url: str | Path) -> str:
+    """An address in the one form that all who mean the same place give it: links of a directory are followed.
+
+    Raises
+    ------
+    UnsupportedUrlError
+        It is malformed.
+    """
+    scheme = scheme_of(url)
+    if scheme in OBJECT_SCHEMES:
+        return object_prefix(str(url))
+    if scheme in HTTP_SCHEMES:
+        return http_address(str(url))
+    return str(directory_of(url).resolve())
+
+
 def directory_of(url: str | Path) -> Path:
     """Directory that an address means; relative paths are relative to the current directory.
 

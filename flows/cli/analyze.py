@@ -84,13 +84,17 @@ def hazard(
     )
 
 
+_VERSIONS = {"clip": 2}
+"""Versions of documents whose keys have changed their meaning."""
+
+
 @analyze.command(cls=Command)
 def clip(
     cube: CubeArgument,
     limits: Annotated[
         str, typer.Option(help="Limits of completion tokens, such as 256,1024; default: powers of two.")
     ] = "",
-    version: ScoreOption = "v1",
+    version: ScoreOption = "auto",
     plot: PlotOption = None,
     where: WhereOption = None,
     view: ViewOption = None,
@@ -153,7 +157,7 @@ def _answer(
     warn(opened.warnings)
     document = {
         "schema": f"evalcube.{name}",
-        "schema_version": 1,
+        "schema_version": _VERSIONS.get(name, 1),
         "selection": opened.selection,
         "rows": list(rows),
     }

@@ -17,6 +17,9 @@ CubeArgument = Annotated[
         help="Address of a cube, such as results/quickstart.zarr.", autocompletion=completion.cubes
     ),
 ]
+CubesArgument = Annotated[
+    list[str], typer.Argument(metavar="CUBE...", help="Addresses of cubes.", autocompletion=completion.cubes)
+]
 WhereOption = Annotated[
     list[str] | None,
     typer.Option(

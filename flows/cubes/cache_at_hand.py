@@ -7,7 +7,9 @@ from pathlib import Path
 from flows.plan.trust import remembered_config
 from storage.cache.folders import is_cache_without_links
 from storage.cube.cube import Cube
-from storage.urls import OBJECT_SCHEMES, REDIS_SCHEMES, directory_of, scheme_of
+from storage.urls import HTTP_SCHEMES, OBJECT_SCHEMES, REDIS_SCHEMES, resolved, scheme_of
+
+_SLASHES_OF_A_BUCKET = 2
 
 
 def cache_at_hand(cube: Cube, noted: object) -> str | None:
@@ -31,10 +33,21 @@ def cache_at_hand(cube: Cube, noted: object) -> str | None:
     own = remembered_config(cube)
     if own is not None and isinstance(own.get("cache"), str):
         return str(own["cache"])
-    if not isinstance(noted, str) or scheme_of(noted) in (*OBJECT_SCHEMES, *REDIS_SCHEMES):
+    if not isinstance(noted, str) or scheme_of(noted) in REDIS_SCHEMES:
         return None
-    name = Path(noted).name
+    name = noted.rpartition("/")[2]
     if name in ("", ".", "..") or "\0" in name:
         return None
-    beside = directory_of(cube.url).resolve().parent / name
+    if scheme_of(cube.url) in OBJECT_SCHEMES:
+        return _beside_object(resolved(cube.url), noted, name)
+    if scheme_of(cube.url) in HTTP_SCHEMES or scheme_of(noted) in OBJECT_SCHEMES:
+        return None
+    beside = Path(resolved(cube.url)).parent / name
     return str(beside) if is_cache_without_links(beside) else None
+
+
+def _beside_object(cube: str, noted: str, name: str) -> str | None:
+    """The cache beside a cube in a bucket, if that is where the cube's notes say it is."""
+    beside = f"{cube.rpartition('/')[0]}/{name}"
+    # With a bucket at least: what is beside a cube that fills its bucket is another bucket.
+    return beside if noted.rstrip("/") == beside and cube.count("/") > _SLASHES_OF_A_BUCKET else None

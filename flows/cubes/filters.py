@@ -116,7 +116,7 @@ def checked_where(where: Where, table: Table, ds: xr.Dataset) -> dict[str, Condi
     SweepError
         If a name, or a value that is a label, is unknown, or a text is no condition.
     """
-    pairs = where.items() if isinstance(where, Mapping) else (_split(text) for text in where)
+    pairs = where.items() if isinstance(where, Mapping) else (split_condition(text) for text in where)
     found: dict[str, Condition] = {}
     for name, condition in pairs:
         key = _model(alias(name, table, "where"), condition, table)
@@ -125,14 +125,26 @@ def checked_where(where: Where, table: Table, ds: xr.Dataset) -> dict[str, Condi
                 f"`where`: '{name}' is given twice", f"Give all of its values at once: {name}=one,two"
             )
         values = axes.names(ds, "tier") if key == "tier" else table[key].values
-        read = condition if isinstance(where, Mapping) else _read(name, str(condition), values)
+        read = condition if isinstance(where, Mapping) else read_condition(name, str(condition), values)
         _check_labels(name, read, values)
         _check_range(name, read, values)
         found[key] = read
     return found
 
 
-def _split(text: str) -> tuple[str, str]:
+def split_condition(text: str) -> tuple[str, str]:
+    """Name and value of a condition.
+
+    Parameters
+    ----------
+    text
+        As a user wrote it, ``NAME=VALUE``.
+
+    Raises
+    ------
+    SweepError
+        If it is none.
+    """
     name, sign, value = text.partition("=")
     if not sign or not name.strip() or not value.strip():
         raise SweepError(f"`where`: '{text}' is no NAME=VALUE", _HINT)
@@ -152,8 +164,23 @@ def _model(key: str, condition: object, table: Table) -> str:
     )
 
 
-def _read(name: str, text: str, values: Sequence[Any]) -> Condition:
-    """A value, list or range as text, with the type that the coordinate has."""
+def read_condition(name: str, text: str, values: Sequence[Any]) -> Condition:
+    """A value, list or range as text, with the type that the coordinate has.
+
+    Parameters
+    ----------
+    name
+        Of the coordinate, for messages.
+    text
+        As a user wrote it.
+    values
+        The coordinate's; their type decides how the text is read.
+
+    Raises
+    ------
+    SweepError
+        If a number is expected, and the text is none.
+    """
     there = [value for value in values if value is not None]
     texts = [value for value in there if isinstance(value, str)]
     if text in texts:

@@ -137,7 +137,7 @@ def clip(
     part: Part | None = None,
     *,
     limits: Sequence[str] = (),
-    version: str = "v1",
+    version: str = "auto",
     plot: Path | None = None,
 ) -> Found:
     """Leaderboards as they were with smaller limits of completion tokens, one after the other.
@@ -151,7 +151,7 @@ def clip(
     limits
         Limits of completion tokens, as texts; default: powers of two below the longest answer.
     version
-        Of the score, "v1" or "v2".
+        Of the score, "auto", "v1" or "v2", as of a leaderboard.
     plot
         Write a drawing there, too: .svg, or .png with the extra ``plots``.
 
@@ -185,7 +185,7 @@ def clip(
     )
     if plot is not None:
         write_picture(plot, _clip_figure(rows, names))
-    return opened, table_specs.clip_spec(rows, _notes(opened)), rows
+    return opened, table_specs.clip_spec(rows, (*_notes(opened), _lead(boards[None]))), rows
 
 
 def cost(
@@ -250,6 +250,7 @@ def _clipped(limit: int | None, board: Leaderboard) -> list[PlainRow]:
             "score": row.score.value,
             "score_lower": row.score.lower,
             "score_upper": row.score.upper,
+            "version": board.version,
             "rank": row.rank,
             "accuracy": row.rate.value,
             "truncated": row.truncated,
@@ -258,6 +259,19 @@ def _clipped(limit: int | None, board: Leaderboard) -> list[PlainRow]:
         }
         for row, label in zip(board.rows, label_rows(board), strict=True)
     ]
+
+
+def _lead(board: Leaderboard) -> str:
+    """Which score this is, and what ranks go by."""
+    score = (
+        "ReasonScore of what the rates may be" if board.version == "auto" else f"ReasonScore {board.version}"
+    )
+    if board.lead == "score":
+        return f"score: {score}, as `evalcube leaderboard` shows it; ranks go by it."
+    return (
+        f"score: {score}. It needs about {board.enough} trials per task and tier, here are {board.size:.0f}: ranks go "
+        f"by {board.mode}."
+    )
 
 
 def _clip_figure(rows: Sequence[PlainRow], names: Sequence[str]) -> str:

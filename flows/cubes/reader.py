@@ -11,18 +11,15 @@ from typing import Any
 import numpy as np
 
 from flows.cubes.cache_at_hand import cache_at_hand
+from flows.cubes.exchange import read_answer, row_of, status_name
 from flows.errors import SweepError
 from flows.plan.criteria import CriteriaBook
-from flows.plan.grading import grade_reading
 from flows.plan.judges import Opinion, opinions
 from flows.plan.points import matching_points
 from flows.plan.records import read_notes
 from flows.plan.requests import trial_messages, trial_request
 from flows.plan.store import cube_plan
-from stages.generate import Cell, Trial
 from stages.generate.stream import canonical_json
-from stages.process.reading import read_reply
-from stages.reply.record import Record
 from stages.reply.status import Status
 from storage.cache.cache import Cache, find_cache
 from storage.cube.cube import Cube
@@ -181,21 +178,20 @@ class Reader:
         data = store.get(request.digest) if store is not None else None
         response, reasoning, parsed, first_token = None, "", None, math.nan
         said: list[Opinion] = []
-        if data is not None and store is not None:
-            record = Record.decode(data)
-            reading, first_token = read_reply(record), record.first_token
-            response, reasoning = reading.answer, reading.reasoning
-            parsed = grade_reading(reading, cell, truth).parsed
+        answered = read_answer(data, cell, truth)
+        if answered is not None and store is not None:
+            response, reasoning = answered.reading.answer, answered.reading.reasoning
+            parsed, first_token = answered.parsed, answered.first_token
             rubric = CriteriaBook(self.plan.tasks).of(task, truth).rubric
             if rubric:
-                said = list(opinions(self.plan.judges, rubric, truth.prompt, reading.answer, store))
+                said = list(opinions(self.plan.judges, rubric, truth.prompt, response, store))
         return TrialView(
             self.plan.labels[model],
             entry.label,
             cell.plain_params,
             trial,
             repeat,
-            _status(Status(int(stored["status"])), cell),
+            status_name(Status(int(stored["status"])), cell),
             trial_messages(evaluation, cell, truth),
             response,
             reasoning,
@@ -207,7 +203,7 @@ class Reader:
             request.digest,
             {name: float(stored[name]) for name in SCORES if name in stored and not np.isnan(stored[name])},
             said,
-            *_row(truth),
+            *row_of(truth),
         )
 
     def _stored(self, model: int, task: int, slot: int, trial: int, repeat: int) -> dict[str, Any]:
@@ -217,16 +213,3 @@ class Reader:
         arrays = self.cube.read_region(region, ("status", "tokens", "latency", *names))
         place = (task, slot, trial % chunks["trial"], repeat % chunks["repeat"])
         return {name: values[place] for name, values in arrays.items()}
-
-
-def _row(trial: Trial) -> tuple[int | None, str]:
-    """The row of a data set that a trial asks, and its name."""
-    row = trial.extras.get("row")
-    return (row if isinstance(row, int) else None), str(trial.extras.get("id", ""))
-
-
-def _status(status: Status, cell: Cell) -> str:
-    """Its name; that an answer is not the reference says nothing where there is none."""
-    if status == Status.INCORRECT and not cell.task.has_reference(cell.params):
-        return "answered"
-    return status.name.lower()

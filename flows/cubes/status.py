@@ -43,7 +43,11 @@ def cube_status(url: Address) -> dict[str, Any]:
     plan = cube_plan(cube, notes)
     receipts = Ledger(cube.records).newest()
     # Nothing that is recorded is taken for done if it is not there; what is in it is the business of others.
-    damaged = {region for region in receipts if cube.apparent_problems(region)}
+    damaged = {
+        region
+        for region, receipt in receipts.items()
+        if cube.apparent_problems(region, cube.shape_of(receipt))
+    }
     counts = SampleTargets(cube.read_planned("trial"), cube.read_planned("repeat")).counts
     regions = math.prod(-(-cube.sizes[dim] // cube.chunks[dim]) for dim in ("trial", "repeat"))
     models = []

@@ -28,6 +28,8 @@ Floats = npt.NDArray[np.floating[Any]]
 BoolArray = npt.NDArray[np.bool_]
 
 _FINISHED = (*COMPLETED, Status.TRUNCATED)
+_UNEVEN = 1e-3
+"""Relative difference of shares from which points stand otherwise to each other than planned."""
 
 
 @dataclass(frozen=True)
@@ -244,6 +246,12 @@ class _Data:
             notes.append(
                 f"{lost} of {asked} judge readings are missing: the reply was cut, refused, or had no score"
             )
+        grown = self._grown_tasks()
+        if grown:
+            notes.append(
+                f"some points of {', '.join(grown)} were asked more often than in the first plan, and every question "
+                "weighs the same here: these points weigh more than on the leaderboard"
+            )
         flags = self._array("duplicate") == 1
         repeated = int((flags & self._mask).sum())
         if repeated:
@@ -251,6 +259,17 @@ class _Data:
                 f"{repeated} of {len(self.units)} questions repeat an earlier one, and count as new here"
             )
         return notes
+
+    def _grown_tasks(self) -> list[str]:
+        """Tasks whose points do not stand to each other as in the first plan, by the questions that are compared."""
+        base = self.plan.base[self.rows].astype(np.float64)
+        there = self._mask.sum(axis=-1)
+        used = (there > 0) & (base > 0)
+        share = np.where(used, there, np.nan) / np.where(used, base, 1.0)
+        if not used.any() or np.nanmax(share) <= (1 + _UNEVEN) * np.nanmin(share):
+            return []
+        most = np.nan_to_num(share).max(axis=1) > (1 + _UNEVEN) * np.nanmin(share)
+        return [self.plan.task_names[row] for row, more in zip(self.rows, most, strict=True) if more]
 
     def ids(self) -> dict[str, list[str]]:
         """Units by the id that the data set gives their row."""

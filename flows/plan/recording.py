@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -35,6 +35,7 @@ def receipt_of(
     status: npt.NDArray[np.generic],
     digest: str,
     causes: Mapping[str, int],
+    shape: int = 0,
 ) -> Receipt:
     """The receipt of a region that was just written.
 
@@ -52,6 +53,8 @@ def receipt_of(
         Of its content.
     causes
         How often each cause of a transport error occurred.
+    shape
+        Number of the shape that regions have, `storage.cube.cube.Cube.shape_number`.
     """
     transport = int((planned & (status == Status.TRANSPORT)).sum())
     missing = int((planned & (status == Status.MISSING)).sum())
@@ -67,6 +70,7 @@ def receipt_of(
         causes=dict(causes),
         digest=digest,
         grader=GRADER,
+        shape=shape,
         at=int(time.time()),
     )
 
@@ -98,14 +102,35 @@ def count_region(cube: Cube, region: Region, planned: SampleTargets, prices: Pri
     """
     window = window_of(cube.sizes, region, cube.chunks)
     trials = slice(window.first_trial, window.first_trial + window.shape[2])
-    arrays = cube.read_region(region, VARIABLES)
+    flags = cube.read_duplicates(trials)[..., None]
+    counted = count_arrays(cube.read_region(region, VARIABLES), flags, planned.mask(window), prices)
+    return counted if counts_questions(cube) else counted[..., : len(COUNTERS)]
+
+
+def count_arrays(
+    arrays: Mapping[str, npt.NDArray[Any]],
+    flags: npt.NDArray[np.uint8],
+    planned: npt.NDArray[np.bool_],
+    prices: Prices,
+) -> FloatArray:
+    """Counters of a region from its arrays, those of questions among them, shape (task, params, counter).
+
+    Parameters
+    ----------
+    arrays
+        Of the region, shape (task, params, trial, repeat).
+    flags
+        Which prompts occurred before, (task, params, trial, 1).
+    planned
+        Which trials are planned, in the region's shape.
+    prices
+        Of its model.
+    """
     counted = count_trials(
-        {**arrays, "duplicate": cube.read_duplicates(trials)[..., None], "planned": planned.mask(window)},
+        {**{name: arrays[name] for name in VARIABLES}, "duplicate": flags, "planned": planned},
         price_prompt=prices[0],
         price_completion=prices[1],
     )
-    if not counts_questions(cube):
-        return counted
     return np.concatenate([counted, count_questions(arrays["status"])], axis=-1)
 
 
@@ -146,7 +171,11 @@ def count_split_questions(cube: Cube, regions: Sequence[Region]) -> FloatArray:
     """
     if not counts_questions(cube):
         return np.zeros((*cube.region_shape(regions[0])[:2], cube.sizes["counter"]))
-    parts = [cube.read_region(region, ["status"])["status"] for region in regions]
+    return lacking_questions([cube.read_region(region, ["status"])["status"] for region in regions])
+
+
+def lacking_questions(parts: Sequence[npt.NDArray[np.uint8]]) -> FloatArray:
+    """As `count_split_questions`, from the status of each region, shape (task, params, trial, repeat)."""
     more = count_questions(np.concatenate(parts, axis=-1)) - sum(count_questions(part) for part in parts)
     return np.concatenate([np.zeros((*more.shape[:-1], len(COUNTERS))), more], axis=-1)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from flows.config.templates import Message
@@ -49,7 +50,11 @@ def trial_messages(evaluation: Evaluation, cell: Cell, trial: Trial) -> list[Mes
 
 def trial_request(evaluation: Evaluation, cell: Cell, trial: Trial, repeat: int) -> Request:
     """The request of one trial of a cell by an evaluation."""
-    messages = trial_messages(evaluation, cell, trial)
+    return messages_request(evaluation, trial_messages(evaluation, cell, trial), repeat)
+
+
+def messages_request(evaluation: Evaluation, messages: Sequence[Message], repeat: int) -> Request:
+    """The request with which an evaluation sends the messages of `trial_messages`."""
     return build_request(
         evaluation.request_model,
         messages,

@@ -157,7 +157,8 @@ class _Rescore:
             return status, None
         digest = self._cube.write_region(receipt.region, made.arrays)
         mask, generation = self._planned.mask(window), receipt.generation + 1
-        new = receipt_of(window, generation, mask, made.arrays["status"], digest, receipt.causes)
+        status_now, shape = made.arrays["status"], self._cube.shape_number
+        new = receipt_of(window, generation, mask, status_now, digest, receipt.causes, shape)
         self._newest[receipt.region] = new
         self._ledger.append(new)
         return status, made.arrays["status"]

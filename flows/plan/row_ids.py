@@ -12,14 +12,15 @@ from storage.cube.cube import Coordinate, Cube
 ROW_ID = "row_id"
 """Coordinate (dataset, trial); ``dataset`` counts the points whose rows have ids: few of a cube's."""
 
+ROW_ID_ATTRS = {
+    "long_name": "id of the row that the trial asks",
+    "comment": "Empty beyond the rows of the data set.",
+}
+
 
 def row_id_coordinate(plan: Plan) -> Coordinate:
     """`ROW_ID` of a plan's cube; raises as `row_ids`."""
-    attrs = {
-        "long_name": "id of the row that the trial asks",
-        "comment": "Empty beyond the rows of the data set.",
-    }
-    return Coordinate(ROW_ID, ("dataset", "trial"), row_ids(plan, plan.trials), attrs)
+    return Coordinate(ROW_ID, ("dataset", "trial"), row_ids(plan, plan.trials), ROW_ID_ATTRS)
 
 
 def row_ids(plan: Plan, trials: int) -> npt.NDArray[np.object_]:

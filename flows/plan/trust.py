@@ -16,7 +16,7 @@ from typing import Any
 
 from storage.cube.cube import Cube
 from storage.files import replace_synced
-from storage.urls import directory_of
+from storage.urls import resolved
 
 STATE_VARIABLE = "XDG_STATE_HOME"
 _READ_BYTES = 20_000_000
@@ -52,7 +52,7 @@ def remembered_config(cube: Cube) -> dict[str, Any] | None:
 
 
 def _place(cube: Cube) -> str:
-    return str(directory_of(cube.url).resolve())
+    return resolved(cube.url)
 
 
 def _record(cube: Cube) -> Path:

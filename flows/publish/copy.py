@@ -254,7 +254,15 @@ class _Copy:
                 self._source.url,
                 f"Heal it with `evalcube cube verify --heal {self._source.url}`.",
             )
-        return recorded_part(arrays, receipt)
+        # What the receipt speaks of, in the cube's present shape: fills where the cube has grown since.
+        known = recorded_part(arrays, receipt, self._source.shape_of(receipt))
+        found = {}
+        for name, variable in self._source.trial_arrays.items():
+            shape = arrays[name][:, :, : receipt.trials, : receipt.repeats].shape
+            found[name] = np.full(shape, variable.fill, dtype=variable.dtype)
+            if name in known:
+                found[name][tuple(slice(size) for size in known[name].shape)] = known[name]
+        return found
 
     def _lay(
         self, window: Window, region: Region, arrays: Mapping[str, Array], into: dict[str, Array]

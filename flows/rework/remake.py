@@ -73,11 +73,13 @@ def remake(
     if lost:
         return Remade(made.arrays, lost, None)
     digest = cube.write_region(receipt.region, made.arrays)
-    if region_digest(recorded_part(made.arrays, receipt)) == receipt.digest:
+    if region_digest(recorded_part(made.arrays, receipt, cube.shape_of(receipt))) == receipt.digest:
         return Remade(made.arrays, 0, None)
     # The cache has got other replies since, or more of them: what is there now is what counts.
     status, generation = made.arrays["status"], receipt.generation + 1
-    new = receipt_of(window, generation, targets.mask(window), status, digest, receipt.causes)
+    new = receipt_of(
+        window, generation, targets.mask(window), status, digest, receipt.causes, cube.shape_number
+    )
     return Remade(made.arrays, 0, new)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 from flows.cubes.cache_at_hand import cache_at_hand
@@ -11,15 +11,21 @@ from flows.plan.records import read_notes
 from flows.plan.rescoring import Rescoring, regrade_recorded
 from flows.plan.store import cube_plan
 from storage.cache.cache import find_cache
+from storage.cube.address import space_of
+from storage.cube.copies import copy_cube
 from storage.cube.cube import Cube
 from storage.cube.holder import NAME as LEASE_NAME
+from storage.cube.layout import SIDE
 from storage.cube.lease import Lease
 from storage.errors import guarded
-from storage.urls import directory_of
 
 
 def rescore_cube(
-    url: str | Path, *, output: str | Path | None = None, cache: str | Path | None = None
+    url: str | Path,
+    *,
+    output: str | Path | None = None,
+    cache: str | Path | None = None,
+    notify: Callable[[str], None] = lambda _: None,
 ) -> Rescoring:
     """Grade every recorded reply of a cube again, from the cache.
 
@@ -28,9 +34,12 @@ def rescore_cube(
     url
         Address of the cube.
     output
-        A new cube to write instead, a directory that there is not yet; default: into the same one.
+        Address of a new cube to write instead, where nothing is yet; default: into the same one.
     cache
         Address of the response cache; default: the one of this user's own run, or one beside the cube.
+    notify
+        Called with what a person should read while the cube's lease is waited for; see
+        `storage.cube.lease.Lease.acquire`.
 
     Returns
     -------
@@ -54,15 +63,14 @@ def rescore_cube(
         )
     target = str(url) if output is None else _copied(url, output)
     cube = Cube.open(target, writable=True)
-    with Lease.acquire(cube.records):
+    with Lease.acquire(cube.records, notify=notify):
         return regrade_recorded(cube, cube_plan(cube, notes), found, older_only=False)
 
 
 def _copied(url: str | Path, output: str | Path) -> str:
-    """A copy of a cube's directory, without the lease."""
-    source, target = directory_of(url), directory_of(output)
-    if target.exists():
+    """A copy of a cube, without the lease."""
+    if Cube.exists(output):
         raise SweepError(f"`output`: '{output}' is there already", "Give a new name")
     with guarded(output, "copy the cube"):
-        shutil.copytree(source, target, ignore=shutil.ignore_patterns(f"{LEASE_NAME}*"))
-    return str(target)
+        copy_cube(space_of(url), space_of(output), lambda key: not key.startswith(f"{SIDE}/{LEASE_NAME}"))
+    return str(output)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from functools import cached_property
 from pathlib import Path
@@ -44,7 +44,13 @@ _INDEXES = ("trial", "repeat")
 _COUNTED = (COUNTERS.name, DUPLICATE.name, *PLANNED)
 
 
-def verify_cube(url: str | Path, *, heal: bool = False, cache: str | Path | None = None) -> Verification:
+def verify_cube(
+    url: str | Path,
+    *,
+    heal: bool = False,
+    cache: str | Path | None = None,
+    notify: Callable[[str], None] = lambda _: None,
+) -> Verification:
     """Compare every recorded region of a cube with its receipt, and what all share with the regions.
 
     Holds one region in memory at a time.
@@ -58,6 +64,9 @@ def verify_cube(url: str | Path, *, heal: bool = False, cache: str | Path | None
         and the cube's description. No request is sent.
     cache
         Address of the response cache; default: the one of this user's own run, or one beside the cube.
+    notify
+        Called with what a person should read while the cube's lease is waited for; see
+        `storage.cube.lease.Lease.acquire`.
 
     Returns
     -------
@@ -90,7 +99,7 @@ def verify_cube(url: str | Path, *, heal: bool = False, cache: str | Path | None
         )
     with ExitStack() as stack:
         if heal:
-            stack.enter_context(Lease.acquire(cube.records))
+            stack.enter_context(Lease.acquire(cube.records, notify=notify))
         return _Check(cube, plan, found).run()
 
 

@@ -30,9 +30,11 @@ class Started:
     recorded: tuple[int, ...] = ()
     """Of the trials of each evaluation, those finished by earlier runs."""
     tallies: npt.NDArray[np.float64] | None = field(default=None, compare=False)
-    """Running counts of earlier runs, shape (evaluation, tier, task, column of `TALLY`)."""
+    """Running counts of earlier runs, shape (evaluation, task, point, column of `TALLY`)."""
     ranked: npt.NDArray[np.bool_] | None = field(default=None, compare=False)
-    """Which tasks of which tiers have points that are ranked, shape (tier, task)."""
+    """Which points are ranked, shape (task, point)."""
+    base: npt.NDArray[np.int64] | None = field(default=None, compare=False)
+    """Answers that the first plan gave each point, its weight; shape (task, point)."""
 
 
 @dataclass(frozen=True)
@@ -110,11 +112,11 @@ class BlockDone:
     """Transport errors by cause."""
     details: Mapping[str, str] = field(default_factory=dict)
     """One thing that the endpoint said, by cause."""
-    tally: tuple[tuple[tuple[float, ...], ...], ...] = ()
-    """Running counts, shape (tier, task, column of `TALLY`)."""
+    tally: tuple[tuple[int, ...], ...] = ()
+    """Running counts of each point with a finished trial: its task, its slot, and the columns of `TALLY`."""
 
 
-TALLY = ("trials", "completed", "correct", "truncated", "guess_sum", "tokens_sum")
+TALLY = ("trials", "correct")
 """Columns of the running counts."""
 
 
@@ -167,6 +169,6 @@ def from_message(message: Mapping[str, Any]) -> Event:
     fields = dict(message["fields"])
     if message["event"] == Slowed.__name__:
         # On their way tuples lose their names.
-        refused, pace = fields["news"]
-        fields["news"] = News(refused, None if pace is None else Pace(*pace))
+        refused, pace, by_chance = fields["news"]
+        fields["news"] = News(refused, None if pace is None else Pace(*pace), by_chance)
     return _REPORTED[message["event"]](**fields)

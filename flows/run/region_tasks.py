@@ -62,7 +62,7 @@ def write_region(
     work.check_lease()
     # Whole chunks, and of one region by one task at a time, so that a kill leaves old or new chunks and never a mix
     # within one; a mix between arrays does not fit the digest, and the next run grades the region again.
-    digest = work.cube.write_region(window.region, arrays)
+    digest = work.cube.write_region(window.region, arrays, check=work.check_lease)
     planned = work.planned().mask(window)
     return receipt_of(window, generation, planned, arrays["status"], digest, causes)
 

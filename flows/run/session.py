@@ -233,8 +233,9 @@ class Session:
             sum(counts) - sum(work.left),
             store.plan.labels,
             recorded=tuple(count - left for count, left in zip(counts, work.left, strict=True)),
-            tallies=np.einsum("mtpc,gtp->mgtc", columns, ranked.astype(np.float64)),
-            ranked=np.asarray(ranked.any(axis=2)),
+            tallies=columns,
+            ranked=np.asarray(ranked.any(axis=0)),
+            base=store.plan.base,
         )
 
     def _summary(self, reason: str) -> RunSummary:

@@ -135,7 +135,7 @@ class Tracker:
         self._lock = threading.Lock()
         self._workers: dict[str, Traffic] = {}
         self._reported_at: dict[str, float] = {}
-        self._tallies: dict[int, FloatArray] = {}
+        self._tallies: dict[int, Counter[tuple[int, int, int]]] = {}
         self._done: Counter[int] = Counter()
         self.started: Started | None = None
         self.begun = time.monotonic()
@@ -180,8 +180,9 @@ class Tracker:
             # Every trial that kills is to be found; of what an endpoint says, one example will do.
             self.details[cause] = f"{before}; {detail}" if before and cause == KILLED else detail
         self._done[event.model] += event.trials
-        tally = np.array(event.tally, dtype=np.float64)
-        self._tallies[event.model] = tally + self._tallies.get(event.model, 0.0)
+        counts = self._tallies.setdefault(event.model, Counter())
+        for task, slot, *columns in event.tally:
+            counts.update({(task, slot, column): count for column, count in enumerate(columns)})
 
     @property
     def blocks(self) -> int:
@@ -246,28 +247,31 @@ class Tracker:
         with self._lock:
             return dict(self._done)
 
-    def scores(self) -> dict[int, float]:
-        """Provisional ReasonScore of what this run and earlier ones have graded, by evaluation.
+    def accuracies(self) -> dict[int, float]:
+        """Share of right answers of what this run and earlier ones have graded, by evaluation, as a leaderboard has it.
 
-        None of an evaluation of which a task lacks trials in some tier: it is not to be compared with others yet.
+        The mean over tasks, each point with its weight in the first plan. None of an evaluation that lacks trials of
+        some ranked point: it is not to be compared with others yet.
         """
-        from stages.analyze.formulas.reasonscore import (  # with `scipy`, which takes a while
-            mean_score,
-            tier_score,
-        )
+        from stages.analyze.formulas.design import design_factors  # with `scipy`, which takes a while
 
         with self._lock:
-            tallies, started = dict(self._tallies), self.started
-        if started is not None and started.tallies is not None:
-            tallies = {
-                model: before + tallies.get(model, 0.0) for model, before in enumerate(started.tallies)
-            }
-        needed = None if started is None else started.ranked
-        return {
-            model: float(mean_score(tier_score(tally, labels=TALLY).score))
-            for model, tally in tallies.items()
-            if needed is None or (needed.any() and (tally[needed, TALLY.index("trials")] > 0).all())
-        }
+            started = self.started
+            counts = {model: dict(counted) for model, counted in self._tallies.items()}
+        if started is None or started.tallies is None or started.ranked is None or not started.ranked.any():
+            return {}
+        found = {}
+        for model, before in enumerate(started.tallies):
+            tally = before.copy()
+            for place, count in counts.get(model, {}).items():
+                tally[place] += count
+            if (tally[started.ranked, 0] > 0).all():
+                base = np.zeros(started.ranked.shape) if started.base is None else started.base
+                factors = design_factors(tally, base, labels=TALLY) * started.ranked
+                trials, right = np.moveaxis((tally * factors[..., np.newaxis]).sum(axis=1), -1, 0)
+                used = trials > 0
+                found[model] = float((right[used] / trials[used]).mean())
+        return found
 
 
 def _strictest_found(reports: Sequence[Traffic]) -> dict[str, dict[str, float | None]]:

@@ -30,7 +30,7 @@ from flows.plan.blocks import Block
 from flows.plan.grading import Arrays, columns, grade_reading, read_stored
 from flows.plan.requests import Prepared
 from flows.run.dedup import ask
-from flows.run.events import TALLY, BlockDone, as_message, topic
+from flows.run.events import BlockDone, as_message, topic
 from flows.run.poison_isolation import KILLED, name_trials
 from flows.run.worker import Workspace, workspace
 from stages.process.grading import Outcome
@@ -185,7 +185,7 @@ def _report(run: str, work: Workspace, block: Block, delivery: Delivery, result:
         missing=missing,
         causes=result.causes,
         details=delivery.details,
-        tally=_tally(work, block, result).tolist(),
+        tally=_tally(block, result),
     )
     seconds = result.arrays["latency"][list(delivery.answered)]
     work.meter.graded(
@@ -197,23 +197,13 @@ def _report(run: str, work: Workspace, block: Block, delivery: Delivery, result:
     get_worker().log_event(topic(run), as_message(event))
 
 
-def _tally(work: Workspace, block: Block, result: BlockResult) -> npt.NDArray[np.float64]:
-    """Running counts of a block, shape (tier, task, column of `TALLY`)."""
-    plan = work.plan
+def _tally(block: Block, result: BlockResult) -> tuple[tuple[int, ...], ...]:
+    """Running counts of a block: task, slot and the columns of `TALLY` of each point with a finished trial."""
     task, slot, _, _ = block.window.coordinates(block.positions)
     status = result.arrays["status"]
-    truncated = status == Status.TRUNCATED
-    completed = np.isin(status, COMPLETED)
-    guess = np.nan_to_num(result.arrays["guess_chance"].astype(np.float64))
-    tokens = np.maximum(result.arrays["tokens"].astype(np.float64), 0)
-    finished = completed | truncated
-    rows = np.stack(
-        [finished, completed, status == Status.CORRECT, truncated, guess * completed, tokens * finished],
-        axis=-1,
-    ).astype(np.float64)
-    tally = np.zeros((len(plan.tiers), len(plan.tasks), len(TALLY)))
-    in_tier = plan.ranked
-    for tier in range(len(plan.tiers)):
-        member = in_tier[tier, task, slot]
-        np.add.at(tally[tier], task[member], rows[member])
-    return tally
+    finished = np.isin(status, (*COMPLETED, Status.TRUNCATED))
+    points, place = np.unique(np.stack([task, slot])[:, finished], axis=1, return_inverse=True)
+    trials = np.bincount(place, minlength=points.shape[1])
+    correct = np.bincount(place[status[finished] == Status.CORRECT], minlength=points.shape[1])
+    rows = np.stack([*points, trials, correct], axis=1).tolist()
+    return tuple(map(tuple, rows))

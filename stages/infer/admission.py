@@ -60,6 +60,11 @@ class Admission:
         return self._throttle.counts_tokens
 
     @property
+    def in_flight(self) -> int:
+        """Requests that were admitted and have not left."""
+        return self._throttle.in_flight
+
+    @property
     def limiter(self) -> Limiter:
         """What is found out about limits that nobody declared."""
         return self._throttle.limiter
@@ -97,7 +102,7 @@ class Admission:
         limits.start(tokens, now)
         return True
 
-    async def enter(self, guess: Guess, owner: object) -> float | None:
+    async def enter(self, guess: Guess, owner: object, *, first: bool = False) -> float | None:
         """Wait until it is this request's turn; the tokens that were guessed, or None if its owner was dismissed.
 
         Parameters
@@ -106,9 +111,14 @@ class Admission:
             Guesses the request's tokens. Called when it may start, since the guess may be better by then.
         owner
             What `dismiss` knows it by.
+        first
+            Whether it goes before all others that wait.
         """
         waiter = _Waiter(owner, guess, self._loop.create_future())
-        self._waiting.append(waiter)
+        if first:
+            self._waiting.appendleft(waiter)
+        else:
+            self._waiting.append(waiter)
         # It may be admitted in this call, or set the timer that admits it; either is seen by the await.
         self._admit()
         return await waiter.turn

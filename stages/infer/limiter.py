@@ -39,6 +39,8 @@ class News(NamedTuple):
     """When the request was sent whose refusal slowed this worker down last, seconds on the shared clock."""
     pace: Pace | None = None
     """What this worker leads to."""
+    by_chance: float = 0.0
+    """Share of requests that are refused whatever the pace; said with a pace."""
 
 
 NO_NEWS = News()
@@ -75,6 +77,11 @@ class Limiter:
     def paced(self) -> bool:
         """Whether requests have to wait for their turn."""
         return self._turns.paced
+
+    @property
+    def lets_most_through(self) -> bool:
+        """Whether the endpoint refuses the smaller part of what it is asked."""
+        return self.finder.lets_most_through
 
     @property
     def found_rate(self) -> float | None:
@@ -182,6 +189,7 @@ class Limiter:
         pace = news.pace
         if pace is not None and self._rank != 0:
             self._heard_at = now
+            self.finder.chance.assume(news.by_chance)
             if pace.rate == UNLIMITED:
                 self.finder.leave()
                 self._turns.follow(None, now + self.offset)
@@ -205,7 +213,8 @@ class Limiter:
         """Pace nothing any more."""
         self._turns.follow(None, now + self.offset)
         if self._leads(now):
-            self.news = self.news._replace(pace=Pace(UNLIMITED, now + self.offset, 0.0))
+            pace = Pace(UNLIMITED, now + self.offset, 0.0)
+            self.news = self.news._replace(pace=pace, by_chance=self.finder.chance.share)
 
     def _leads(self, now: float) -> bool:
         return self._workers == 1 or self._rank == 0 or now - self._heard_at > self._patience
@@ -237,7 +246,7 @@ class Limiter:
         pace = self._turns.next_pace(rate, now + self.offset, delay)
         self._turns.follow(pace, now + self.offset)
         if self._leads(now):
-            self.news = self.news._replace(pace=pace)
+            self.news = self.news._replace(pace=pace, by_chance=self.finder.chance.share)
 
     def _bound_in_flight(self, level: float, now: float, started: float) -> None:
         self._counts_in_flight, self._level = True, level
@@ -258,4 +267,5 @@ def news_since(now: News, before: News) -> News:
     return News(
         now.refused if now.refused != before.refused else -math.inf,
         now.pace if now.pace != before.pace else None,
+        now.by_chance if now.pace != before.pace else 0.0,
     )

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import deque
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
 
 from stages.infer.admission import Admission, Mark
@@ -15,12 +15,14 @@ from stages.infer.endpoint import Endpoint
 from stages.infer.endpoint_queue import EndpointQueue
 from stages.infer.jobs import Found, Job, Result, Slowdown, Stats
 from stages.infer.limiter import NO_NEWS, News
+from stages.infer.model_queue import ModelQueue
 from stages.infer.rates import Quota
 from stages.infer.reply import Reply
 from stages.infer.retry import (
     Breaker,
     backoff,
     concerns_model,
+    is_beyond_limit,
     is_let_through,
     is_overload,
     is_refusal,
@@ -29,41 +31,25 @@ from stages.infer.retry import (
     longest_pause,
     pause_reason,
     retry,
+    turn_of,
 )
-from stages.infer.token_estimate import TokenEstimate
 from stages.infer.wire import Sender
 from stages.infer.writer import Writer
 
-_TOO_MANY = "http 429"
 _FIRST_RETRIES = 2
 """Of a model's first request, where it cannot be asked at all as it seems."""
 _FIRST_SECONDS = 5.0
 """How long a model's first answer is waited for before others are sent."""
+_LENT = 8
+"""Requests for each connection that may wait for another attempt while others use it."""
 _SAME_OVERLOAD_SECONDS = 2.0
 """What other workers report within this time is the overload that this worker saw itself."""
 
 
-class _Model:
-    """What belongs to one model of an endpoint."""
-
-    def __init__(self, endpoint: Endpoint, sender: Sender, patience: int) -> None:
-        self.endpoint = endpoint
-        self.sender = sender
-        self.waiting: deque[SharedJob] = deque()
-        self.held = 0
-        """Requests that coroutines have in hand, those that wait for another attempt too."""
-        self.breaker = Breaker(patience)
-        self.down: Reply | None = None
-        """Why the model was given up."""
-        self.proven = False
-        """Whether it can be asked at all: until then one request at a time is sent, which finds out."""
-        self.over = asyncio.Event()
-        """Set when nothing more is sent to it, for whichever reason."""
-        self.estimate = TokenEstimate()
-
-
 class HttpQueue(EndpointQueue):
     """Sends each request by itself: one coroutine per connection takes the next one, and stays with it to its end.
+
+    One whose request was refused and waits for another attempt lends its connection to another coroutine meanwhile.
 
     Models at one address with one key share everything that is the endpoint's: connections, rates, and the finding
     that it cannot be reached. A free connection goes to the model that has the fewest, so that one whose requests
@@ -80,7 +66,7 @@ class HttpQueue(EndpointQueue):
     def __init__(self, endpoint: Endpoint, quota: Quota, stats: Stats, writer: Writer) -> None:
         super().__init__(endpoint, stats, writer)
         self._quota = quota
-        self._models: dict[str, _Model] = {}
+        self._models: dict[str, ModelQueue] = {}
         self._patience = max(2, min(quota.connections, 8))
         self._breaker = Breaker(self._patience)
         self._overloaded_at = -math.inf
@@ -92,6 +78,8 @@ class HttpQueue(EndpointQueue):
         """End of the pause that lasts longest, and why."""
         self._size = 0
         """Connections that this worker may use."""
+        self._lent = 0
+        """Those that belong to requests which wait for another attempt, and which others use."""
         self._admission = Admission()
         self._idle: deque[asyncio.Future[None]] = deque()
 
@@ -100,7 +88,7 @@ class HttpQueue(EndpointQueue):
         """Share of the connections for which no request waits, in [0, 1]."""
         # While a first request is waited for, more of them would be no use.
         found_out = all(model.proven or not model.waiting for model in tuple(self._models.values()))
-        return len(self._idle) / self._size if self._size and found_out else 0.0
+        return min(len(self._idle) / self._size, 1.0) if self._size and found_out else 0.0
 
     def paused(self, now: float) -> tuple[float, str] | None:
         """See the base class; requests that wait for another attempt are among those that wait."""
@@ -108,14 +96,14 @@ class HttpQueue(EndpointQueue):
         models = tuple(self._models.values())
         held, waiting = sum(model.held for model in models), any(model.waiting for model in models)
         resting = tuple(self._resting.values())
-        if self._paused[0] <= now and resting and len(resting) >= (self._size if waiting else held):
-            return min(resting), "refused: growing waits"
+        if self._paused[0] <= now and resting and not self._admission.in_flight:
+            return min(resting), "refused: tried again"
         return self._paused if held or waiting else None
 
     def add(self, name: str, endpoint: Endpoint) -> None:
         """Serve a model too; see `stages.infer.endpoint_queue.EndpointQueue.add`."""
         if name not in self._models:
-            model = _Model(endpoint, Sender(endpoint, self._connector, self._keys), self._patience)
+            model = ModelQueue(endpoint, Sender(endpoint, self._connector, self._keys), self._patience)
             model.down = self._down
             if self._halted or model.down is not None:
                 model.over.set()
@@ -134,11 +122,11 @@ class HttpQueue(EndpointQueue):
         """Use this worker's share of the connections and rates from now on."""
         share = self._quota.share(workers, rank)
         self._size = share.connections
-        for _ in range(self._size - len(self._tasks)):
+        for _ in range(self._most_tasks - len(self._tasks)):
             self._spawn(self._work())
         # Nobody is cancelled where they are too many: a request in flight is paid for. Busy coroutines leave after
         # their request; idle ones have none, so they are woken up to leave.
-        self._wake(len(self._tasks) - self._size)
+        self._wake(len(self._tasks) - self._most_tasks)
         self._admission.retune(share)
 
     def slow_down(self, slowdown: Slowdown) -> None:
@@ -171,6 +159,10 @@ class HttpQueue(EndpointQueue):
     def _senders(self) -> Iterable[Sender]:
         return [model.sender for model in self._models.values()]
 
+    @property
+    def _most_tasks(self) -> int:
+        return self._size + self._lent
+
     def _wake(self, count: int) -> None:
         while count > 0 and self._idle:
             idle = self._idle.popleft()
@@ -178,7 +170,7 @@ class HttpQueue(EndpointQueue):
                 idle.set_result(None)
                 count -= 1
 
-    def _end(self, model: _Model) -> None:
+    def _end(self, model: ModelQueue) -> None:
         # Set first: it ends the pauses of those who wait for another attempt, and turns away whatever is put from now.
         model.over.set()
         waiting, model.waiting = model.waiting, deque()
@@ -187,7 +179,7 @@ class HttpQueue(EndpointQueue):
         # Those at the limits may wait for minutes, and nothing is to be sent for them any more.
         self._admission.dismiss(model)
 
-    def _turn_away(self, model: _Model, shared: SharedJob) -> None:
+    def _turn_away(self, model: ModelQueue, shared: SharedJob) -> None:
         # The halt counts first: a request that was never sent because the run stops is no failure.
         if self._halted or model.down is None:
             shared.resolve(Result.skipped())
@@ -202,7 +194,7 @@ class HttpQueue(EndpointQueue):
     async def _work(self) -> None:
         """Deliver one request after another, until the connections are fewer than the coroutines."""
         me = asyncio.current_task()
-        while len(self._tasks) <= self._size or me is None:
+        while len(self._tasks) <= self._most_tasks or me is None:
             model = self._next_model()
             if model is None:
                 # A bare future instead of a condition: putting a job wakes one coroutine, not all of them.
@@ -227,16 +219,16 @@ class HttpQueue(EndpointQueue):
         # this turn must not leave as well.
         self._tasks.discard(me)
 
-    def _next_model(self) -> _Model | None:
+    def _next_model(self) -> ModelQueue | None:
         """The model whose request is next: of those with one that waits, that with the fewest in hand."""
-        best: _Model | None = None
+        best: ModelQueue | None = None
         for model in self._models.values():
             ready = model.waiting and (model.proven or not model.held)
             if ready and (best is None or model.held < best.held):
                 best = model
         return best
 
-    async def _deliver(self, model: _Model, shared: SharedJob) -> None:
+    async def _deliver(self, model: ModelQueue, shared: SharedJob) -> None:
         job = shared.job
         first = await self._attempt(model, job)
         if first is None:
@@ -259,10 +251,10 @@ class HttpQueue(EndpointQueue):
             self._record_failure_of(model, reply)
             self._give_up(shared, reply, attempts)
 
-    def _record_failure_of(self, model: _Model, reply: Reply) -> None:
+    def _record_failure_of(self, model: ModelQueue, reply: Reply) -> None:
         """Give up the model, or the whole endpoint, where that was one failure too many."""
         patience = model.endpoint.patience
-        if self._is_refused(reply) and 0.0 < patience <= self._now() - self._let_through_at:
+        if is_beyond_limit(reply) and 0.0 < patience <= self._now() - self._let_through_at:
             # Nothing was let through for so long: others would only wait as long again.
             if self._down is None:
                 self._down = reply
@@ -281,14 +273,14 @@ class HttpQueue(EndpointQueue):
             model.down = reply
             self._end(model)
 
-    def _prove(self, model: _Model) -> None:
+    def _prove(self, model: ModelQueue) -> None:
         """Send a model as much as the limits allow: what is wrong with its address, name or key shows at once."""
         if not model.proven:
             model.proven = True
             self._wake(len(model.waiting))
 
     async def _retry(
-        self, model: _Model, job: Job, first: tuple[Reply, bytes | None]
+        self, model: ModelQueue, job: Job, first: tuple[Reply, bytes | None]
     ) -> tuple[Reply, bytes | None, int]:
         """The last reply after a first failure, its record if it is final, and the number of all attempts."""
         endpoint = model.endpoint
@@ -302,30 +294,62 @@ class HttpQueue(EndpointQueue):
             retries,
             base=endpoint.backoff_base,
             jitter=jitter,
-            patient=lambda reply: self._is_refused(reply) and self._now() < deadline,
+            patient=lambda reply: is_beyond_limit(reply) and self._now() < deadline,
+            turn=turn_of(self._admission.limiter, endpoint.backoff_base),
         )
-        attempt = partial(self._attempt, model, job)
-        return await retry(first, attempt, policy, partial(self._rest, model, job), self._stats.retries)
+        last, attempts = first[0], 1
 
-    def _is_refused(self, reply: Reply) -> bool:
-        """Whether it is a limit that turned a request away; status 503 alone may as well be an outage."""
-        return is_refusal(reply) and (reply.cause == _TOO_MANY or reply.retry_after is not None)
+        async def attempt() -> tuple[Reply, bytes | None] | None:
+            nonlocal last, attempts
+            # Once before all others; not again and again, as there may be other reasons why it alone is refused.
+            again = await self._attempt(model, job, first=attempts == 1 and is_refusal(last))
+            if again is not None:
+                last, attempts = again[0], attempts + 1
+            return again
 
-    async def _rest(self, model: _Model, job: Job, seconds: float) -> bool:
+        async def rest(seconds: float) -> bool:
+            with self._lending() if is_refusal(last) else nullcontext():
+                return await self._rest(model, job, seconds)
+
+        return await retry(first, attempt, policy, rest, self._stats.retries)
+
+    @contextmanager
+    def _lending(self) -> Iterator[None]:
+        """Let others use the connection of a request that waits for another attempt."""
+        if self._lent >= _LENT * self._size:
+            yield
+            return
+        self._lent += 1
+        if not self._idle and len(self._tasks) < self._most_tasks:
+            self._spawn(self._work())
+        try:
+            yield
+        finally:
+            self._lent -= 1
+            self._wake(len(self._tasks) - self._most_tasks)
+
+    async def _rest(self, model: ModelQueue, job: Job, seconds: float) -> bool:
         """Wait for another attempt, but not longer than until the model is over; returns whether it is."""
+        if seconds <= 0.0:
+            return model.over.is_set()
         self._resting[job.digest] = self._now() + seconds
         try:
             return await _pause(seconds, model.over)
         finally:
             del self._resting[job.digest]
 
-    async def _attempt(self, model: _Model, job: Job) -> tuple[Reply, bytes | None] | None:
-        """Send once when the limits allow it; None if the model is over before. The record is that of a final reply."""
+    async def _attempt(
+        self, model: ModelQueue, job: Job, *, first: bool = False
+    ) -> tuple[Reply, bytes | None] | None:
+        """Send once when the limits allow it; None if the model is over before. The record is that of a final reply.
+
+        With `first` it goes before all others that wait for the limits.
+        """
         admission, stats = self._admission, self._stats
         tokens: float | None = model.estimate.guess(job.body) if admission.counts_tokens else 0.0
         # Most requests may start at once, and then need neither a future nor a turn of the loop.
         if not admission.try_enter(tokens or 0.0):
-            tokens = await admission.enter(partial(model.estimate.guess, job.body), model)
+            tokens = await admission.enter(partial(model.estimate.guess, job.body), model, first=first)
             if tokens is None:
                 return None
         mark = admission.mark

@@ -16,7 +16,8 @@ S. Ha, I. Rhee, L. Xu (2008). CUBIC: a new TCP-friendly high-speed TCP variant. 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+
+from stages.infer.chance import ChanceRefusals
 
 _TOLERATED = 0.07
 """Share of refused requests below which an endpoint is not slowed down."""
@@ -24,21 +25,14 @@ _WEIGHT = 0.005
 """Of the newest request in that share: about two hundred count."""
 _IN_A_ROW = 4
 """Refusals without an answer between them that are enough, too."""
-_OF_IN_FLIGHT = 0.25
-"""Refusals in a row for each request that still waits for its answer, if they are to count."""
-_MOSTLY = 0.75
-"""Share of requests that a rate must let through to be one that the endpoint seems to take."""
-_IN_VAIN = 0.5
-"""Of a rate: if lower and lower ones down to this were refused though the endpoint took most requests, it refuses some
-at any rate."""
-_VAIN_CUTS, _VAIN_ANSWERS = 5, 30
-"""How many of them, and answers meanwhile, are enough to say so."""
-_NOT_IN_VAIN_SECONDS = 600.0
-"""How long it is not said again, if it was wrong."""
-_UNHEEDED = 20
-"""Refusals in a row that are heeded all the same afterwards."""
-_UNHEEDED_SECONDS = 60.0
-"""How long it is not slowed down then; doubled each time."""
+_FEW, _ALL_OF_THE_LAST = 0.5, 8
+"""Share of refused requests, and refusals in a row, below which most are let through."""
+_BY_ACCIDENT = 1e-3
+"""Probability of refusals in a row below which they are no accident."""
+_DOUBTED_SECONDS = 60.0
+"""How long after refusals seemed to come by chance a limit shows that they did not."""
+_SURE_SECONDS = 30.0
+"""How long refusals are then taken for a limit's; doubled each time."""
 _SLOWEST = 0.2
 """Requests per second that are tried at least, of all workers."""
 _FIRST = 10.0
@@ -66,23 +60,13 @@ _PAUSES_APART = 20.0
 """Times as long as the endpoint made us wait after the last refusal, no further one is risked."""
 _BORNE, _REPAID = 1.5, 0.02
 """Refusals after which a rate is too high, and what each request takes off: at a busy machine some come too early."""
+_BORNE_BY_CHANCE, _TIMES_CHANCE = 8.0, 1.25
+"""The same where some are refused by chance, and how many times as many of those are made up for."""
 _LEAST_CUT, _LARGEST_CUT = 0.97, 0.5
 _ENOUGH = 10
 """Answers from which a rate is measured."""
 _BINDING = 0.7
 """Share of a rate that must be used before a higher one is tried."""
-
-
-class _Vain(NamedTuple):
-    """Cuts in a row, each of which was made at a lower rate than the one before."""
-
-    first: float = 0.0
-    """The rate at the first of them."""
-    cuts: int = 0
-    let_through: int = 0
-    """Requests of this worker since."""
-    sent: float = 0.0
-    """What would have been let through at these rates."""
 
 
 class RateFinder:
@@ -107,9 +91,11 @@ class RateFinder:
         self._in_a_row = 0
         self._debt = 0.0
         """Refusals at the present rate, less what is tolerated."""
-        self._vain = _Vain()
-        self._vain_from = -math.inf
-        self._unheeded_until, self._unheeded_seconds = -math.inf, _UNHEEDED_SECONDS
+        self.chance = ChanceRefusals()
+        self._chance_from, self._sure_seconds = -math.inf, _SURE_SECONDS
+        """Until when going slower is not thought to be in vain, as that was wrong before."""
+        self._left = (-math.inf, 0.0, 0.0)
+        """When the rate was left as refusals seemed to come by chance, that rate, and the one refused before."""
         self._total = 0
         self._begun: float | None = None
         self._second, self._now_count, self._last_count = -math.inf, 0, 0
@@ -118,7 +104,9 @@ class RateFinder:
         self._before = (0.0, math.inf)
         """The rate before, if it was a lower one, and from when on it held."""
         self._since = 0
-        """Answers under the present rate."""
+        """Requests that were sent under the present rate."""
+        self._refused_since = 0
+        """Those of them that were refused."""
         self._confirmed = False
         """Whether it was refused more than once."""
         self._pause = 0.0
@@ -137,6 +125,11 @@ class RateFinder:
         if self.rate is None or self.refused_rate is None:
             return None
         return min(self.rate, _NEAR * self.refused_rate)
+
+    @property
+    def lets_most_through(self) -> bool:
+        """Whether those that are refused are the smaller part, and not all of the last ones."""
+        return self._refused_share < _FEW and self._in_a_row < _ALL_OF_THE_LAST
 
     def adopt(self, rate: float, since: float) -> None:
         """Take over the rate that another worker leads to."""
@@ -168,6 +161,7 @@ class RateFinder:
         self._total += 1
         if self.rate is None:
             self._blocked_at = None
+            self.chance.count(refused=False)
             return False
         blocked, self._blocked_at = self._blocked_at, None
         # Where requests are few anyhow, one that was refused is no sign that nothing was let through.
@@ -182,7 +176,7 @@ class RateFinder:
         Refusals come at once and answers late, so that what was sent and not refused says sooner what is borne.
         """
         self._since += now >= self._effective
-        self._debt = max(self._debt - _REPAID, 0.0)
+        self._debt = max(self._debt - _REPAID - _TIMES_CHANCE * self.chance.share, 0.0)
         return self._blocked_at is None and self._grow(now)
 
     def blocked(self, now: float, seconds: float = 0.0) -> None:
@@ -211,12 +205,13 @@ class RateFinder:
             self._begun, self._episode = now, (now, 0)
         self.blocked(now, pause)
         if self.rate is None:
-            if self._is_limit(now, in_flight):
+            self.chance.count(refused=True)
+            if self._is_limit(in_flight):
                 self.begin(now, pause)
             return self.rate is not None
         return self._refused_at_rate(now, started, pause)
 
-    def _refused_at_rate(self, now: float, started: float, pause: float) -> bool:
+    def _refused_at_rate(self, now: float, started: float, pause: float, *, own: bool = True) -> bool:
         if started < self._effective:
             # Those in flight together report the same refusal; but if the rate was raised meanwhile, it was too high
             # before.
@@ -224,31 +219,32 @@ class RateFinder:
             if started < effective:
                 return False
             self.rate = rate
+        else:
+            self._refused_since += own
         self._debt += 1.0
-        if self._debt < _BORNE and not pause:
+        if self._debt < (_BORNE_BY_CHANCE if self.chance.share else _BORNE) and not pause:
             return False
         self._cut(now, pause)
         return True
 
-    def _is_limit(self, now: float, in_flight: int) -> bool:
+    def _is_limit(self, in_flight: int) -> bool:
         """Whether refusals are so many that requests are to be paced."""
         # Refusals come at once: those in flight may all have been let through.
-        if self._in_a_row < _OF_IN_FLIGHT * in_flight:
+        if self.chance.share:
+            return self.chance.is_exceeded(in_flight)
+        if self._in_a_row < in_flight or self._refused_share**self._in_a_row > _BY_ACCIDENT:
             return False
-        if now < self._unheeded_until:
-            if self._in_a_row < _UNHEEDED:
-                return False
-            # It was a limit after all.
-            self._unheeded_until, self._vain_from = -math.inf, now + _NOT_IN_VAIN_SECONDS
-            return True
         return self._in_a_row >= _IN_A_ROW or self._refused_share >= _TOLERATED
 
     def heard_refusal(self, now: float, started: float) -> bool:
         """Note that another worker was refused what it sent at `started`; returns whether the rate changed."""
         if self.rate is not None:
             # It was refused more than is tolerated, or it would not have said so.
-            self._debt += _BORNE
-            return self._refused_at_rate(now, started, 0.0)
+            self._debt += _BORNE_BY_CHANCE
+            return self._refused_at_rate(now, started, 0.0, own=False)
+        if self.chance.share and started < self._effective:
+            # It did not know yet that refusals come by chance.
+            return False
         self.begin(now, 0.0)
         return True
 
@@ -263,19 +259,30 @@ class RateFinder:
             Seconds that the endpoint asked to wait.
         """
         self._measured, self._pause = (now, self._total), pause
+        left, rate, refused_rate = self._left
+        if self.chance.share and now - left < _DOUBTED_SECONDS:
+            # It was a limit after all: go on where it was left.
+            self.chance.assume(0.0)
+            self._chance_from, self.refused_rate = now + self._sure_seconds, refused_rate
+            self._sure_seconds *= 2
+            self._set(rate, now + max(self.delay, pause))
+            return
         self._set(max(_BURST_SHARE * self._recent(now), _FIRST), now + max(self.delay, pause))
 
     def _cut(self, now: float, pause: float) -> None:
         rate = self.rate or _FIRST
         at, before = self._measured
         answers, seconds = self._total - before, now - at
-        if self._is_in_vain(rate, answers, now):
-            self.leave()
+        self._note_stage(rate)
+        share = self.chance.guess() if now >= self._chance_from and not self.chance.share else 0.0
+        if share:
+            self._leave_by_chance(now, rate, share)
             return
         # Of two cuts in a row the second is larger: the first one had no effect.
         new = rate * (_LARGEST_CUT if answers < 2 else 1.0 / _FACTOR if answers < _ENOUGH else _LEAST_CUT)
         if answers >= _ENOUGH and seconds > 0.0:
-            new = min(max(answers * self.workers / seconds, rate * _LARGEST_CUT), rate * _LEAST_CUT)
+            asked = answers / (1.0 - self.chance.share)
+            new = min(max(asked * self.workers / seconds, rate * _LARGEST_CUT), rate * _LEAST_CUT)
         if answers or self.refused_rate is None:
             self._measured = now, self._total
             last, self.refused_rate = self.refused_rate, rate
@@ -284,22 +291,16 @@ class RateFinder:
         self._pause = pause
         self._set(min(max(new, least), rate), now + max(self.delay, pause))
 
-    def _is_in_vain(self, rate: float, answers: int, now: float) -> bool:
-        """Whether the endpoint refuses some requests at whatever rate, so that it is no use to go slower."""
-        if self.refused_rate is None or rate >= _NEAR * self.refused_rate:
-            self._vain = _Vain(rate)
-            return False
-        seconds = max(now - self._measured[0] - self.delay, 0.0)
-        first, cuts, let_through, sent = self._vain
-        cuts, let_through, sent = cuts + 1, let_through + answers, sent + rate * seconds / self.workers
-        self._vain = _Vain(first, cuts, let_through, sent)
-        few = cuts < _VAIN_CUTS or let_through < _VAIN_ANSWERS or now < self._vain_from
-        if few or rate > _IN_VAIN * first or let_through < _MOSTLY * sent:
-            return False
-        self._vain = _Vain()
-        self._unheeded_until = now + self._unheeded_seconds
-        self._unheeded_seconds *= 2
-        return True
+    def _note_stage(self, rate: float) -> None:
+        if not self.chance.share:
+            self.chance.note(rate, self._since, self._refused_since)
+
+    def _leave_by_chance(self, now: float, rate: float, share: float) -> None:
+        """Go at full speed, where it will show whether a limit refuses more than a `share` by chance."""
+        self.chance.assume(share)
+        self._left = now, rate, self.refused_rate or rate
+        self.leave()
+        self._effective = now + self.delay
 
     def _grow(self, now: float) -> bool:
         """Go faster, if the present rate was used and borne for long enough; returns whether it changed."""
@@ -311,8 +312,10 @@ class RateFinder:
             return False
         if self._since * self.workers < _BINDING * rate * seconds:
             # What was sent was less: begin to measure anew, as it may be more from now on.
-            self._since, self._effective = 0, now
+            self._note_stage(rate)
+            self._since, self._refused_since, self._effective = 0, 0, now
             return False
+        self._note_stage(rate)
         self._set(min(new, self.ceiling), now + self.delay)
         return True
 
@@ -359,4 +362,5 @@ class RateFinder:
         raised = self.rate is not None and rate > self.rate
         self._before = (self.rate or 0.0, self._effective) if raised else (0.0, math.inf)
         self._debt = 0.0
-        self.rate, self._effective, self._since = min(max(rate, _SLOWEST), self.ceiling), effective, 0
+        self._since = self._refused_since = 0
+        self.rate, self._effective = min(max(rate, _SLOWEST), self.ceiling), effective

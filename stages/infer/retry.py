@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Generator
 from typing import TypeVar
 
+from stages.infer.limiter import Limiter
 from stages.infer.reply import Reply, RetryClass
 
 T = TypeVar("T")
@@ -21,6 +22,7 @@ _UNREACHABLE = frozenset({"connect", "dns", "tls"})
 _OF_ONE_MODEL = frozenset({"http 403", "http 404", "http 405"})
 _OVERLOAD = frozenset({"http 408", "http 429", "http 503", "http 504", "http 524", "http 529", "timeout"})
 _REFUSAL = frozenset({"http 429", "http 503", "http 529"})
+_TOO_MANY = "http 429"
 _REFUSED_KEY = "http 401"
 _LONGEST_WAIT = 600.0
 _LONGEST_REFILL = 60.0
@@ -39,6 +41,33 @@ def is_overload(reply: Reply) -> bool:
 def is_refusal(reply: Reply) -> bool:
     """Whether `reply` turns a request away, which others or the same one a moment later need not be."""
     return reply.cause in _REFUSAL and reply.retryable
+
+
+def is_beyond_limit(reply: Reply) -> bool:
+    """Whether it is a limit that turned a request away; status 503 alone may as well be an outage."""
+    return is_refusal(reply) and (reply.cause == _TOO_MANY or reply.retry_after is not None)
+
+
+def turn_of(limiter: Limiter, base: float) -> Callable[[Reply], float | None]:
+    """Lets requests that were refused come back by the turns of `limiter`, see `backoff`.
+
+    At a pace they wait for nothing else. Where there is none, each waits as long as before its first retry: refusals
+    that go on bring about a pace. Those that may be an outage have waits that double while most requests get them.
+
+    Parameters
+    ----------
+    limiter
+        Of the endpoint.
+    base
+        Seconds before a first retry.
+    """
+
+    def turn(reply: Reply) -> float | None:
+        if is_beyond_limit(reply) or (is_refusal(reply) and limiter.lets_most_through):
+            return 0.0 if limiter.paced else base
+        return None
+
+    return turn
 
 
 def is_let_through(reply: Reply) -> bool:
@@ -77,6 +106,10 @@ def _never(_: Reply) -> bool:
     return False
 
 
+def _by_doubling(_: Reply) -> float | None:
+    return None
+
+
 def backoff(
     retries: int,
     *,
@@ -85,6 +118,7 @@ def backoff(
     longest: float = _LONGEST_WAIT,
     jitter: float = 0.5,
     patient: Callable[[Reply], bool] = _never,
+    turn: Callable[[Reply], float | None] = _by_doubling,
 ) -> Policy:
     """Yield the seconds to wait before each attempt; return the first reply that is not worth a retry, or the last.
 
@@ -102,6 +136,9 @@ def backoff(
         more with each further one, as what it asks for may be too short.
     patient
         Whether a reply is worth an attempt beyond `retries`: refusals say nothing of the request itself.
+    turn
+        Seconds after which a request that was refused may ask for its turn again, each time as many, where it is the
+        endpoint's limits that let one after another come back; None where its own waits double.
 
     Examples
     --------
@@ -118,12 +155,14 @@ def backoff(
         renewed = attempt == 0 and reply.cause == _REFUSED_KEY
         if not reply.retryable or (attempt >= retries and not renewed and not patient(reply)):
             break
-        growing = min(base * 2.0 ** min(attempt, _MOST_DOUBLINGS), cap)
+        steady = turn(reply)
+        growing = min(base * 2.0 ** min(attempt, _MOST_DOUBLINGS), cap) if steady is None else steady
         if reply.retry_after is None:
             reply = yield growing * (0.5 + jitter)
         else:
-            asked = min(reply.retry_after, longest)
-            reply = yield max(asked, growing / 2.0 if attempt else 0.0) + base * jitter
+            asked, spread = min(reply.retry_after, longest), base if steady is None else steady
+            least = growing / 2.0 if attempt and steady is None else 0.0
+            reply = yield max(asked, least) + spread * jitter
     return reply
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from stages.process.reading import Reading
 from stages.reply.status import Status
 
-GRADER = "2"
+GRADER = "3"
 """Version of how replies are read and graded; raised whenever one may be graded otherwise. Cubes note it by region."""
 
 GZIP_LEVEL = 6

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from storage.cube.address import Address, space_of
 from storage.cube.group import UNREADABLE, undecodable
+from storage.cube.growing import GrowingCube
 from storage.cube.layout import SIDE, Coordinate, create_cube, expected_warnings
 from storage.cube.read_only import ReadOnly
-from storage.cube.regions import Region, region_digest
+from storage.cube.regions import Region, RegionShape, region_digest
 from storage.cube.schema import REGION_DIMS, SHARED, Variable
-from storage.cube.shared_arrays import SharedArrays
 from storage.cube.space import Space
 from storage.errors import NotWritableError, guarded
 
@@ -31,7 +31,7 @@ PUBLISHED = "published"
 """Attribute of a cube that was published: nobody writes into it any more."""
 
 
-class Cube(SharedArrays):
+class Cube(GrowingCube):
     """A cube at an address. Make one with `Cube.create` or `Cube.open`; threads may share it."""
 
     def __init__(self, space: Space, url: str, *, writable: bool) -> None:
@@ -115,16 +115,17 @@ class Cube(SharedArrays):
         CubeDamagedError
             Its metadata cannot be read or lack an array.
         NotWritableError
-            `writable` is asked for and the cube is published, or its address is read-only.
+            `writable` is asked for and the cube is published, or its place is read-only.
         """
         space = space_of(url)
         if writable and isinstance(space, ReadOnly) and space.is_there():
             raise space.refusal()
-        cube = cls(space, str(url), writable=writable)
+        can_write = space.is_writable()
+        cube = cls(space, str(url), writable=writable and can_write)
         if writable and PUBLISHED in cube.attrs:
             remedy = f"Make a copy of your own: evalcube pull {url} DIRECTORY."
             raise NotWritableError("the cube is published, and stays as it is", space.address, remedy)
-        if writable and not space.is_writable():
+        if writable and not can_write:
             remedy = "Open it for reading, or copy it."
             raise NotWritableError("cannot open the cube for writing: it is read-only", space.address, remedy)
         return cube
@@ -205,8 +206,13 @@ class Cube(SharedArrays):
             repeats.stop - repeats.start,
         )
 
-    def write_region(self, region: Region, arrays: Mapping[str, NDArray[Any]]) -> str:
-        """Write one whole chunk of every trial array, status last; on disk on return.
+    def write_region(
+        self,
+        region: Region,
+        arrays: Mapping[str, NDArray[Any]],
+        check: Callable[[], None] = lambda: None,
+    ) -> str:
+        """Write whole chunks of every trial array, status last; on disk on return.
 
         May be repeated, each time more complete. Only one task at a time may own a region.
 
@@ -216,6 +222,8 @@ class Cube(SharedArrays):
             Which one.
         arrays
             All of `trial_arrays`, each of shape `region_shape` with the sizes of its further dims.
+        check
+            Raises unless the lease is held; called once a store is ready to refuse what arrives too late.
 
         Returns
         -------
@@ -233,17 +241,13 @@ class Cube(SharedArrays):
         self.refresh()
         selection = self._slices(region)
         self._check_region(region, arrays)
-        index = (region.model, 0, 0, region.trial, region.repeat)
+        if self._space.trusted:
+            self._group.fence(list(self.trial_arrays), selection)
+            check()
         with guarded(self._where, f"write {region}"):
-            keys = [
-                self._group.write_chunk(
-                    name,
-                    index + (0,) * (len(variable.dims) - len(index)),
-                    selection,
-                    arrays[name][np.newaxis],
-                )
-                for name, variable in self.trial_arrays.items()
-            ]
+            keys = []
+            for name in self.trial_arrays:
+                keys += self._group.write_chunks(name, selection, arrays[name][np.newaxis])
             self._space.sync(keys)
         return region_digest(arrays)
 
@@ -271,69 +275,59 @@ class Cube(SharedArrays):
             raise self._mismatch(f"unknown arrays {unknown}", f"Known are {known}.")
         return {name: self._group.read(name, selection)[0] for name in wanted}
 
-    def chunk_problems(self, region: Region) -> dict[str, str]:
+    def read_span(
+        self, model: int, trials: slice, repeats: slice, names: Iterable[str]
+    ) -> dict[str, NDArray[Any]]:
+        """Arrays of one model over a span of trials and repeats, each of shape (task, params, trial, repeat).
+
+        Many regions are sooner read this way than one by one.
+
+        Parameters
+        ----------
+        model
+            Index along ``model``.
+        trials, repeats
+            Spans with a start and a stop within the cube's sizes.
+        names
+            Trial arrays to read.
+
+        Raises
+        ------
+        CubeDamagedError
+            A chunk cannot be decoded.
+        """
+        selection = (slice(model, model + 1), slice(None), slice(None), trials, repeats)
+        return {name: self._group.read(name, selection)[0] for name in names}
+
+    def chunk_problems(self, region: Region, shape: RegionShape | None = None) -> dict[str, str]:
         """What is wrong with the chunks of a region, by array, without decoding them: gone, or cut off.
 
         Parameters
         ----------
         region
             One that was written.
+        shape
+            What it consisted of then; default: what it does today.
         """
         self._slices(region)
-        index = (region.model, 0, 0, region.trial, region.repeat)
-        found = {
-            name: self._group.chunk_problem(name, index + (0,) * (len(variable.dims) - len(index)))
-            for name, variable in self.trial_arrays.items()
-        }
-        return {name: problem for name, problem in found.items() if problem is not None}
+        return self._group.region_problems(region, shape or self.shapes[-1])
 
-    def apparent_problems(self, region: Region) -> dict[str, str]:
+    def apparent_problems(self, region: Region, shape: RegionShape | None = None) -> dict[str, str]:
         """`chunk_problems`, as far as looking costs nothing to speak of: nothing where the store keeps what it has.
 
         Parameters
         ----------
         region
             One that was written.
+        shape
+            What it consisted of then; default: what it does today.
         """
-        return {} if self._space.trusted else self.chunk_problems(region)
+        return {} if self._space.trusted else self.chunk_problems(region, shape)
 
     @property
     def trusted(self) -> bool:
         """Whether what was written stays whole without anybody looking, as object stores promise."""
         return self._space.trusted
-
-    def grow(self, *, trial: int | None = None, repeat: int | None = None) -> None:
-        """Enlarge the cube; cells that exist keep their bits, new ones are missing. For the driver only.
-
-        A growth that a kill cut short is finished by the next, to the larger of both sizes; until then
-        readers see the old size. Repeating a finished growth changes nothing. Other open `Cube` objects take
-        up the new sizes at their next write.
-
-        Parameters
-        ----------
-        trial, repeat
-            New sizes; default as they are.
-
-        Raises
-        ------
-        CubeMismatchError
-            A size is smaller than the present one.
-        StorageError
-            It could not be written.
-        """
-        self._need_writable("grow")
-        self.refresh()
-        present = self._group.sizes
-        target = {"trial": trial or present["trial"], "repeat": repeat or present["repeat"]}
-        for dim, asked in (("trial", trial), ("repeat", repeat)):
-            if asked is not None and asked < present[dim]:
-                raise self._mismatch(
-                    f"a cube never shrinks: {dim} is {present[dim]}, {asked} was asked for",
-                    "Select the trials when reading, or create another cube.",
-                )
-        with guarded(self._where, "grow the cube"):
-            self._group.resize(target)
-        self.refresh()
 
     def summary(self) -> xr.Dataset:
         """What the cube holds beside its trial arrays, in memory: counters, plan, repeated prompts, labels of cells.

@@ -5,24 +5,32 @@ All that knows zarr after creation is here. `storage.cube.cube` is the public fa
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import zarr
 from numpy.typing import NDArray
 from zarr.codecs import BloscCodec, Crc32cCodec
-from zarr.core.buffer import default_buffer_prototype
 
-from storage.cube.layout import ARRAY_CONFIG, RESERVED_ATTRS, SIDE, consolidate, expected_warnings
+from storage.cube.layout import ARRAY_CONFIG, RESERVED_ATTRS, SHAPES, SIDE, consolidate, expected_warnings
+from storage.cube.regions import Region, RegionShape, dims_of, shapes_from
 from storage.cube.schema import FORMAT, LAYERS, SHARED, VARIABLES, Variable
-from storage.cube.space import Space, Version
-from storage.errors import CubeDamagedError, CubeNotFoundError, CubeVersionError, guarded, storage_error
+from storage.cube.space import Space, Version, When
+from storage.errors import (
+    CubeDamagedError,
+    CubeNotFoundError,
+    CubeVersionError,
+    StorageError,
+    guarded,
+    storage_error,
+)
 
-_METADATA = "zarr.json"
+METADATA = "zarr.json"
 _METADATA_BYTES = 100_000_000
 _LONGEST = 10**7
 """Cells along any dim: as many as a config may ask for."""
@@ -57,7 +65,7 @@ class CubeGroup:
         self.space = space
         where = space.address
         # The version of the very bytes that are read: a change after that is noticed as a change.
-        raw, self._version = _read_metadata(space)
+        raw, self._version = read_metadata(space)
         _check_version(where, raw)
         self.consolidated = bool(raw.get("consolidated_metadata"))
         """Whether the group's metadata hold those of its arrays; each array is asked for its own where not."""
@@ -72,6 +80,8 @@ class CubeGroup:
             self.layers = tuple(variable for name, variable in LAYERS.items() if name in present)
             self._refuse_foreign_codecs()
             self.sizes = self._checked_sizes()
+            self.shapes = shapes_from(self._group.attrs.get(SHAPES), self.sizes, self.layers)
+            """What regions consisted of when the cube was made, and after each growth that changed it."""
         except (KeyError, RecursionError, TypeError, ValueError, AttributeError, FileNotFoundError) as error:
             raise CubeDamagedError(f"its metadata are damaged: {error}", where, _REPAIR) from error
         except OSError as error:
@@ -91,7 +101,7 @@ class CubeGroup:
     def outdated(self) -> bool:
         """Whether the metadata were written again since this object read them."""
         with guarded(self.space.address, "open the cube"):
-            return self.space.version(_METADATA) != self._version
+            return self.space.version(METADATA) != self._version
 
     def names(self) -> list[str]:
         """Names of all arrays, coordinates included."""
@@ -145,6 +155,23 @@ class CubeGroup:
             return "is cut off" if found.size < stored else "is longer than it was written"
         return None if raw == math.prod(array.chunks) * array.dtype.itemsize else "is not of its array's size"
 
+    def region_problems(self, region: Region, shape: RegionShape) -> dict[str, str]:
+        """What is wrong with the chunks of a region of some shape, by array; see `chunk_problem`."""
+        found = {}
+        place = {"model": region.model, "trial": region.trial, "repeat": region.repeat}
+        for name in self.trial_arrays:
+            if name in LAYERS and name not in shape.layers:
+                continue
+            steps = zip(("model", *dims_of(name)), self.chunks(name), strict=True)
+            grid = [
+                (place[dim],) if dim in place else range(-(-shape.sizes[dim] // step)) for dim, step in steps
+            ]
+            problems = (self.chunk_problem(name, index) for index in itertools.product(*grid))
+            problem = next((text for text in problems if text is not None), None)
+            if problem is not None:
+                found[name] = problem
+        return found
+
     def shared_problem(self, name: str) -> str | None:
         """What is wrong with the chunks of an array that all models share; None if nothing is."""
         array = self._array(name)
@@ -166,15 +193,18 @@ class CubeGroup:
 
     def without_metadata(self) -> list[str]:
         """Arrays that have no metadata of their own any more."""
-        return [name for name in self.names() if self.space.version(f"{name}/{_METADATA}") is None]
+        return [name for name in self.names() if self.space.version(f"{name}/{METADATA}") is None]
 
     def restore_metadata(self) -> list[str]:
-        """Write the metadata of arrays anew that have none of their own any more; names of these arrays."""
-        gone = self.without_metadata()
-        for name in gone:
-            buffers = self._array(name).metadata.to_buffer_dict(default_buffer_prototype())
-            self.space.put(f"{name}/{_METADATA}", buffers[_METADATA].to_bytes())
-        return gone
+        """Write the metadata of arrays anew that are gone, or behind a growth; names of these arrays."""
+        restored = self.without_metadata()
+        if len(self.shapes) > 1 or SHAPES in self._group.attrs:
+            restored = (
+                self.names()
+            )  # somebody may have been killed between the growth and the arrays' own metadata
+        document, _ = read_metadata(self.space)
+        arrays = (document.get("consolidated_metadata") or {}).get("metadata", {})
+        return [name for name in restored if name in arrays and put_own(self.space, name, arrays[name])]
 
     def restore_index(self, name: str) -> None:
         """Write an index anew that counts its cells."""
@@ -185,37 +215,41 @@ class CubeGroup:
         array[...] = np.arange(array.shape[0])
         self.space.sync([f"{name}/c/", *self.space.list(f"{name}/c/")])
 
-    def write_chunk(
-        self, name: str, index: tuple[int, ...], selection: tuple[slice, ...], values: NDArray[Any]
-    ) -> str:
-        """Write one whole chunk; others see the old or the new.
+    def fence(self, names: Sequence[str], selection: tuple[slice, ...]) -> None:
+        """Have the next writing of a selection fail if somebody else writes it meanwhile; see `Space.fence`."""
+        with guarded(self.space.address, "look up chunks"):
+            arrays = [self._array(name) for name in names]
+            self.space.fence(
+                self._group.store, [key for array in arrays for key in _chunk_keys(array, selection)]
+            )
+
+    def write_chunks(self, name: str, selection: tuple[slice, ...], values: NDArray[Any]) -> list[str]:
+        """Write whole chunks; of each, others see the old or the new.
 
         Parameters
         ----------
         name
             The array.
-        index
-            Chunk index along each dim.
         selection
-            The cells of that chunk, as far as they are inside of the array.
+            The cells of these chunks, as far as they are inside of the array.
         values
             Array of the selection's shape.
 
         Returns
         -------
-        str
-            The chunk's key, for `Space.sync`.
+        list of str
+            The chunks' keys, for `Space.sync`.
 
         Raises
         ------
         OSError
-            It could not be written; the chunk is as before.
+            One could not be written, and is as before.
         """
         # Zarr forgets this setting on opening, and a chunk equal to the fill would then not be written.
         array = self._array(name).with_config(ARRAY_CONFIG)
-        # A whole chunk: zarr need not read the old one, and two writers of neighbours never touch the same object.
+        # Whole chunks: zarr need not read the old ones, and two writers of neighbours never touch the same object.
         array[selection] = values
-        return f"{name}/{array.metadata.encode_chunk_key(index)}"
+        return _chunk_keys(array, selection)
 
     def resize(self, target: Mapping[str, int]) -> None:
         """Enlarge every array along the dims of `target`, then commit the sizes in the consolidated metadata.
@@ -248,9 +282,11 @@ class CubeGroup:
         # The commit comes after all that it speaks of: a power cut between leaves a cube of the old size.
         self.space.sync(grown)
         # Nothing is rewritten for a growth that was finished before: readers' versions would go stale for nothing.
-        if not self.consolidated or any(goal[dim] != self.sizes[dim] for dim in goal):
+        if not self.consolidated:
             consolidate(self.space.zarr())
-            self.space.sync([_METADATA])
+            self.space.sync([METADATA])
+        elif any(goal[dim] != self.sizes[dim] for dim in goal):
+            _commit_sizes(self.space, goal)
 
     def _counts(self, name: str, size: int) -> bool:
         return bool(np.array_equal(np.asarray(self._uncommitted(name)[...]), np.arange(size)))
@@ -293,6 +329,77 @@ class CubeGroup:
         return sizes
 
 
+def _chunk_keys(array: zarr.Array[Any], selection: tuple[slice, ...]) -> list[str]:
+    return [f"{array.path}/{array.metadata.encode_chunk_key(index)}" for index in _touched(array, selection)]
+
+
+def _touched(array: zarr.Array[Any], selection: tuple[slice, ...]) -> Iterator[tuple[int, ...]]:
+    """Indices of the chunks that a selection has cells of."""
+    spans = [part.indices(size)[:2] for part, size in zip(selection, array.shape, strict=False)]
+    spans += [(0, size) for size in array.shape[len(spans) :]]
+    return itertools.product(
+        *(
+            range(start // step, -(-stop // step))
+            for (start, stop), step in zip(spans, array.chunks, strict=True)
+        )
+    )
+
+
+def _commit_sizes(space: Space, sizes: Mapping[str, int]) -> None:
+    document, version = read_metadata(space)
+    for metadata in document["consolidated_metadata"]["metadata"].values():
+        if metadata.get("node_type") == "array":
+            pairs = zip(metadata["dimension_names"], metadata["shape"], strict=True)
+            metadata["shape"] = [sizes.get(dim, size) for dim, size in pairs]
+    commit(space, document, version)
+
+
+def commit(space: Space, document: Mapping[str, Any], version: Version) -> None:
+    """Replace the cube's metadata in one step, if nobody has done so since they were read.
+
+    Raises
+    ------
+    StorageError
+        Somebody has.
+    """
+    # Only the holder of the lease comes here, so that this finds who lost it. A directory could put on this condition
+    # under a lock only, which would leave a file behind in every cube.
+    same = space.version(METADATA) == version
+    when = version if space.trusted else When.ALWAYS
+    if not same or space.put(METADATA, json.dumps(document, indent=2).encode(), when=when) is None:
+        raise StorageError(
+            "another process has changed the cube's metadata meanwhile",
+            space.address,
+            "Run the same command again.",
+        )
+
+
+def put_own(space: Space, name: str, metadata: Mapping[str, Any]) -> bool:
+    """Have an array's own metadata say what the cube's say of it; returns whether they did not.
+
+    Those of an array that is longer along trial or repeat stay so: a growth along these was cut short, and the next one
+    goes on from there.
+    """
+    key, wanted = f"{name}/{METADATA}", dict(metadata)
+    found = space.get(key, _METADATA_BYTES)
+    own = {} if found is None else _parsed(found.data)
+    if own.get("dimension_names") == wanted["dimension_names"]:
+        triples = zip(wanted["dimension_names"], wanted["shape"], own.get("shape", ()), strict=False)
+        wanted["shape"] = [max(n, m) if dim in ("trial", "repeat") else n for dim, n, m in triples]
+    if {**wanted, "consolidated_metadata": None} == {**own, "consolidated_metadata": None}:
+        return False
+    space.put(key, json.dumps(wanted, indent=2).encode())
+    return True
+
+
+def _parsed(data: bytes) -> dict[str, Any]:
+    try:
+        document = json.loads(data)
+    except (ValueError, RecursionError):
+        return {}
+    return document if isinstance(document, dict) else {}
+
+
 def undecodable(name: str, where: str, error: Exception) -> CubeDamagedError:
     """What is to be said of a chunk of an array that cannot be decoded; not raised."""
     return CubeDamagedError(f"a chunk of `{name}` cannot be decoded: {error}", where, HEAL)
@@ -315,11 +422,11 @@ def _check_version(where: str, raw: Mapping[str, Any]) -> None:
         )
 
 
-def _read_metadata(space: Space) -> tuple[dict[str, Any], Version]:
+def read_metadata(space: Space) -> tuple[dict[str, Any], Version]:
     """Content of the group's metadata, with their version."""
     where = space.address
     with guarded(where, "open the cube"):
-        found = space.get(_METADATA, _METADATA_BYTES)
+        found = space.get(METADATA, _METADATA_BYTES)
         # A cube appears whole, with this object: without it there is none, whatever else there is.
         if found is None and not space.is_there():
             remedy = "Check the path's spelling, or run the sweep that creates it."

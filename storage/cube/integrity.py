@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from storage.cube.cube import Cube
 from storage.cube.ledger import Receipt
-from storage.cube.regions import region_digest
+from storage.cube.regions import RegionShape, region_digest
 from storage.errors import CubeDamagedError
 
 CONTENT = ""
@@ -35,7 +35,8 @@ def stored_problems(cube: Cube, receipt: Receipt) -> tuple[dict[str, str], dict[
     dict
         The arrays, shaped as the cube is now.
     """
-    problems, arrays = cube.chunk_problems(receipt.region), {}
+    shape = cube.shape_of(receipt)
+    problems, arrays = cube.chunk_problems(receipt.region, shape), {}
     for name, variable in cube.trial_arrays.items():
         if name in problems:
             continue
@@ -46,11 +47,23 @@ def stored_problems(cube: Cube, receipt: Receipt) -> tuple[dict[str, str], dict[
             continue
         if variable.allowed and not np.isin(arrays[name], variable.allowed).all():
             problems[name] = "holds values that nobody writes"
-    if not problems and region_digest(recorded_part(arrays, receipt)) != receipt.digest:
+    if not problems and region_digest(recorded_part(arrays, receipt, shape)) != receipt.digest:
         problems[CONTENT] = "is not what was recorded"
     return problems, arrays
 
 
-def recorded_part(arrays: Mapping[str, NDArray[Any]], receipt: Receipt) -> dict[str, NDArray[Any]]:
-    """The cells of a region's arrays that its receipt speaks of; the cube may have grown since."""
-    return {name: values[:, :, : receipt.trials, : receipt.repeats] for name, values in arrays.items()}
+def recorded_part(
+    arrays: Mapping[str, NDArray[Any]], receipt: Receipt, shape: RegionShape
+) -> dict[str, NDArray[Any]]:
+    """The cells of a region's arrays that its receipt speaks of; the cube may have grown since.
+
+    Parameters
+    ----------
+    arrays
+        Of the region as it is now.
+    receipt
+        The region's.
+    shape
+        As `Cube.shape_of` has it for the receipt.
+    """
+    return shape.cropped(arrays, receipt.trials, receipt.repeats)

@@ -40,7 +40,10 @@ from storage.errors import CubeMismatchError, guarded
 SIDE = "_evalcube"
 """Folder inside the cube for ledger, lease and plan; an empty Zarr group to other programs."""
 
-RESERVED_ATTRS = ("coordinates", "evalcube_format")
+SHAPES = "region_shapes"
+"""Attribute of a cube that has grown along other dims than trial and repeat: see `Cube.shapes`."""
+
+RESERVED_ATTRS = ("coordinates", "evalcube_format", SHAPES)
 MODELS_PER_COUNTER_CHUNK = 25
 _INDEX_CHUNK = 4096
 ARRAY_CONFIG: ArrayConfigParams = {"write_empty_chunks": True}
@@ -91,7 +94,7 @@ def create_cube(
     where = space.address
     everything = _with_indexes(coordinates, sizes, counters)
     dims = _checked_dims(where, sizes, chunks, everything, counters)
-    _check_coordinates(where, everything, dims)
+    check_coordinates(where, everything, dims)
     variables = [*VARIABLES.values(), *_checked_layers(where, layers, dims)]
     _check_attrs(where, attrs)
     # All that may be refused is refused before anything is written.
@@ -176,7 +179,14 @@ def _checked_dims(
     return dims
 
 
-def _check_coordinates(where: str, coordinates: Sequence[Coordinate], dims: Mapping[str, int]) -> None:
+def check_coordinates(where: str, coordinates: Sequence[Coordinate], dims: Mapping[str, int]) -> None:
+    """Refuse coordinates that do not fit the sizes, or that no cube can have.
+
+    Raises
+    ------
+    CubeMismatchError
+        One does not.
+    """
     taken = {*VARIABLES, *LAYERS, *(variable.name for variable in SHARED), SIDE, "zarr.json"}
     for coordinate in coordinates:
         name = coordinate.name
@@ -245,14 +255,14 @@ def _build(
     # One chunk is one region of one array: its writer owns the whole chunk, so that no two tasks share one.
     whole = {**dims, "model": 1, "trial": int(chunks["trial"]), "repeat": int(chunks["repeat"])}
     for variable in variables:
-        _create_variable(group, variable, dims, whole)
+        create_variable(group, variable, dims, whole)
     together = int(chunks.get("model", MODELS_PER_COUNTER_CHUNK))
-    _create_variable(group, COUNTERS, dims, {**dims, "model": min(dims["model"], together)})
+    create_variable(group, COUNTERS, dims, {**dims, "model": min(dims["model"], together)})
     for variable in PLANNED.values():
-        _create_variable(group, variable, dims, dims)
-    _create_variable(group, DUPLICATE, dims, {**whole, "task": 1})
+        create_variable(group, variable, dims, dims)
+    create_variable(group, DUPLICATE, dims, {**whole, "task": 1})
     for coordinate in coordinates:
-        _create_coordinate(group, coordinate, dims)
+        create_coordinate(group, coordinate, dims)
     group.create_group(SIDE, attributes={"comment": "evalcube's ledger, lease and plan"})
     # Last: until these metadata are there, no reader takes what is in the store for a cube.
     consolidate(store)
@@ -268,10 +278,27 @@ def _codecs() -> tuple[BloscCodec, Crc32cCodec]:
     return BloscCodec(cname="zstd", clevel=5, shuffle="bitshuffle"), Crc32cCodec()
 
 
-def _create_variable(
-    group: zarr.Group, variable: Variable, sizes: Mapping[str, int], chunks: Mapping[str, int]
-) -> None:
-    group.create_array(
+def create_variable(
+    group: zarr.Group,
+    variable: Variable,
+    sizes: Mapping[str, int],
+    chunks: Mapping[str, int],
+    separator: str = "/",
+) -> zarr.Array[Any]:
+    """Make one of the schema's arrays, which holds its fill.
+
+    Parameters
+    ----------
+    group
+        Where.
+    variable
+        Which one.
+    sizes, chunks
+        Cells of the array and of its chunks along each of its dims, at least.
+    separator
+        What divides the indices in the keys of its chunks.
+    """
+    return group.create_array(
         variable.name,
         shape=tuple(sizes[dim] for dim in variable.dims),
         chunks=tuple(chunks[dim] for dim in variable.dims),
@@ -280,11 +307,18 @@ def _create_variable(
         compressors=_codecs(),
         dimension_names=variable.dims,
         attributes=_json(variable.attributes),
+        chunk_key_encoding={"name": "default", "separator": separator},
         config=ARRAY_CONFIG,
     )
 
 
-def _create_coordinate(group: zarr.Group, coordinate: Coordinate, sizes: Mapping[str, int]) -> None:
+def create_coordinate(
+    group: zarr.Group,
+    coordinate: Coordinate,
+    sizes: Mapping[str, int],
+    separator: str = "/",
+) -> None:
+    """Make the array of a coordinate, with its values; arguments are those of `create_variable`."""
     dims = coordinate.dims
     text = coordinate.values.dtype.kind in "OUT"
     # Those of trials grow with the cube: in large chunks they stay one object for thousands of trials.
@@ -298,6 +332,7 @@ def _create_coordinate(group: zarr.Group, coordinate: Coordinate, sizes: Mapping
         compressors=ZstdCodec(checksum=True),
         dimension_names=dims,
         attributes=_json(coordinate.attrs),
+        chunk_key_encoding={"name": "default", "separator": separator},
         config=ARRAY_CONFIG,
     )
     array[...] = coordinate.values.astype(object) if text else coordinate.values

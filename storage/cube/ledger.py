@@ -56,6 +56,8 @@ class Receipt:
     """`storage.cube.cube.region_digest` of the arrays."""
     grader: str = FIRST_GRADER
     """Version of the grader that graded the region's replies; several joined by + where they meet in it."""
+    shape: int = 0
+    """Which of `storage.cube.cube.Cube.shapes` the region had; the first one is not written."""
     at: int | None = None
     """When it was written, seconds since the epoch by its writer's clock; None in ledgers of earlier versions."""
 
@@ -78,6 +80,8 @@ def to_line(receipt: Receipt) -> bytes:
     fields = {**asdict(receipt), "causes": dict(receipt.causes)}
     if receipt.grader == FIRST_GRADER:
         del fields["grader"]
+    if not receipt.shape:
+        del fields["shape"]
     if fields.pop("at") is not None:
         # Earlier versions take a line with a key that they do not know for damaged. But where there are `counts`, they
         # read these and never look into `causes`: so that is where the time lies.

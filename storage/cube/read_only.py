@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NoReturn
 
 from storage.cube.space import HeldRecord, LeaseRecord, Renewed, Space, Version, When
@@ -43,6 +43,10 @@ class ReadOnly:
         raise self.refusal()
 
     def sync(self, keys: Iterable[str]) -> NoReturn:
+        """Refuse."""
+        raise self.refusal()
+
+    def fence(self, store: Store, keys: Sequence[str]) -> NoReturn:
         """Refuse."""
         raise self.refusal()
 

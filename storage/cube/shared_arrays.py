@@ -60,8 +60,7 @@ class SharedArrays:
                 for row, array in given.items():
                     block[row] = array
             with guarded(self._where, "write counters"):
-                file = self._group.write_chunk(COUNTERS.name, (chunk, 0, 0, 0), (rows,), block)
-                self._space.sync([file])
+                self._space.sync(self._group.write_chunks(COUNTERS.name, (rows,), block))
 
     @property
     def chunks_of_counters(self) -> int:
@@ -108,6 +107,9 @@ class SharedArrays:
         self._need_writable("mend")
         with guarded(self._where, f"clear {name}"):
             self._space.clear(f"{name}/c/")
+            for key in list(self._space.list(f"{name}/")):
+                if key != f"{name}/zarr.json":  # chunks may have keys with points in the place of slashes
+                    self._space.delete(key)
 
     def restore_metadata(self) -> list[str]:
         """Write the metadata of arrays anew that have none of their own any more; names of these arrays."""
@@ -150,13 +152,7 @@ class SharedArrays:
         if shape != values.shape:
             raise self._mismatch(f"`{name}` has shape {shape}, got {values.shape}", "Give one value a label.")
         with guarded(self._where, f"write {name}"):
-            # A whole chunk at a time, as what is there may be damaged.
-            chunks = self._group.chunks(name)
-            files = []
-            for index in np.ndindex(*(-(-size // step) for size, step in zip(shape, chunks, strict=True))):
-                cells = tuple(slice(i * step, (i + 1) * step) for i, step in zip(index, chunks, strict=True))
-                files.append(self._group.write_chunk(name, index, cells, values[cells]))
-            self._space.sync(files)
+            self._space.sync(self._group.write_chunks(name, (slice(None),) * values.ndim, values))
 
     def read_planned(self, dim: Literal["trial", "repeat"]) -> NDArray[np.int32]:
         """How many trials or repeats each cell is to be measured with, int32 (model, task, params).
@@ -186,7 +182,7 @@ class SharedArrays:
         if problem:
             raise self._mismatch(problem, "Correct the array.")
         with guarded(self._where, f"write {variable.name}"):
-            self._space.sync([self._group.write_chunk(variable.name, (0, 0, 0), (slice(None),), values)])
+            self._space.sync(self._group.write_chunks(variable.name, (slice(None),), values))
 
     def read_duplicates(self, trials: slice = slice(None)) -> NDArray[np.uint8]:
         """Which prompts occurred before in their cell, uint8 (task, params, trial); 255 is unknown.
@@ -223,10 +219,10 @@ class SharedArrays:
             )
         with guarded(self._where, "write duplicates"):
             files = []
-            for chunk, start in enumerate(range(0, sizes["trial"], step)):
+            for start in range(0, sizes["trial"], step):
                 part = flags[np.newaxis, :, start : start + step]
                 where = (slice(task, task + 1), slice(None), slice(start, start + part.shape[2]))
-                files.append(self._group.write_chunk(DUPLICATE.name, (task, 0, chunk), where, part))
+                files += self._group.write_chunks(DUPLICATE.name, where, part)
             self._space.sync(files)
 
     def _check_counters(self, values: Mapping[int, NDArray[Any]]) -> None:

@@ -128,17 +128,17 @@ class Display:
         table = Table(box=None, padding=(0, 2), header_style="dim")
         table.add_column("model")
         table.add_column("trials", justify="right")
-        table.add_column("score so far", justify="right")
-        scores, done = self._tracker.scores(), self._tracker.done()
+        table.add_column("accuracy so far", justify="right")
+        accuracies, done = self._tracker.accuracies(), self._tracker.done()
         started = self._tracker.started
         names = started.models if started else ()
         before = dict(enumerate(started.recorded)) if started else {}
         for i, name in enumerate(names[:_SHOWN_MODELS]):
-            score = scores.get(i, math.nan)
+            accuracy = accuracies.get(i, math.nan)
             table.add_row(
                 escape(name),
                 str(before.get(i, 0) + done.get(i, 0)),
-                "–" if math.isnan(score) else f"{score:.0f}",
+                "–" if math.isnan(accuracy) else f"{100 * accuracy:.1f} %",
             )
         if len(names) > _SHOWN_MODELS:
             table.add_row(f"… and {len(names) - _SHOWN_MODELS} more", "", "")

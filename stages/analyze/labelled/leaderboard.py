@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
+from numpy.typing import NDArray
 
 from stages.analyze.formulas import estimators, reasonscore, stratified
 from stages.analyze.formulas.columns import column
@@ -82,7 +83,8 @@ def leaderboard(
 
     Returns
     -------
-    Leaderboard, rows by what leads it from high to low; rows without it last; equal ones by name.
+    Leaderboard, complete rows by what leads it from high to low, then incomplete ones, which have no rank; rows without
+    it last; equal ones by name. Evaluations of which nothing is planned or measured are left out.
 
     Raises
     ------
@@ -102,7 +104,7 @@ def leaderboard(
     worth = None if effects is None else np.asarray(effects.values, dtype=np.float64)
     how = How(version, mode, basis, seed, draws, confidence, worth)
     scored = _score(loaded, how)
-    rows = [_row(loaded, scored, index) for index in range(ds.sizes["model"])]
+    rows = [_row(loaded, scored, index) for index in np.flatnonzero(scored.asked).tolist()]
     board = Leaderboard(
         rows=(),
         tiers=tuple(names(ds, "tier")),
@@ -124,7 +126,7 @@ def leaderboard(
     )
     rows.sort(key=lambda row: _order(row, board.leading(row).value))
     ranked = [
-        row if math.isnan(board.leading(row).value) else replace(row, rank=place)
+        row if math.isnan(board.leading(row).value) or row.incomplete else replace(row, rank=place)
         for place, row in enumerate(rows, start=1)
     ]
     return replace(board, rows=tuple(ranked))
@@ -147,8 +149,12 @@ class _Scored:
     guesser: Floats
     ranks: Floats
     """Shape (model, 3): mean rank, lower and upper."""
+    asked: Any
+    """Shape (model,): whether anything of it is planned or measured."""
     cells_present: Any
+    """Shape (model, tier)."""
     cells_expected: Any
+    """Shape (model, tier): points at which it is to be measured."""
     totals: Mapping[str, Floats]
     shares: Mapping[str, Floats]
     """Counters summed with the weights of the points."""
@@ -163,11 +169,14 @@ def _score(ds: xr.Dataset, how: How) -> _Scored:
     member = members(ds)
     estimators.counts(cells, labels=labels)
     grouped, factors = tier_counters(ds).values, point_factors(ds)
-    expected = np.asarray(member.any(axis=-1))
+    there = column(cells, "trials", labels) > 0
+    planned = _planned(ds, there)
+    expected = (planned[:, np.newaxis] & member).any(axis=-1)
+    present = np.einsum("gkp,mkp->mg", member.astype(np.int64), there.astype(np.int64))
+    due = np.einsum("gkp,mkp->mg", member.astype(np.int64), planned.astype(np.int64))
     tokens = reasonscore.tier_tokens(grouped, labels=labels)
     totals = dict(zip(labels, cells.sum(axis=(1, 2)).T, strict=True))
     shares = dict(zip(labels, (cells * factors[..., np.newaxis]).sum(axis=(1, 2)).T, strict=True))
-    there = column(cells, "trials", labels) > 0
     effect = how.effect((cells.shape[0], cells.shape[1]))
     sizes = column(grouped, "trials", labels) / effect[:, np.newaxis]
     size = float(np.where(sizes > 0, sizes, np.inf).min(initial=np.inf))
@@ -178,6 +187,7 @@ def _score(ds: xr.Dataset, how: How) -> _Scored:
     every = ranked_counters(ds).values
     overall = mean_moments(every, effect, labels, how.mode)
     plain = mean_moments(every, effect, labels, "E_P")
+    draws = scores.draws if lead == "score" else draw_means(ds, how, overall)
     guesser = np.full(len(cells), np.nan)
     if how.version == "v1":
         guesser = reasonscore.mean_score(
@@ -195,15 +205,24 @@ def _score(ds: xr.Dataset, how: How) -> _Scored:
         ),
         accuracy=stratified.combine(plain, confidence=how.level, exact=True),
         guesser=guesser,
-        ranks=_ranks(scores.draws if lead == "score" else draw_means(ds, how, overall), how),
-        cells_present=np.einsum("gkp,mkp->mg", member.astype(np.int64), there.astype(np.int64)),
-        cells_expected=member.sum(axis=(1, 2)),
+        ranks=_ranks(np.where((present < due).any(axis=1)[:, np.newaxis], np.nan, draws), how),
+        asked=planned.any(axis=(1, 2)) if planned.any() else np.ones(len(cells), dtype=bool),
+        cells_present=present,
+        cells_expected=due,
         totals=totals,
         shares=shares,
         cost=_cost(ds, totals),
         shared_cost=_cost(ds, shares),
         unique=_unique(ds, totals),
     )
+
+
+def _planned(ds: xr.Dataset, there: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Points at which each evaluation is to be measured, or was, shape (model, task, params)."""
+    if "planned_trials" not in ds:
+        return np.ones_like(there)
+    planned = ds["planned_trials"].variable.transpose("model", "task", "params").values > 0
+    return np.asarray(planned | there)
 
 
 def _ranks(draws: Floats, how: How) -> Floats:
@@ -295,7 +314,7 @@ def _tiers(ds: xr.Dataset, scored: _Scored, index: int) -> tuple[TierEstimate, .
             tasks_present=int(scored.present.tasks_present[index, place]),
             tasks_expected=int(scored.present.tasks_expected[index, place]),
             cells_present=int(scored.cells_present[index, place]),
-            cells_expected=int(scored.cells_expected[place]),
+            cells_expected=int(scored.cells_expected[index, place]),
             tokens=float(scored.tokens[index, place]),
         )
         for place, tier in enumerate(names(ds, "tier"))
@@ -307,10 +326,11 @@ def _estimate(parts: Sequence[float] | Floats) -> Estimate:
     return Estimate(value, lower, upper)
 
 
-def _order(row: Row, value: float) -> tuple[bool, float, str, str, str, str]:
+def _order(row: Row, value: float) -> tuple[bool, bool, float, str, str, str, str]:
+    """Complete rows by value, then incomplete ones, then those without any."""
     absent = math.isnan(value)
     score = 0.0 if absent else -value
-    return (absent, score, row.model_name, row.template, row.sampler, row.eval_id)
+    return (absent, row.incomplete, score, row.model_name, row.template, row.sampler, row.eval_id)
 
 
 def row_order(ds: xr.Dataset, board: Leaderboard) -> list[int]:

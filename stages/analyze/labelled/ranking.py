@@ -20,7 +20,7 @@ from stages.analyze.labelled.leaderboard import label_rows, row_order
 from stages.analyze.labelled.results import Estimate, Leaderboard, Row
 
 SCHEMA = "evalcube.ranking"
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 PRIOR = 1.0
 """Drawn games that each model is taken to have played, so that a model that won all its games has a rating."""
@@ -73,6 +73,7 @@ class Ranking:
                 "expected_wins": item.wins,
                 "rating": item.rating,
                 "incomplete": item.row.incomplete,
+                "partial": item.row.partial,
             }
             for item in self.rows
         ]

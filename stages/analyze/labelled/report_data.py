@@ -16,7 +16,7 @@ from stages.analyze.formulas.stratified import exact_estimate
 from stages.analyze.labelled import axes, counters, duplicates
 from stages.analyze.labelled.aggregate import Pooling, aggregate
 from stages.analyze.labelled.clustering import question_effects
-from stages.analyze.labelled.results import Estimate
+from stages.analyze.labelled.results import LACKING, Estimate
 
 MOST_POINTS = 12
 """A curve with more difficulties than this is drawn with neighbours pooled."""
@@ -37,11 +37,14 @@ class TaskView:
     points: int
     """Points with a finished trial."""
     points_planned: int
+    planned: int
+    """Trials that were asked for, or are to be."""
 
     @property
-    def incomplete(self) -> bool:
-        """True if some, but not all, of the planned points have a finished trial."""
-        return 0 < self.points < self.points_planned
+    def partial(self) -> bool:
+        """True if there is something, but not all of the planned points, or too few of the planned trials."""
+        lacking = self.planned - self.trials > LACKING * self.planned
+        return self.points > 0 and (self.points < self.points_planned or lacking)
 
 
 @dataclass(frozen=True)
@@ -91,6 +94,8 @@ def task_views(
     summed = found["counters"].values
     accuracy = np.stack([rates[name].values for name in ("point", "lower", "upper")])
     trials = column(summed, "trials", labels)
+    lacking = [column(summed, name, labels) for name in ("transport", "missing") if name in labels]
+    planned = trials + sum(lacking)
     with np.errstate(all="ignore"):
         count = np.where(trials > 0, trials, np.nan)
         truncated = column(summed, "truncated", labels) / count
@@ -104,6 +109,7 @@ def task_views(
                 float(tokens[model, task]),
                 int(found["points"].values[model, task]),
                 int(found["points_planned"].values[model, task]),
+                int(planned[model, task]),
             )
             for task in range(summed.shape[1])
         ]

@@ -10,12 +10,18 @@ from stages.analyze.formulas.estimators import Mode
 from stages.analyze.labelled.axes import Facet, plain
 
 SCHEMA = "evalcube.leaderboard"
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 """Raised when a field of `Leaderboard.to_dict` changes its meaning or goes; new fields do not raise it."""
 
 
+LACKING = 0.01
+"""Share of planned trials without a result above which an evaluation is not shown like a finished one."""
+
 CUT = 0.01
 """Share of truncated trials above which no table leaves them out, and a warning names them."""
+
+_NAMED = 3
+"""Evaluations that a note names."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +47,7 @@ class TierEstimate:
     cells_present: int
     """Points of the tier with at least one finished trial."""
     cells_expected: int
+    """Points of the tier at which the evaluation is to be measured."""
     tokens: float
     """Completion tokens per finished trial of the tier."""
 
@@ -55,7 +62,7 @@ class Row:
     """One evaluation (model × template × sampler) on the leaderboard."""
 
     rank: int | None
-    """From 1, by what leads the board; None without a score."""
+    """From 1, by what leads the board; None without a score, and before every point has a trial."""
     model_name: str
     template: str
     sampler: str
@@ -100,8 +107,18 @@ class Row:
 
     @property
     def incomplete(self) -> bool:
-        """True if any tier lacks a task or a point."""
+        """True if any tier lacks a task or a point: it is not ranked."""
         return any(tier.incomplete for tier in self.tiers)
+
+    @property
+    def planned(self) -> int:
+        """Trials that were asked for, or are to be."""
+        return self.trials + self.transport + self.missing
+
+    @property
+    def partial(self) -> bool:
+        """True if it is incomplete, or more than `LACKING` of its planned trials have no result."""
+        return self.incomplete or self.planned - self.trials > LACKING * self.planned
 
 
 @dataclass(frozen=True)
@@ -177,6 +194,8 @@ def _plain(value: object) -> object:
         return {str(key): _plain(item) for key, item in sorted(value.items())}
     if isinstance(value, Estimate | TierEstimate | Row):
         data = {item.name: _plain(getattr(value, item.name)) for item in fields(value)}
+        if isinstance(value, Row):
+            data |= {"planned": value.planned, "partial": value.partial}
         return data if isinstance(value, Estimate) else {**data, "incomplete": value.incomplete}
     return value
 
@@ -192,9 +211,10 @@ def _notes(board: Leaderboard) -> list[str]:
     short = len(board.incomplete)
     if short:
         notes.append(
-            f"Incomplete evaluations (*): {short} of {len(board.rows)}. Tasks or points are missing: the "
-            "scores rest on other questions than those of complete rows and are not comparable with them."
+            f"Incomplete evaluations (*): {short} of {len(board.rows)}. Tasks or points have no trial yet: they rest "
+            "on other questions than complete rows do, are not comparable with them, and are not ranked."
         )
+    notes += _parts(board)
     missing = sum(row.missing for row in board.rows)
     if missing:
         notes.append(f"Planned trials that have not run: {missing:,}. Scores rest on the trials that have.")
@@ -209,6 +229,21 @@ def _notes(board: Leaderboard) -> list[str]:
             f"{board.mode} leaves truncated trials out; accuracy and `evalcube compare` count them as wrong."
         )
     return [*notes, *_weighing(board)]
+
+
+def _parts(board: Leaderboard) -> list[str]:
+    """What share of their trials evaluations have that have some of every point only."""
+    partial = sorted(
+        (row for row in board.rows if row.partial and not row.incomplete),
+        key=lambda row: row.trials / row.planned,
+    )
+    if not partial:
+        return []
+    named = "; ".join(
+        f"{plain(row.model_name)} has {row.trials:,} of {row.planned:,}" for row in partial[:_NAMED]
+    )
+    more = f"; and {len(partial) - _NAMED} more" if len(partial) > _NAMED else ""
+    return [f"Partly measured (*), by trials that were planned: {named}{more}. Their places may change."]
 
 
 def _truncation(board: Leaderboard) -> list[str]:

@@ -11,7 +11,7 @@ from stages.analyze.labelled.axes import plain
 from stages.analyze.labelled.leaderboard import label_rows
 from stages.analyze.labelled.pairing import Difference, Pair
 from stages.analyze.labelled.ranking import Ranking
-from stages.analyze.labelled.results import CUT, Estimate, Leaderboard, Row, TierEstimate
+from stages.analyze.labelled.results import CUT, LACKING, Estimate, Leaderboard, Row, TierEstimate
 from stages.analyze.render.rows import PlainRow, metric_parts
 from stages.analyze.render.table import Column, TableSpec
 from stages.analyze.render.text import ABSENT, number, percent, significant
@@ -29,15 +29,17 @@ _BAYESIAN = (
 
 
 def leaderboard_spec(board: Leaderboard) -> TableSpec:
-    """Rank, label and what there is to show of every evaluation; incomplete rows carry ``*`` and are faint."""
+    """Rank, label and what there is to show of every evaluation; partly measured ones carry ``*`` and are faint."""
     labels = dict(zip(map(id, board.rows), label_rows(board), strict=True))
     repeated = any(row.unique < 1 for row in board.rows)
     cut = any(row.truncated > CUT for row in board.rows)
+    partial = any(row.partial for row in board.rows)
     by_score = board.lead == "score"
     columns = [
         Column("#", lambda row: ABSENT if row.rank is None else str(row.rank)),
         Column("model", lambda row: labels[id(row)], right=False, name=True),
         *(_score_columns(board) if by_score else _rate_columns(board)),
+        *([Column("done", lambda row: _done(row.trials, row.planned), 1)] if partial else []),
         Column("tokens", lambda row: number(row.tokens_per_trial), 4),
         *([Column("score/token", lambda row: significant(row.score_per_token.value), 5)] if by_score else []),
         Column("truncated", lambda row: percent(row.truncated), 0 if cut else 6),
@@ -47,14 +49,14 @@ def leaderboard_spec(board: Leaderboard) -> TableSpec:
         Column("trials", lambda row: number(row.trials), 10),
         *([Column("unique", lambda row: percent(row.unique), 11)] if repeated else []),
     ]
-    return TableSpec(tuple(columns), board.rows, board.notes, lambda row: row.incomplete).filled()
+    return TableSpec(tuple(columns), board.rows, board.notes, lambda row: row.partial).filled()
 
 
 def _score_columns(board: Leaderboard) -> list[Column]:
     """Score with its interval and tiers, and beside it what was right; a guesser's score beside upper bounds."""
     guesser = Column("guesser", lambda row: number(row.guesser), 1)
     return [
-        Column("score", lambda row: number(row.score.value) + (INCOMPLETE if row.incomplete else "")),
+        Column("score", lambda row: number(row.score.value) + (INCOMPLETE if row.partial else "")),
         Column(_level(board), lambda row: span(row.score), 1),
         *([guesser] if board.version == "v1" else []),
         *_tier_columns(board, lambda tier: number(tier.score.value)),
@@ -66,7 +68,7 @@ def _score_columns(board: Leaderboard) -> list[Column]:
 def _rate_columns(board: Leaderboard) -> list[Column]:
     """Where trials are too few for a score: what was right, with and without guesses."""
     return [
-        Column("accuracy", lambda row: percent(row.accuracy.value) + (INCOMPLETE if row.incomplete else "")),
+        Column("accuracy", lambda row: percent(row.accuracy.value) + (INCOMPLETE if row.partial else "")),
         Column(_level(board), lambda row: _shares(row.accuracy.lower, row.accuracy.upper), 2),
         Column(board.mode, lambda row: percent(row.rate.value)),
         Column(_level(board), lambda row: _shares(row.rate.lower, row.rate.upper), 1),
@@ -99,16 +101,21 @@ def group_spec(
 ) -> TableSpec:
     """Groups with their estimate; ones that lack points carry ``*``."""
     cut = any(_ratio(row["counters"], "truncated") > CUT for row in rows)
+    lacking = any(_lacks(row) for row in rows)
     columns = [
         *_names(by),
         Column(head, lambda row: percent(row["point"]) + (INCOMPLETE if _lacks(row) else "")),
         Column("95 %", lambda row: _shares(row["lower"], row["upper"])),
+        *([Column("done", lambda row: _done(row["counters"]["trials"], _asked(row)), 0)] if lacking else []),
         Column("trials", lambda row: number(row["counters"]["trials"]), 1),
         Column("points", lambda row: f"{row['points']}/{row['points_planned']}", 2),
         Column("truncated", lambda row: percent(_ratio(row["counters"], "truncated")), 0 if cut else 3),
     ]
-    if any(_lacks(row) for row in rows):
-        notes = (*notes, "* Rests on part of the points: not comparable with rows that have all of them.")
+    if lacking:
+        notes = (
+            *notes,
+            "* Rests on part of the planned points or trials: not comparable with rows that have all of them.",
+        )
     return TableSpec(tuple(columns), rows, notes, _lacks)
 
 
@@ -119,7 +126,7 @@ def ranking_spec(found: Ranking, board: Leaderboard) -> TableSpec:
         Column("model", lambda item: item.label, right=False, name=True),
         Column(
             "score" if board.lead == "score" else board.mode,
-            lambda item: leading_text(board, item.row)[0] + INCOMPLETE * item.row.incomplete,
+            lambda item: leading_text(board, item.row)[0] + INCOMPLETE * item.row.partial,
         ),
         Column(_level(board), lambda item: leading_text(board, item.row)[1], 3),
         *([Column("guesser", lambda item: number(item.row.guesser), 3)] if board.version == "v1" else []),
@@ -134,7 +141,7 @@ def ranking_spec(found: Ranking, board: Leaderboard) -> TableSpec:
         f"wins: expected against the {len(found.rows) - 1} others. rating: a/(a + b) is a's chance against b.",
         *board.notes,
     )
-    return TableSpec(tuple(columns), found.rows, notes, lambda item: item.row.incomplete)
+    return TableSpec(tuple(columns), found.rows, notes, lambda item: item.row.partial)
 
 
 def pair_spec(pair: Pair, notes: tuple[str, ...] = ()) -> TableSpec:
@@ -356,7 +363,19 @@ def _fronts(row: PlainRow) -> str:
 
 
 def _lacks(row: PlainRow) -> bool:
-    return bool(row["points"] < row["points_planned"])
+    """Whether a group has not what was planned of it."""
+    asked = _asked(row)
+    return bool(row["points"] < row["points_planned"] or asked - row["counters"]["trials"] > LACKING * asked)
+
+
+def _asked(row: PlainRow) -> float:
+    """Planned trials of a group, as far as its counters have them."""
+    return sum(float(row["counters"].get(name, 0.0)) for name in ("trials", "transport", "missing"))
+
+
+def _done(trials: float, planned: float) -> str:
+    """Share of the planned trials that have a result, rounded down: what is not all is not shown as all."""
+    return f"{100 * trials // planned:.0f} %" if planned else ABSENT
 
 
 def _ratio(counters: Mapping[str, float], name: str) -> float:

@@ -10,18 +10,20 @@ from stages.generate.answers.passages import normalised
 from stages.generate.dataset.kinds import lines_after_marks
 
 _LABEL = re.compile(
-    r"(?:(?:the |an? )?(?:option|choice|letter|number|alternative)\s{1,3})?[(\[\"'`*]{0,4}([A-Za-z]|[0-9]{1,3})"
+    r"(?i:(?:the |an? )?(?:option|choice|letter|number|no\.|alternative)\s{1,3}|#)?[(\[\"'`*]{0,4}([A-Za-z]|[0-9]{1,3})"
     r"(?P<end>[)\]\"'`*.:]{0,6})(?:$|(?<=[)\].:])(?=\s)|\s?[-–—:=,;]|(?=\s\())",
 )
 _SECOND = re.compile(
     r"[\s)\]\"'`*]{0,6}(?:\bor\b|\band\b|/|,|&|\bnor\b)[\s(\[\"'`*]{0,6}([A-Za-z]|[0-9]{1,3})\b(?![\w'’])"
 )
 _NAMED = re.compile(
-    r"\b(?:option|choice|alternative)\s{1,3}[(\[\"'`*]{0,4}([A-Za-z]|[0-9]{1,3})(?![\w'’])", re.IGNORECASE
+    r"\b(?:option|choice|alternative)(?:\s{1,3}is|\s?:)?\s{1,3}[(\[\"'`*]{0,4}([A-Za-z]|[0-9]{1,3})(?![\w'’])",
+    re.IGNORECASE,
 )
 _IN_BRACKETS = re.compile(r"\(([A-Za-z]|[0-9]{1,3})\)")
 _NEGATED = re.compile(
-    r"(?:\b(?:not|never|neither|nor|than|instead of)|n['’]t)\s(?:\w{1,8}\s){0,3}$", re.IGNORECASE
+    r"(?:\b(?:not|never|neither|nor|than|instead of|wrong|incorrect|worst)|n['’]t)\s(?:\w{1,8}\s){0,3}$",
+    re.IGNORECASE,
 )
 _BOLD = re.compile(r"\*\*([^*\n]{1,300})\*\*")
 _TAIL = 4000

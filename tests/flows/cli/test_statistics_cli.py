@@ -22,7 +22,7 @@ from flows.errors import SweepError
 from flows.plan.build import build_plan
 from flows.plan.store import open_store
 from stages.reply.status import Status
-from stages.score.counters import count_trials
+from stages.score.counters import count_questions, count_trials
 from storage.cube.regions import Region
 from tests.flows.support import evalcube, refused
 from tests.tiers import need
@@ -99,7 +99,8 @@ def make_cube(folder):
         store.cube.write_region(Region(model, 0, 0), arrays)
         planned = np.broadcast_to(valid[..., None, None], shape)
         duplicate = np.broadcast_to(flags[..., None], shape)
-        counters[model] = count_trials({**arrays, "planned": planned, "duplicate": duplicate})
+        counted = count_trials({**arrays, "planned": planned, "duplicate": duplicate})
+        counters[model] = np.concatenate([counted, count_questions(arrays["status"])], axis=-1)
     store.cube.write_counters(counters)
     return config.cube
 

@@ -103,7 +103,7 @@ def test_watch__of_no_cube_is_refused(tmp_path):
 def test_live__is_what_a_run_says_of_itself(tmp_path):
     tracker = Tracker()
     file = LiveFile(Directory(tmp_path), tracker)
-    tally = (((0.0,) * 6,),)
+    tally = ((0, 0, 4, 2),)
     done = BlockDone((0,), 0, trials=4, cached=1, transport=1, missing=0, tally=tally)
     for event in (Started("r", "c", 20, 5, ("a",)), Traffic(sent=7, retries={"reset": 2}, worker="w"), done):
         tracker(event)

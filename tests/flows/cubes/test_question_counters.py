@@ -7,6 +7,7 @@ import pytest
 
 from flows.config.load import from_mapping
 from flows.cubes.statistics import aggregate, leaderboard
+from flows.merge.write import merge_cubes
 from flows.plan import coordinates as coordinates_module
 from flows.plan import store as store_module
 from flows.plan.build import build_plan
@@ -22,10 +23,10 @@ from tests.flows.support import reset, sweep_config
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory, _served):
+def swept(tmp_path_factory, _served):
     """A folder with a cube whose questions lie in three regions each, and one that was measured at once."""
     reset(_served)
-    folder = tmp_path_factory.mktemp("made")
+    folder = tmp_path_factory.mktemp("swept")
     config = config_of(folder, _served)
     run(config, cluster=SHARED)
     upsample(config, repeats=3, cluster=SHARED)
@@ -46,25 +47,32 @@ def moments(cube):
     return cluster_moments(Cube.open(cube).dataset()["status"].to_numpy())[..., 2:]
 
 
-def test_counters__are_those_of_whole_questions(made):
+def test_counters__are_those_of_whole_questions(swept):
     for name, chunk in (("cube.zarr", 1), ("once.zarr", 3)):
-        cube = Cube.open(made / name)
+        cube = Cube.open(swept / name)
         assert cube.chunks["repeat"] == chunk
         counted = cube.read_counters()[..., len(COUNTERS) :]
-        np.testing.assert_array_equal(counted, moments(made / name))
+        np.testing.assert_array_equal(counted, moments(swept / name))
         assert (counted[..., 3] > counted[..., 0]).any()  # questions were asked more than once
 
 
-def test_counters__are_the_same_however_the_regions_cut_them(made):
-    split, once = (Cube.open(made / name).read_counters() for name in ("cube.zarr", "once.zarr"))
+def test_counters__are_the_same_however_the_regions_cut_them(swept):
+    split, once = (Cube.open(swept / name).read_counters() for name in ("cube.zarr", "once.zarr"))
     untimed = [place for place, name in enumerate(COUNTERS) if name != "latency_sum"]
     untimed += range(len(COUNTERS), split.shape[-1])
     np.testing.assert_array_equal(split[..., untimed], once[..., untimed])
 
 
-def test_leaderboard__reads_no_outcomes_of_repeated_questions(made, tmp_path):
-    shutil.copytree(made / "cube.zarr", tmp_path / "cube.zarr")
-    whole, table = leaderboard(made / "cube.zarr"), aggregate(made / "cube.zarr", by=["model", "task"])[1]
+def test_merge__counts_whole_questions(swept, tmp_path):
+    merge_cubes(str(tmp_path / "merged.zarr"), [str(swept / "cube.zarr")])
+
+    counted = Cube.open(tmp_path / "merged.zarr").read_counters()
+    np.testing.assert_array_equal(counted, Cube.open(swept / "cube.zarr").read_counters())
+
+
+def test_leaderboard__reads_no_outcomes_of_repeated_questions(swept, tmp_path):
+    shutil.copytree(swept / "cube.zarr", tmp_path / "cube.zarr")
+    whole, table = leaderboard(swept / "cube.zarr"), aggregate(swept / "cube.zarr", by=["model", "task"])[1]
     for chunk in (tmp_path / "cube.zarr" / "status" / "c").rglob("*"):
         if chunk.is_file():
             chunk.write_bytes(b"not a chunk")
@@ -80,24 +88,24 @@ def test_leaderboard__reads_no_outcomes_of_repeated_questions(made, tmp_path):
     assert same.identical(table)
 
 
-def test_leaderboard__of_a_part_counts_the_questions_of_that_part(made):
+def test_leaderboard__of_a_part_counts_the_questions_of_that_part(swept):
     from flows.cubes.selection import Part, open_part
     from stages.analyze.labelled.clustering import question_effects
 
     where = Part(where=("task=arithmetic", "length=3"))
-    counted = question_effects(open_part(made / "cube.zarr", where, trials=False).dataset)
+    counted = question_effects(open_part(swept / "cube.zarr", where, trials=False).dataset)
     from_outcomes = question_effects(
-        open_part(made / "cube.zarr", where).dataset.drop_vars("question_moments")
+        open_part(swept / "cube.zarr", where).dataset.drop_vars("question_moments")
     )
     np.testing.assert_array_equal(counted.values, from_outcomes.values)
-    fewer = open_part(made / "cube.zarr", Part(trials=8), trials=False).dataset
+    fewer = open_part(swept / "cube.zarr", Part(trials=8), trials=False).dataset
     assert "question_moments" not in fewer  # of all trials, which are not meant
     assert question_effects(fewer) is not None
 
 
-def test_verify__sees_and_heals_counters_of_questions(made, tmp_path):
-    shutil.copytree(made / "cube.zarr", tmp_path / "cube.zarr")
-    shutil.copytree(made / "cache", tmp_path / "cache")
+def test_verify__sees_and_heals_counters_of_questions(swept, tmp_path):
+    shutil.copytree(swept / "cube.zarr", tmp_path / "cube.zarr")
+    shutil.copytree(swept / "cache", tmp_path / "cache")
     cube = Cube.open(tmp_path / "cube.zarr", writable=True)
     good = cube.read_counters()
     bad = good.copy()

@@ -1,6 +1,7 @@
 """Verdicts on cubes that are written directly: what is compared, exit codes, gold ratings, refusals."""
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from typer.testing import CliRunner
 
 from flows.cli.verdict import verdict as command
 from flows.config.load import from_mapping
+from flows.cubes import verdict as verdict_module
 from flows.cubes.verdict import cube_verdict
 from flows.errors import SweepError
 from flows.plan.build import build_plan
@@ -391,3 +393,17 @@ def test_cube_verdict__compares_what_all_variants_were_to_answer(tmp_path):
 
     assert (found.units, found.verdict.pairs[0].missing) == (UNITS - 3, None)
     assert "3 questions that only some of the variants were asked are left out" in found.verdict.notes
+
+
+@pytest.mark.parametrize(
+    ("asked", "named"),
+    [((8, 16, 8), []), ((16, 32, 16), []), ((8, 16, 32), ["second"]), ((32, 16, 8), ["first"])],
+)
+def test_notes__name_tasks_whose_points_weigh_more_than_in_the_first_plan(asked, named):
+    data = verdict_module._Data.__new__(verdict_module._Data)
+    data.rows = [0, 1]
+    data.plan = SimpleNamespace(base=np.array([[8, 16], [8, 0]]), task_names=("first", "second"))
+    counts = np.array([[asked[0], asked[1]], [asked[2], 0]])
+    data._mask = np.arange(40) < counts[..., None]
+
+    assert data._grown_tasks() == named

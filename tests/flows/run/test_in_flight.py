@@ -12,6 +12,8 @@ from flows.run.workers import Workers
 from stages.infer.endpoint import Endpoint
 from stages.infer.engine import Engine
 from stages.infer.jobs import Job
+from stages.infer.limiter import News
+from stages.infer.pacing import Pace
 
 
 class Forgetful:
@@ -69,6 +71,13 @@ def test_workers__give_more_blocks_to_the_models_that_are_starved():
 
     assert starved.spare > 0
     assert sated.spare == 0
+
+
+def test_message__of_limits_that_were_found_comes_as_it_was():
+    news = News(3.0, Pace(20.0, 5.0, 0.0), 0.25)
+    slowed = Slowed("a", "m", False, 0.0, "", news)
+
+    assert from_message(as_message(slowed)) == slowed
 
 
 def test_engine__is_starved_when_connections_wait_for_requests():

@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from flows.run.events import TALLY, BlockDone, Started, Traffic
+from flows.run.events import BlockDone, Started, Traffic
 from flows.run.summary import Tracker
 
 
 def block(key, **changes):
     fields = {"model": 0, "trials": 8, "cached": 3, "transport": 2, "missing": 0, "causes": {"timeout": 2}}
-    return BlockDone(key=key, **{**fields, "tally": (((8.0, 8.0, 6.0, 0.0, 0.0, 80.0),),), **changes})
+    return BlockDone(key=key, **{**fields, "tally": ((0, 0, 8, 6),), **changes})
 
 
 def test_tracker__counts_a_block_once_however_often_it_is_graded():
@@ -34,54 +34,53 @@ def test_tracker__adds_the_last_word_of_every_worker():
     assert (traffic.retries, traffic.failures) == ({"reset": 2}, {"timeout": 1})
 
 
-def test_scores__are_those_of_the_running_counts():
-    tracker = Tracker()
-    tracker(Started("run", "cube", 100, 0, ("a",)))
-
-    tracker(block((0,), tally=(((100.0, 100.0, 100.0, 0.0, 0.0, 1.0),),)))
-    tracker(block((1,), model=1, tally=(((100.0, 100.0, 0.0, 0.0, 0.0, 1.0),),)))
-
-    scores = tracker.scores()
-    assert round(scores[0]) == 1000
-    assert 0 < scores[1] < 50
-
-
-def started(counts, ranked=((True, True),)):
-    """A run of one model with one tier and two tasks; earlier runs counted so many trials of each, all right."""
-    tally = np.zeros((1, 1, 2, len(TALLY)))
-    tally[0, 0, :, :3] = np.array(counts)[:, None]
+def started(counts, base=32, ranked=((True, True), (True, False)), models=1):
+    """A run of two tasks, of which a point is not ranked; earlier runs counted so many trials of each, all right."""
+    tallies = np.repeat(np.array(counts, float)[:, :, None], 2, axis=2)
     return Started(
         "run",
         "cube",
         400,
-        sum(counts),
-        ("a",),
-        recorded=(sum(counts),),
-        tallies=tally,
+        sum(map(sum, counts)),
+        ("a", "b")[:models],
+        tallies=np.stack([tallies] * models),
         ranked=np.array(ranked),
+        base=np.full((2, 2), base) * np.array(ranked),
     )
 
 
-def test_scores__count_what_earlier_runs_recorded():
-    wrong = (((100.0, 100.0, 0.0, 0.0, 0.0, 1.0), (0.0,) * 6),)
-    resumed, anew = Tracker(), Tracker()
-    resumed(started((100, 100)))
-    anew(started((0, 100)))
-
-    assert round(resumed.scores()[0]) == 1000
-    for tracker in (resumed, anew):
-        tracker(block((0,), tally=wrong))
-    assert resumed.scores()[0] > anew.scores()[0] + 50
-
-
-def test_scores__are_none_until_every_task_has_trials():
+def test_accuracies__are_means_over_tasks_with_the_points_weights():
     tracker = Tracker()
-    tracker(started((100, 0)))
-    assert tracker.scores() == {}
+    tracker(started(((32, 0), (32, 0)), models=2))
 
-    tracker(block((0,), tally=(((0.0,) * 6, (8.0, 8.0, 8.0, 0.0, 0.0, 1.0)),)))
-    assert tracker.scores().keys() == {0}
+    tracker(
+        block((0,), tally=((0, 1, 320, 0),))
+    )  # asked ten times as often as the first plan said, all wrong
+    tracker(block((1,), model=1, tally=((0, 1, 32, 16), (1, 1, 99, 0))))
 
-    other = Tracker()
-    other(started((100, 0), ranked=((True, False),)))  # the other task has nothing to rank
-    assert other.scores().keys() == {0}
+    assert tracker.accuracies() == {0: (0.5 + 1) / 2, 1: (0.75 + 1) / 2}
+
+
+def test_accuracies__count_what_earlier_runs_recorded():
+    resumed, anew = Tracker(), Tracker()
+    resumed(started(((32, 16), (32, 0))))
+    anew(started(((0, 16), (32, 0))))
+
+    for tracker in (resumed, anew):
+        tracker(block((0,), tally=((0, 0, 32, 0),)))
+
+    assert resumed.accuracies() == {0: ((16 + 16) / (32 + 16) + 1) / 2}
+    assert anew.accuracies() == {0: (16 / 48 + 1) / 2}
+
+
+def test_accuracies__are_none_until_every_ranked_point_has_trials():
+    tracker = Tracker()
+    tracker(started(((32, 0), (32, 0))))  # each task has trials, and one of its points has none
+    assert tracker.accuracies() == {}
+
+    tracker(block((0,), tally=((0, 1, 1, 0),)))
+    assert tracker.accuracies().keys() == {0}
+
+    nothing = Tracker()
+    nothing(started(((32, 32), (32, 32)), ranked=((False, False), (False, False))))
+    assert nothing.accuracies() == {}

@@ -13,10 +13,14 @@ from typing import Any
 
 from stages.infer.limiter import news_since
 from stages.infer.rates import Quota, Throttle
+from stages.infer.reply import Reply, RetryClass
+from stages.infer.retry import Policy, backoff, is_beyond_limit, turn_of
 
 NOTICE_SECONDS = (0.5, 0.25, 0.1)
 """Reports of workers, the driver's polls, and the way to the workers: what news take, at most."""
 RETRY_BASE = 0.5
+RESTING = 8
+"""Requests for each connection that may wait for another attempt."""
 
 
 @dataclass
@@ -157,6 +161,8 @@ class Outcome:
     """Requests per second that were found."""
     connections: int | None = None
     """Requests in flight that were found."""
+    failed: int = 0
+    """Requests that were given up, in the whole simulation."""
 
     @property
     def refused_share(self) -> float:
@@ -167,6 +173,26 @@ class Outcome:
         return self.accepted / self.seconds / rate
 
 
+@dataclass(frozen=True)
+class Sweep:
+    """What became of a number of requests."""
+
+    accepted: int
+    refused: int
+    failed: int
+    seconds: float
+    tail: float
+    """Seconds from the last answer to a request that was never refused until all were answered."""
+
+
+@dataclass(eq=False)
+class _Request:
+    """One request on its way; `policy` decides how long it waits after a refusal."""
+
+    policy: Policy
+    refusals: int = 0
+
+
 class _Simulation:
     def __init__(
         self,
@@ -175,11 +201,14 @@ class _Simulation:
         *,
         workers: int,
         connections: int,
+        requests: float,
+        status: int,
         jitter: float,
         skew: float,
         seed: int,
     ) -> None:
         self.server, self.latency, self.jitter = server, latency, jitter
+        self.status = status
         self.random = random.Random(seed)
         self.now = 0.0
         self.events: list[tuple[float, int, Callable[[], None]]] = []
@@ -187,14 +216,21 @@ class _Simulation:
         self.serving = 0
         self.accepted: list[float] = []
         self.refused: list[float] = []
+        self.failed = 0
+        self.last_first = 0.0
+        """When the last request was let through that was never refused."""
         self.throttles = [Throttle() for _ in range(workers)]
-        self.waiting = [deque(itertools.repeat(0, connections)) for _ in range(workers)]
+        self.lines: list[deque[_Request]] = [deque() for _ in range(workers)]
+        """Those who wait at the limits, as in `Admission`."""
+        self.left = [requests / workers] * workers
+        self.busy, self.resting = [0] * workers, [0] * workers
+        self.size = -(-connections // workers)
         self.timers = [math.inf] * workers
         self.heard: list[Any] = [throttle.limiter.news for throttle in self.throttles]
         for rank, throttle in enumerate(self.throttles):
             throttle.limiter.offset = 1000.0 + self.random.uniform(-skew, skew)
             throttle.retune(Quota(connections).share(workers, rank), 0.0)
-            self.at(0.001 * rank, lambda rank=rank: self.admit(rank))
+            self.at(0.001 * rank, lambda rank=rank: self.ask(rank))
         if workers > 1:
             self.at(0.5, self.report)
 
@@ -202,16 +238,42 @@ class _Simulation:
         heapq.heappush(self.events, (when, next(self.order), what))
 
     def run(self, until: float) -> None:
-        while self.events and self.events[0][0] <= until:
+        while self.events and self.events[0][0] <= until and any(self.open(rank) for rank in self.ranks):
             self.now, _, what = heapq.heappop(self.events)
             what()
+
+    @property
+    def ranks(self) -> range:
+        return range(len(self.throttles))
+
+    def open(self, rank: int) -> float:
+        return self.left[rank] + self.busy[rank] + self.resting[rank]
+
+    def ask(self, rank: int) -> None:
+        """Take as many requests in hand as there are connections, as `HttpQueue` does."""
+        while (
+            self.left[rank] >= 1 and self.busy[rank] < self.size and self.resting[rank] <= RESTING * self.size
+        ):
+            self.left[rank] -= 1
+            self.busy[rank] += 1
+            throttle = self.throttles[rank]
+            policy = backoff(
+                5,
+                base=RETRY_BASE,
+                jitter=self.random.random(),
+                patient=is_beyond_limit,
+                turn=turn_of(throttle.limiter, RETRY_BASE),
+            )
+            next(policy)
+            self.lines[rank].append(_Request(policy))
+        self.admit(rank)
 
     def admit(self, rank: int) -> None:
         """Start all who may start, and come back when the next one may, as `Admission` does."""
         if self.now >= self.timers[rank]:
             self.timers[rank] = math.inf
-        throttle, waiting = self.throttles[rank], self.waiting[rank]
-        while waiting:
+        throttle, line = self.throttles[rank], self.lines[rank]
+        while line:
             wait = throttle.wait(0.0, self.now)
             if wait > 0.0:
                 due = self.now + max(wait, 0.001)
@@ -220,47 +282,61 @@ class _Simulation:
                     self.at(due, lambda: self.admit(rank))
                 return
             throttle.start(0.0, self.now)
-            self.send(rank, waiting.popleft())
+            self.send(rank, line.popleft())
 
-    def send(self, rank: int, attempt: int) -> None:
+    def send(self, rank: int, request: _Request) -> None:
         throttle = self.throttles[rank]
         sent = self.now, throttle.in_flight, throttle.window.epoch
         way = self.random.uniform(0.0, self.jitter) if self.jitter else 0.0
-        self.at(self.now + 0.001 + way, lambda: self.arrive(rank, attempt, sent))
+        self.at(self.now + 0.001 + way, lambda: self.arrive(rank, request, sent))
 
-    def arrive(self, rank: int, attempt: int, sent: tuple[float, int, int]) -> None:
+    def arrive(self, rank: int, request: _Request, sent: tuple[float, int, int]) -> None:
         if self.server.asked(self.now, self.serving):
             self.accepted.append(self.now)
             self.serving += 1
-            self.at(self.now + self.latency(self.random), lambda: self.served(rank, sent))
+            self.at(self.now + self.latency(self.random), lambda: self.served(rank, request, sent))
         else:
             self.refused.append(self.now)
             pause = self.server.pause(self.now)
-            self.at(self.now + 0.001, lambda: self.turned_away(rank, attempt, sent, pause))
+            self.at(self.now + 0.001, lambda: self.turned_away(rank, request, sent, pause))
 
-    def served(self, rank: int, sent: tuple[float, int, int]) -> None:
+    def served(self, rank: int, request: _Request, sent: tuple[float, int, int]) -> None:
         self.serving -= 1
         throttle = self.throttles[rank]
         throttle.in_flight -= 1
         throttle.window.succeeded()
         throttle.accepted(self.now, sent[1])
-        self.waiting[rank].append(0)
-        self.admit(rank)
+        if not request.refusals:
+            self.last_first = self.now
+        self.busy[rank] -= 1
+        self.ask(rank)
 
-    def turned_away(self, rank: int, attempt: int, sent: tuple[float, int, int], pause: float) -> None:
+    def turned_away(self, rank: int, request: _Request, sent: tuple[float, int, int], pause: float) -> None:
         throttle = self.throttles[rank]
         throttle.in_flight -= 1
         started, in_flight, epoch = sent
         throttle.refused(self.now, started, in_flight, epoch, pause)
         if pause:
             throttle.pause(pause, self.now)
-        wait = max(pause, RETRY_BASE * min(2.0**attempt, 60.0) * self.random.uniform(0.5, 1.5))
+        request.refusals += 1
+        self.busy[rank] -= 1
+        reply = Reply(RetryClass.RETRY, f"http {self.status}", retry_after=pause or None)
+        try:
+            wait = request.policy.send(reply)
+        except StopIteration:
+            self.failed += 1
+        else:
+            self.resting[rank] += 1
+            self.at(self.now + wait, lambda: self.again(rank, request))
+        self.ask(rank)
 
-        def again() -> None:
-            self.waiting[rank].append(attempt + 1)
-            self.admit(rank)
-
-        self.at(self.now + wait, again)
+    def again(self, rank: int, request: _Request) -> None:
+        self.resting[rank] -= 1
+        self.busy[rank] += 1
+        if request.refusals == 1:
+            self.lines[rank].appendleft(request)
+        else:
+            self.lines[rank].append(request)
         self.admit(rank)
 
     def report(self) -> None:
@@ -281,6 +357,27 @@ class _Simulation:
                 self.admit(rank)
 
 
+def simulate_sweep(
+    server: Any, requests: int, *, workers: int = 1, connections: int = 64, status: int = 429, seed: int = 0
+) -> Sweep:
+    """What became of a sweep of so many requests, which ends; see `simulate`."""
+    world = _Simulation(
+        server,
+        lambda _: 0.05,
+        workers=workers,
+        connections=connections,
+        requests=requests,
+        status=status,
+        jitter=0.001,
+        skew=0.0,
+        seed=seed,
+    )
+    world.run(math.inf)
+    return Sweep(
+        len(world.accepted), len(world.refused), world.failed, world.now, world.now - world.last_first
+    )
+
+
 def simulate(
     server: Any,
     *,
@@ -292,6 +389,7 @@ def simulate(
     jitter: float = 0.001,
     skew: float = 0.0,
     seed: int = 0,
+    status: int = 429,
 ) -> tuple[Outcome, Outcome]:
     """The outcome of the warm-up, and of the time after it, with more to ask than the server takes.
 
@@ -313,10 +411,20 @@ def simulate(
         Most seconds by which workers' clocks are wrong.
     seed
         Of latencies, jitter and waits.
+    status
+        Of refusals: 503 without a pause may as well be an outage, and is not tried again for ever.
     """
     draw = latency if callable(latency) else lambda _: latency
     world = _Simulation(
-        server, draw, workers=workers, connections=connections, jitter=jitter, skew=skew, seed=seed
+        server,
+        draw,
+        workers=workers,
+        connections=connections,
+        requests=math.inf,
+        status=status,
+        jitter=jitter,
+        skew=skew,
+        seed=seed,
     )
     world.run(seconds)
     limiter = world.throttles[0].limiter
@@ -324,6 +432,8 @@ def simulate(
     def outcome(begin: float, end: float) -> Outcome:
         accepted = sum(begin <= at < end for at in world.accepted)
         refused = sum(begin <= at < end for at in world.refused)
-        return Outcome(accepted, refused, end - begin, limiter.found_rate, limiter.found_connections)
+        return Outcome(
+            accepted, refused, end - begin, limiter.found_rate, limiter.found_connections, world.failed
+        )
 
     return outcome(0.0, warm_up), outcome(warm_up, seconds)

@@ -28,10 +28,12 @@ def row(board, name):
 
 
 def test_leaderboard__sorts_by_score_and_ranks_from_one(board):
-    scores = [board.leading(item).value for item in board.rows]
+    complete = [item for item in board.rows if not item.incomplete]
+    scores = [board.leading(item).value for item in complete]
 
     assert scores == sorted(scores, reverse=True)
-    assert [item.rank for item in board.rows] == [1, 2, 3, 4, 5]
+    assert [item.rank for item in board.rows] == [1, 2, 3, None, None]
+    assert board.rows[:3] == tuple(complete)
 
 
 def test_leaderboard__equal_scores_by_name_and_undefined_last():
@@ -157,7 +159,7 @@ def test_to_dict__is_stable_json_without_nan(board):
     text = json.dumps(data, allow_nan=False)
 
     assert json.loads(text) == data
-    assert (data["schema"], data["schema_version"]) == ("evalcube.leaderboard", 2)
+    assert (data["schema"], data["schema_version"]) == ("evalcube.leaderboard", 3)
     assert set(data["rows"][0]) >= {"rank", "model_name", "eval_id", "score", "tiers", "incomplete", "cost"}
     assert data["rows"][0]["score"].keys() == {"value", "lower", "upper"}
 
@@ -188,9 +190,10 @@ def test_leaderboard__second_version_scores_what_was_measured(ds):
 
 
 def test_leaderboard__rank_intervals(board, ds):
-    assert [item.rank_interval.lower <= item.rank <= item.rank_interval.upper for item in board.rows] == [
-        True
-    ] * 5
+    complete = board.rows[:3]
+    assert all(item.rank_interval.lower <= item.rank <= item.rank_interval.upper for item in complete)
+    assert max(item.rank_interval.upper for item in complete) <= 3
+    assert all(math.isnan(item.rank_interval.value) for item in board.rows[3:])
     alone = leaderboard(ds.isel(model=[1]), draws=20).rows[0]
     assert (alone.rank_interval.lower, alone.rank_interval.upper) == (1, 1)
 
@@ -325,3 +328,47 @@ def test_leaderboard__answers_that_are_all_the_same_are_one_question():
     widths = [board.rows[0].rate.upper - board.rows[0].rate.lower for board in (by_question, by_answer)]
     assert widths[0] == pytest.approx(2 * widths[1], rel=0.1)
     assert by_question.size == by_answer.size / 4
+
+
+def partly(done, *, planned=True):
+    """Three evaluations: one measured in full, one with a share of its trials, one whose last task has no trial."""
+    ds = dataset([Profile("full"), Profile("part"), Profile("short")], tasks=3, trials=100)
+    cells = ds["counters"].values
+    trials, missing = COUNTERS.index("trials"), COUNTERS.index("missing")
+    every = cells[1, ..., trials].copy()
+    cells[1] *= done
+    cells[1, ..., missing] = every - cells[1, ..., trials]
+    cells[2, 2] = 0.0
+    cells[2, 2, :, missing] = every[2] if planned else 0.0
+    asked = cells[..., trials] + cells[..., missing]
+    return ds.assign(planned_trials=(("model", "task", "params"), asked.astype(np.int32)))
+
+
+def test_leaderboard__an_evaluation_with_three_of_a_hundred_trials_is_marked_and_named():
+    board = leaderboard(partly(0.03), draws=20)
+
+    part = row(board, "part")
+    assert (part.partial, part.incomplete, part.rank is None) == (True, False, False)
+    assert f"part has {part.trials:,} of {part.planned:,}" in " ".join(board.notes)
+    assert not row(board, "full").partial
+    assert not row(leaderboard(partly(0.995), draws=20), "part").partial
+
+
+def test_leaderboard__an_evaluation_without_a_trial_of_some_point_has_no_rank():
+    board = leaderboard(partly(1.0), draws=20)
+
+    assert [(item.model_name, item.rank is None) for item in board.rows][2] == ("short", True)
+    assert max(item.rank_interval.upper for item in board.rows[:2]) <= 2
+
+
+def test_leaderboard__points_that_nobody_asked_for_are_not_missing():
+    ds = partly(1.0, planned=False)
+    board = leaderboard(ds, draws=20)
+
+    short = row(board, "short")
+    assert (short.incomplete, short.rank is None) == (False, False)
+    assert [tier.tasks_expected for tier in short.tiers] == [2] * 3
+    gone = ds.assign(planned_trials=ds["planned_trials"].copy())
+    gone["planned_trials"][2] = 0
+    gone["counters"][2] = 0.0
+    assert [item.model_name for item in leaderboard(gone, draws=20).rows if item.model_name == "short"] == []

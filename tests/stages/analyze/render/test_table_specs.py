@@ -7,6 +7,7 @@ from rich.console import Console
 from stages.analyze.labelled.leaderboard import label_rows, leaderboard
 from stages.analyze.render.table import markdown_text, terminal
 from stages.analyze.render.table_specs import leaderboard_spec
+from stages.analyze.render.text import ABSENT
 from tests.stages.analyze.synthetic import PROFILES, Profile, dataset
 
 HOSTILE = (
@@ -46,7 +47,7 @@ def test_terminal__one_line_per_row_at_any_width(board, width):
     assert len(shown[0]) <= width
     for place, row in enumerate(board.rows):
         line = shown[2 + place]
-        assert line.startswith(str(row.rank))
+        assert line.startswith(ABSENT if row.rank is None else str(row.rank))
         assert row.model_name in line
         assert f"{100 * row.accuracy.value:.1f} %" in line
         assert f"{100 * row.rate.value:.1f} %" in line
@@ -56,7 +57,7 @@ def test_terminal__one_line_per_row_at_any_width(board, width):
 
 def test_terminal__more_columns_where_there_is_room(board):
     assert "tokens" in lines(board, 120)[0]
-    assert "hard" in lines(board, 100)[0]
+    assert "hard" in lines(board, 110)[0]
     assert "USD/1000" in lines(board, 160)[0]
     assert "hard" not in lines(board, 60)[0]
 
@@ -133,3 +134,13 @@ def test_to_dict__holds_names_as_they_are(hostile):
     assert json.loads(text) == hostile.to_dict()
     assert text.isascii()
     assert {row["model_name"] for row in json.loads(text)["rows"]} >= set(HOSTILE)
+
+
+def test_terminal__shows_how_much_of_an_evaluation_is_done(board):
+    shown = lines(board, 100)
+    assert "done" in shown[0]
+    partial = {row.model_name: row for row in board.rows if row.partial}
+    assert partial
+    for name, row in partial.items():
+        assert f"{100 * row.trials // row.planned} %" in next(line for line in shown if name in line)
+    assert "done" not in lines(leaderboard(dataset(PROFILES[:2]), draws=5), 200)[0]

@@ -264,6 +264,20 @@ OPTIONS = ["a drum", "the lamp", "drum kit", "42"]
         ("Answer: C drum kit", "C"),
         ("The answer is option C.", "C"),
         ("The correct answer is (C) drum kit", "C"),
+        ("Answer: Option C", "C"),
+        ("Answer: Choice C.", "C"),
+        ("Answer: No. C", "C"),
+        ("Answer: #C", "C"),
+        ("<answer>Option C</answer>", "C"),
+        ("The correct answer is Option C.", "C"),
+        ("Option C is the answer", "C"),
+        ("**Option C**", "C"),
+        ("The correct option is C.", "C"),
+        ("Correct option: C", "C"),
+        ("My choice is C.", "C"),
+        ("The wrong option is A, the correct option is B.", "B"),
+        ("The correct option is not C.", None),
+        ("Answer: Option A or Option B", None),
         ("$\\boxed{C}$", "C"),
         ("\\boxed{\\text{C}}", "C"),
         ("Answer: drum kit", "C"),
@@ -291,6 +305,13 @@ OPTIONS = ["a drum", "the lamp", "drum kit", "42"]
 )
 def test_read_choice__reads_labels_and_texts(text: str, label: str | None) -> None:
     assert read_choice(text, "ABCD", OPTIONS) == label
+
+
+@pytest.mark.parametrize("frame", ["{}", "Answer: {}", "**{}**", "The answer is {}.", "Answer: {}."])
+def test_read_choice__options_that_are_called_options_are_told_apart_by_their_texts(frame: str) -> None:
+    assert read_choice(frame.format("Option 2"), "AB", ["Option 1", "Option 2"]) == "B"
+    assert read_choice(frame.format("Option 2"), "AB", ["Option 2", "Option 1"]) == "A"
+    assert read_choice(frame.format("Option 2"), "12", ["Option 1", "Option 2"]) == "2"
 
 
 def test_read_choice__a_label_counts_more_than_anothers_text() -> None:

@@ -1,0 +1,141 @@
+"""Commands that bring cubes together: merge."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from flows.cli.options import CubesArgument, JsonOption
+from flows.cli.output import complain, safe, show, show_json
+
+if TYPE_CHECKING:
+    from flows.merge.conflicts import Conflict
+    from flows.merge.write import Merged
+
+_SHOWN = 50
+
+
+def merge(
+    output: Annotated[
+        str, typer.Argument(metavar="OUT", help="Address of the new cube; nothing may be there.")
+    ],
+    cubes: CubesArgument,
+    prefer: Annotated[
+        str,
+        typer.Option(
+            help="Whose outcome stays where two cubes have finished the same trial differently: fail refuses to "
+            "choose, first takes that of the cube named first, newer that which was written later.",
+        ),
+    ] = "fail",
+    as_repeats: Annotated[
+        bool,
+        typer.Option("--as-repeats", help="Keep all such answers, as further repeats of their trials."),
+    ] = False,
+    rename: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--rename",
+            metavar="CUBE:LABEL=NEW",
+            help="Another name for a model or a task of one cube. Give it again for more.",
+        ),
+    ] = None,
+    skip_damaged: Annotated[
+        bool, typer.Option("--skip-damaged", help="Leave out damaged regions, which are refused otherwise.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Make one cube of several: all models, tasks, points, trials and repeats of any of them, joined by identity."""
+    from flows.merge.write import ConflictError, merge_cubes
+
+    try:
+        done = merge_cubes(
+            output,
+            cubes,
+            prefer=prefer,
+            as_repeats=as_repeats,
+            rename=rename or (),
+            skip_damaged=skip_damaged,
+        )
+    except ConflictError as error:
+        if as_json:
+            show_json(_document({"cube": None, "cubes": cubes, "prefer": prefer}, error.conflicts))
+        else:
+            _print_conflicts(error.conflicts)
+        raise
+    if as_json:
+        show_json(_document(done.to_dict(), done.conflicts))
+    else:
+        _print_merged(done)
+    for note in done.notes:
+        complain(note)
+    for one in done.skipped[:_SHOWN]:
+        complain(f"left out, as it is damaged: {one.cube}: {one.problem}")
+
+
+def _document(fields: dict[str, Any], conflicts: Sequence[Conflict]) -> dict[str, Any]:
+    return {
+        "schema": "evalcube.merge",
+        "schema_version": 1,
+        **fields,
+        "conflicts": [conflict.to_dict() for conflict in conflicts],
+    }
+
+
+def _print_merged(done: Merged) -> None:
+    _print_conflicts(done.conflicts)
+    sizes = done.sizes
+    missing = done.planned - done.trials
+    left = f"; {missing:,} planned ones are missing, which a run asks" if missing else ""
+    show(
+        safe(
+            f"{done.cube}: {sizes['model']} evaluations, {sizes['task']} tasks, {done.trials:,} trials from "
+            f"{len(done.cubes)} cubes{left}"
+        )
+    )
+    if done.conflicts:
+        count = sum(conflict.trials for conflict in done.conflicts)
+        show(f"{count:,} trials had other outcomes in two cubes; decided by --prefer {done.prefer}")
+
+
+def _print_conflicts(conflicts: Sequence[Conflict]) -> None:
+    if not conflicts:
+        return
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table("model", "task", title="the same trials with other outcomes", title_justify="left")
+    for name in ("trials", "other status"):
+        table.add_column(name, justify="right")
+    for name in ("cubes", "digests", "such as"):
+        table.add_column(name)
+    for one in conflicts[:_SHOWN]:
+        example = one.example
+        params = ", ".join(f"{name}={value}" for name, value in example["params"].items())
+        table.add_row(
+            *(escape(safe(text)) for text in (one.model, one.task)),
+            f"{one.trials:,}",
+            f"{one.status_changes:,}",
+            escape(safe(f"{one.kept}\n{one.hidden}")),
+            "\n".join(digest[:12] for digest in one.digests),
+            escape(
+                safe(
+                    f"{params}\ntrial {example['trial']}, repeat {example['repeat']}: "
+                    f"{example['kept']}, {example['hidden']}"
+                )
+            ),
+        )
+    Console().print(table)
+    if len(conflicts) > _SHOWN:
+        show(f"... and {len(conflicts) - _SHOWN} more")
+    natural = sum(one.trials for one in conflicts if one.by_nature)
+    if natural:
+        show(
+            f"{natural:,} of them were asked at a temperature above 0, where two answers to one trial differ by "
+            "nature: --as-repeats keeps both"
+        )
+
+
+COMMANDS = (merge,)

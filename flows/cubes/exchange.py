@@ -1,0 +1,60 @@
+"""What one trial asked and what came back, as a person reads it: for one trial that is shown, and for tables of all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from stages.generate import Cell, Trial
+from stages.process.reading import Reading, read_reply
+from stages.reply.record import Record
+from stages.reply.status import Status
+
+ANSWERED = "answered"
+"""What a reply is called that no reference can be held against."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """A reply as it was read. `reading` and `parsed` are a model's own text."""
+
+    reading: Reading
+    first_token: float
+    """Seconds until the reply began; NaN where it was not streamed."""
+    parsed: str | None
+    """The answer in it; None if it has none, or did not come to an end of its own."""
+
+
+def read_answer(data: bytes | None, cell: Cell, truth: Trial) -> Answered | None:
+    """What a cached reply says to one of a cell's trials; None if there is no reply.
+
+    The answer is read with the parsers of today, which may see more in a reply than those that graded it.
+
+    Parameters
+    ----------
+    data
+        The entry of the cache, None if there is none.
+    cell, truth
+        What was asked.
+    """
+    if data is None:
+        return None
+    try:
+        record = Record.decode(data)
+    except ValueError:  # whole, but no record: whatever it is, it is no answer
+        return None
+    reading = read_reply(record)
+    parsed = cell.parse(reading.answer, truth) if reading.finish == "stop" else None
+    return Answered(reading, record.first_token, parsed)
+
+
+def row_of(truth: Trial) -> tuple[int | None, str]:
+    """Number of the row of a data set that a trial asks, from 1, and its name there; (None, "") for made-up ones."""
+    row = truth.extras.get("row")
+    return (row if isinstance(row, int) else None), str(truth.extras.get("id", ""))
+
+
+def status_name(status: Status, cell: Cell) -> str:
+    """Name of an outcome; that an answer is not the reference says nothing where there is none."""
+    if status == Status.INCORRECT and not cell.task.has_reference(cell.params):
+        return ANSWERED
+    return status.name.lower()

@@ -1,0 +1,16 @@
+"""Several cubes as one, on disk or in memory: joined by the identity of evaluations, points and trials, never by place.
+
+==========  ===========================================================================
+union       what several sweeps measure together, from their descriptions
+inputs      a cube that is merged, of which what its ledger vouches for is read
+layers      what each cube knows of a part of the union
+repeats     where several answers to one trial become repeats of it
+overlay     layers laid over one another, and where they contradict
+conflicts   contradictions, counted by model and task
+shared      the arrays that all models of a cube share, joined
+joined      several cubes as one sweep: its plan, targets and flags
+regions     the regions of one model, merged one after another
+provenance  where the trials of a merged cube come from
+write       the merged cube on disk
+==========  ===========================================================================
+"""

@@ -1,0 +1,219 @@
+"""A cube that is merged: it is only read, and only what its ledger vouches for, also while a run works on it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from flows.merge.union import Place, Rename, renamed
+from flows.plan.records import read_notes, read_spent
+from flows.plan.shared_arrays import planned_of
+from flows.plan.spec import Spec, damaged_at, parse_spec
+from storage.cube.cube import Cube
+from storage.cube.holder import apparent_holder
+from storage.cube.integrity import recorded_part, stored_problems
+from storage.cube.ledger import Ledger, Receipt, to_line
+from storage.cube.regions import Region
+from storage.errors import CubeDamagedError
+
+Array = npt.NDArray[Any]
+
+_MOST = 2**53
+_ATTEMPTS, _PAUSE = 40, 0.25
+"""A run may write a region again while it is read, and appends the receipt a moment later: seconds between attempts."""
+
+
+class Input:
+    """One cube that is merged.
+
+    Parameters
+    ----------
+    url
+        Its address.
+    renames
+        New names for its models and tasks.
+
+    Raises
+    ------
+    StorageError
+        If there is no cube, or its metadata cannot be read.
+    SweepError
+        If it is not a sweep's, or its description is damaged.
+    """
+
+    def __init__(self, url: str, renames: Sequence[Rename] = ()) -> None:
+        self.url = url
+        self.cube = Cube.open(url)
+        self.sizes, self.chunks = self.cube.sizes, self.cube.chunks
+        self.described = parse_spec(self.cube.attrs.get("spec"), self.sizes)
+        self.spec = renamed(self.described, url, renames)
+        _refuse_twins(self.spec)
+        with Ledger(self.cube.records) as ledger:
+            self.receipts = ledger.newest()
+            self.damaged_lines = ledger.damaged
+        _refuse_odd_receipts(self.cube.url, self.receipts.values())
+        self.planned = planned_of(self.cube, self.receipts)
+
+    @cached_property
+    def notes(self) -> dict[str, Any]:
+        """What the last run noted beside it."""
+        return read_notes(self.cube.records)
+
+    @cached_property
+    def prices(self) -> list[tuple[float, float]]:
+        """USD per million prompt and completion tokens, by evaluation."""
+        both = [self.cube.read_label(f"price_{kind}") for kind in ("prompt", "completion")]
+        pairs = [(float(prompt), float(completion)) for prompt, completion in zip(*both, strict=True)]
+        return [pair if np.isfinite(pair).all() else (0.0, 0.0) for pair in pairs]
+
+    @cached_property
+    def facets(self) -> list[dict[str, Any]]:
+        """Free labels, by evaluation."""
+        found = []
+        for text in self.cube.read_label("facets"):
+            try:
+                facets = json.loads(str(text))
+            except (ValueError, RecursionError):
+                facets = None
+            found.append(facets if isinstance(facets, dict) else {})
+        return found
+
+    @cached_property
+    def spent(self) -> tuple[float, float]:
+        """Tokens and dollars that its runs have noted as spent."""
+        spent = read_spent(self.cube.records)
+        return (spent.tokens, spent.usd) if spent else (0.0, 0.0)
+
+    @cached_property
+    def times(self) -> tuple[int, int] | None:
+        """When its first and its last region were written, seconds since the epoch; None if it does not say."""
+        known = [receipt.at for receipt in self.receipts.values() if receipt.at is not None]
+        return (min(known), max(known)) if known else None
+
+    @cached_property
+    def ledger_digest(self) -> str:
+        """See `ledger_digest`."""
+        return ledger_digest(self.receipts.values())
+
+    @cached_property
+    def spec_digest(self) -> str:
+        """SHA-256 of its description."""
+        text = json.dumps(self.cube.attrs.get("spec"), sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def cells(self, place: Place, slots: int) -> tuple[Array, Array]:
+        """Flat indices of its cells, by task and slot, in its own arrays and in those of the union.
+
+        Parameters
+        ----------
+        place
+            Where it stands in the union.
+        slots
+            Length of the union's axis of params.
+        """
+        mine, theirs = [], []
+        for row, (task, targets) in enumerate(zip(place.tasks, place.slots, strict=True)):
+            mine += [row * self.sizes["params"] + slot for slot in range(len(targets))]
+            theirs += [task * slots + slot for slot in targets]
+        return np.array(mine, dtype=np.intp), np.array(theirs, dtype=np.intp)
+
+    def read(self, region: Region) -> tuple[Receipt, dict[str, Array]] | None:
+        """A recorded region: its receipt, and the arrays as far as that speaks of them; None if there is no receipt.
+
+        Raises
+        ------
+        CubeDamagedError
+            What is stored is not what was recorded, and nobody is writing it anew.
+        """
+        receipt = self.receipts.get(region)
+        if receipt is None:
+            return None
+        problems: Mapping[str, str] = {}
+        for _ in range(_ATTEMPTS):
+            problems, arrays = stored_problems(self.cube, receipt)
+            if not problems:
+                return receipt, self._vouched(arrays, receipt)
+            again = self._recorded_again(region)
+            if again == receipt:
+                if apparent_holder(self.cube.records) is None:
+                    break
+                time.sleep(_PAUSE)
+            receipt = again
+        name, problem = next(iter(problems.items()))
+        raise CubeDamagedError(
+            f"region {region.model}/{region.trial}/{region.repeat}: {name or 'one of its arrays'} {problem}",
+            self.url,
+            f"Heal it with `evalcube cube verify --heal {self.url}`, or leave such regions out with --skip-damaged",
+        )
+
+    def _vouched(self, arrays: Mapping[str, Array], receipt: Receipt) -> dict[str, Array]:
+        """What a receipt speaks of, with all cells of the cube as it is now, and fills where it says nothing."""
+        shape = self.cube.shape_of(receipt)
+        known = recorded_part(arrays, receipt, shape)
+        if shape == self.cube.shapes[-1]:
+            return known
+        found = {}
+        for name, variable in self.cube.trial_arrays.items():
+            values = arrays[name][:, :, : receipt.trials, : receipt.repeats]
+            found[name] = np.full(values.shape, variable.fill, dtype=variable.dtype)
+            if name in known:
+                found[name][tuple(slice(size) for size in known[name].shape)] = known[name]
+        return found
+
+    def _recorded_again(self, region: Region) -> Receipt:
+        """The region's receipt as the ledger has it now."""
+        with Ledger(self.cube.records) as ledger:
+            newest = ledger.newest().get(region, self.receipts[region])
+        self.receipts[region] = newest
+        self.cube.refresh()
+        self.sizes = self.cube.sizes
+        return newest
+
+
+def ledger_digest(receipts: Iterable[Receipt]) -> str:
+    """SHA-256 of what a ledger vouches for: equal for equal results, wherever they lie.
+
+    Parameters
+    ----------
+    receipts
+        The newest one of each region.
+    """
+    digest = hashlib.sha256()
+    for receipt in sorted(receipts, key=lambda one: one.region):
+        digest.update(to_line(receipt))
+    return digest.hexdigest()
+
+
+def _refuse_odd_receipts(url: str, receipts: Iterable[Receipt]) -> None:
+    """Refuse a ledger with other things than numbers in it: anyone may have written it."""
+    for one in receipts:
+        region = one.region
+        numbers = [region.model, region.trial, region.repeat, one.generation, one.trials, one.repeats]
+        numbers += [one.planned, one.shape, one.transport, one.missing, *one.causes.values()]
+        texts = [one.digest, one.grader]
+        if not all(type(n) is int and 0 <= n < _MOST for n in numbers) or not all(
+            type(t) is str for t in texts
+        ):
+            raise CubeDamagedError(
+                "its ledger has a receipt that no run writes", url, "Find out who made the cube."
+            )
+
+
+def _refuse_twins(spec: Spec) -> None:
+    """Refuse what no sweep describes: two places for one thing, or prices for other evaluations than there are."""
+    ids = [row.eval_id for row in spec.evaluations]
+    labels = [task.label for task in spec.tasks]
+    cells = [[point.cell_id for point in task.points] for task in spec.tasks]
+    for where, names in (("evaluations", ids), ("tasks", labels), *(("points", row) for row in cells)):
+        if len(set(names)) < len(names):
+            raise damaged_at(f"spec.{where}", "one of them stands there twice")
+    pairs = spec.asserted_prices
+    if pairs and (len(pairs) != len(ids) or any(len(pair) != 2 for pair in pairs)):
+        raise damaged_at("spec.asserted_prices", "must be two numbers for each evaluation")

@@ -1,0 +1,162 @@
+"""Several cubes as one sweep: its plan, how far it is to be measured, and what is known of its prompts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from flows.merge.inputs import Input
+from flows.merge.layers import Layers, Variables
+from flows.merge.overlay import Array
+from flows.merge.repeats import repeat_offsets
+from flows.merge.shared import joined_duplicates, planned_of
+from flows.merge.union import Union, unite
+from flows.plan.grading import trial_variables
+from flows.plan.plan import Plan
+from flows.plan.row_ids import ROW_ID, ROW_ID_ATTRS
+from flows.plan.spec import damaged_at
+from flows.plan.targets import SampleTargets
+from storage.cube.cube import Coordinate
+
+
+class Joined:
+    """The union of several cubes.
+
+    Parameters
+    ----------
+    inputs
+        The cubes.
+    as_repeats
+        Whether other answers to the same trials become further repeats of them.
+    skip_damaged
+        Whether damaged regions of the inputs are left out; else they are refused.
+
+    Raises
+    ------
+    SweepError
+        If they do not fit together, or would be more than a cube can have.
+    """
+
+    def __init__(
+        self, inputs: Sequence[Input], *, as_repeats: bool = False, skip_damaged: bool = False
+    ) -> None:
+        self.inputs, self._skip_damaged = inputs, skip_damaged
+        names = [one.url for one in inputs]
+        self.union: Union = unite([one.spec for one in inputs], names, [one.prices for one in inputs])
+        self.notes = list(self.union.notes)
+        self.plan = self._planned_sweep()
+        self.variables: Variables = trial_variables(self.plan)
+        self.targets, self.offsets = self._all_targets(as_repeats=as_repeats)
+        self.targets.refuse_too_many()
+        trials, repeats = self.targets.maxima
+        most = [max(one.sizes[dim] for one in inputs) for dim in ("trial", "repeat")]
+        self.plan = replace(self.plan, trials=max(trials, most[0]), repeats=max(repeats, most[1]))
+        shape = (len(self.plan.tasks), self.plan.slots, self.plan.trials)
+        self.flags, wrong = joined_duplicates(inputs, self.union.places, shape)
+        for task, slot in wrong:
+            point = json.dumps(self.plan.tasks[task].cells[slot].cell.plain_params)
+            self.notes.append(
+                f"The cubes do not agree which prompts of {self.plan.task_names[task]} {point} occurred before: the "
+                "next run compares them."
+            )
+        for one in inputs:
+            if one.damaged_lines:
+                self.notes.append(
+                    f"{one.damaged_lines} lines of the ledger of '{one.url}' are damaged: what they spoke of is "
+                    "not taken."
+                )
+
+    def _planned_sweep(self) -> Plan:
+        """The plan of the union, with the prices and facets of the cube that was measured last."""
+        files: dict[str, str] = {}
+        for one in reversed(self.inputs):
+            noted = one.notes.get("files")
+            files |= (
+                {str(k): v for k, v in noted.items() if isinstance(v, str)} if isinstance(noted, dict) else {}
+            )
+        plan = Plan.from_spec(self.union.spec, 1, 1, files)
+        for task, described in zip(plan.tasks, self.union.spec["tasks"], strict=True):
+            for planned, point in zip(task.cells, described["points"], strict=True):
+                if planned.cell.id != point["cell_id"]:
+                    raise damaged_at(f"task {task.label}", f"point {point['cell_id'][:12]} has other params")
+        for row, described in zip(plan.evaluations, self.union.spec["evaluations"], strict=True):
+            if row.eval_id != described["eval_id"]:
+                raise damaged_at(f"evaluation {row.label}", "its id is not that of its requests")
+        prices = self._newest("prices", [one.prices for one in self.inputs])
+        facets = self._newest("facets", [one.facets for one in self.inputs])
+        asserted = tuple((a, b) for a, b in self.union.spec.get("asserted_prices", ()))
+        return replace(plan, prices=tuple(prices), facets=tuple(facets), asserted_prices=asserted)
+
+    def row_ids(self) -> list[Coordinate]:
+        """The ids of the rows of named points, as the cubes have them; nothing if there are no such points."""
+        named = {place: number for number, place in enumerate(self.plan.named_points)}
+        if not named:
+            return []
+        ids = np.full((len(named), self.plan.trials), "", dtype=object)
+        for one, place in zip(self.inputs, self.union.places, strict=True):
+            if not one.cube.has_label(ROW_ID):
+                continue  # of an earlier version; a run writes them
+            rows = [
+                named.get((task, slot))
+                for task, own in zip(place.tasks, place.slots, strict=True)
+                for slot in own
+            ]
+            stored = one.cube.read_label(ROW_ID)
+            for values, row in zip(stored, (row for row in rows if row is not None), strict=True):
+                known = ids[row, : len(values)]
+                ids[row, : len(values)] = np.where(known == "", values, known)
+        return [Coordinate(ROW_ID, ("dataset", "trial"), ids, ROW_ID_ATTRS)]
+
+    def _newest(self, what: str, values: Sequence[Sequence[Any]]) -> list[Any]:
+        """What the cube says that was written last, by evaluation of the union."""
+        found: dict[int, tuple[tuple[int, str], Any]] = {}
+        for one, place, own in zip(self.inputs, self.union.places, values, strict=True):
+            time = one.times[1] if one.times else 0
+            for model, value in zip(place.models, own, strict=True):
+                key = (time, json.dumps(value, sort_keys=True))
+                known = found.get(model)
+                if known is not None and known[1] != value:
+                    label = self.union.spec["evaluations"][model]["model"]
+                    note = (
+                        f"The {what} of '{label}' differ: those of the cube that was written last are taken."
+                    )
+                    if note not in self.notes:
+                        self.notes.append(note)
+                found[model] = max(known, (key, value), key=lambda pair: pair[0]) if known else (key, value)
+        return [found[model][1] for model in sorted(found)]
+
+    def _all_targets(self, *, as_repeats: bool) -> tuple[SampleTargets, list[Array] | None]:
+        """How far each cell is to be measured, as far as any cube plans it; and where repeats come later."""
+        shape = (len(self.plan.evaluations), len(self.plan.tasks), self.plan.slots)
+        pairs = list(zip(self.inputs, self.union.places, strict=True))
+        trials = [planned_of(one, place, "trials", shape) for one, place in pairs]
+        repeats = [planned_of(one, place, "repeats", shape) for one, place in pairs]
+        offsets, most = None, np.maximum.reduce(repeats)
+        if as_repeats:
+            length = max(one.sizes["trial"] for one in self.inputs)
+            offsets, most = repeat_offsets(self.layers(None), repeats, length, self.plan.chunks["trial"])
+        return (
+            SampleTargets(np.maximum.reduce(trials).reshape(shape), most.astype(np.int32).reshape(shape)),
+            offsets,
+        )
+
+    def layers(self, offsets: Sequence[Array] | None) -> Layers:
+        """What each of the cubes knows, for one thread.
+
+        Parameters
+        ----------
+        offsets
+            How much later the repeats of each cube come; None if they do not.
+        """
+        return Layers(
+            self.inputs,
+            self.union.places,
+            (len(self.plan.tasks), self.plan.slots),
+            self.variables,
+            skip_damaged=self._skip_damaged,
+            offsets=offsets,
+        )

@@ -1,0 +1,245 @@
+"""What each of several cubes knows of a part of their union, in the union's order of cells."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from flows.merge.inputs import Input
+from flows.merge.overlay import Array, Layer, differing
+from flows.merge.union import Place
+from stages.reply.status import Status
+from storage.cube.ledger import Receipt
+from storage.cube.regions import Region
+from storage.cube.schema import Variable
+from storage.errors import CubeDamagedError
+
+Variables = Mapping[str, tuple[Variable, tuple[int, ...]]]
+"""The arrays of the union's regions, with the sizes of the dims that they have beyond a trial's."""
+
+_MISSING = int(Status.MISSING)
+_FINISHED = max(int(code) for code in Status if code not in (Status.TRANSPORT, Status.MISSING))
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some trials and repeats of one model of the union."""
+
+    model: int
+    trials: tuple[int, int]
+    """The first one, and the one after the last."""
+    repeats: tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """A region of an input that is damaged and left out."""
+
+    cube: str
+    region: Region
+    problem: str
+
+
+class Layers:
+    """Reads several cubes in the terms of their union. One thread uses it, and models are read one after another.
+
+    Parameters
+    ----------
+    inputs
+        The cubes.
+    places
+        Where each stands in the union.
+    cells
+        Tasks and slots of the union.
+    variables
+        Its arrays.
+    skip_damaged
+        Whether damaged regions are left out.
+    offsets
+        How much later a cube's repeats come in the union, int (model, cell), by cube; None if they do not.
+    """
+
+    def __init__(
+        self,
+        inputs: Sequence[Input],
+        places: Sequence[Place],
+        cells: tuple[int, int],
+        variables: Variables,
+        *,
+        skip_damaged: bool = False,
+        offsets: Sequence[Array] | None = None,
+    ) -> None:
+        self._inputs, self._places, self._variables = inputs, places, variables
+        self._cells = cells[0] * cells[1]
+        self._maps = [one.cells(place, cells[1]) for one, place in zip(inputs, places, strict=True)]
+        self._rows = [{target: row for row, target in enumerate(place.models)} for place in places]
+        self._skip_damaged, self._offsets = skip_damaged, offsets
+        # A region may be larger than the union's: it is read once for all that it reaches into.
+        self._read: OrderedDict[tuple[int, Region], tuple[Receipt, dict[str, Array]] | None] = OrderedDict()
+        self.skipped: dict[tuple[int, Region], Skipped] = {}
+
+    def sharing(self, model: int) -> list[int]:
+        """Numbers of the cubes that have a model."""
+        return [source for source, rows in enumerate(self._rows) if model in rows]
+
+    def of(self, part: Part, receipts: list[Receipt]) -> Iterator[Layer]:
+        """What each cube that knows something of a part knows of it, in the order of the cubes.
+
+        Parameters
+        ----------
+        part
+            Which trials.
+        receipts
+            Gets the receipts of what was read.
+        """
+        for source in self.sharing(part.model):
+            layer = self._shifted(source, part, receipts)
+            if layer is not None:
+                yield layer
+
+    def raw(self, source: int, part: Part, receipts: list[Receipt] | None = None) -> Layer | None:
+        """What one cube knows of a part, its repeats where they are in the cube; None if that is nothing."""
+        one, row = self._inputs[source], self._rows[source][part.model]
+        layer: Layer | None = None
+        for region in _overlapping(one, row, part):
+            found = self._region(source, region)
+            if found is None:
+                continue
+            receipt, arrays = found
+            spans = [
+                _overlap(first, length, wanted)
+                for first, length, wanted in (
+                    (region.trial * one.chunks["trial"], receipt.trials, part.trials),
+                    (region.repeat * one.chunks["repeat"], receipt.repeats, part.repeats),
+                )
+            ]
+            if any(span is None for span in spans):
+                continue
+            if receipts is not None:
+                receipts.append(receipt)
+            if layer is None:
+                layer = self._empty(source, part)
+            self._copy(layer, arrays, spans, receipt.at)  # type: ignore[arg-type]  # none of them is None
+        return layer
+
+    def _copy(
+        self, layer: Layer, arrays: Mapping[str, Array], spans: Sequence[tuple[slice, slice]], at: int | None
+    ) -> None:
+        """Put a region's trials where they belong in a layer."""
+        mine, theirs = self._maps[layer.source]
+        (from_trials, to_trials), (from_repeats, to_repeats) = spans
+        whole = len(mine) == self._cells and np.array_equal(mine, theirs)
+        order = self._places[layer.source].judges
+        for name, target in layer.arrays.items():
+            if name not in arrays:
+                continue  # no task of that cube is graded in layers
+            values = arrays[name].reshape(-1, *arrays[name].shape[2:])[:, from_trials, from_repeats]
+            if name == "judge_readings":
+                moved = np.full_like(target[: len(values), to_trials, to_repeats], np.nan)
+                moved[..., list(order), : values.shape[-1]] = values
+                values = moved
+            if whole:
+                target[:, to_trials, to_repeats] = values
+            else:
+                target[theirs, to_trials, to_repeats] = values[mine]
+        layer.at[to_trials, to_repeats] = np.nan if at is None else at
+
+    def _empty(self, source: int, part: Part) -> Layer:
+        lengths = (part.trials[1] - part.trials[0], part.repeats[1] - part.repeats[0])
+        arrays = {
+            name: np.full((self._cells, *lengths, *more), variable.fill, dtype=variable.dtype)
+            for name, (variable, more) in self._variables.items()
+        }
+        return Layer(source, arrays, np.full(lengths, np.nan))
+
+    def _region(self, source: int, region: Region) -> tuple[Receipt, dict[str, Array]] | None:
+        key = (source, region)
+        if key not in self._read:
+            one = self._inputs[source]
+            try:
+                self._read[key] = one.read(region)
+            except CubeDamagedError as error:
+                if not self._skip_damaged:
+                    raise
+                self.skipped[key] = Skipped(one.url, region, error.message)
+                self._read[key] = None
+            while len(self._read) > 2 * len(self._inputs):
+                self._read.popitem(last=False)
+        return self._read[key]
+
+    def _shifted(self, source: int, part: Part, receipts: list[Receipt]) -> Layer | None:
+        """What one cube knows of a part, its repeats where they are in the union."""
+        offsets = None if self._offsets is None else self._offsets[source][part.model]
+        if offsets is None or not offsets.any():
+            return self.raw(source, part, receipts)
+        layer: Layer | None = None
+        for offset in np.unique(offsets):
+            first, last = (max(0, repeat - int(offset)) for repeat in part.repeats)
+            window = Part(part.model, part.trials, (first, last))
+            if first == last:
+                continue
+            piece = self.raw(source, window, receipts)
+            if piece is None:
+                continue
+            if offset:
+                self._leave_out_copies(piece, window)
+            layer = layer or self._empty(source, part)
+            cells = np.flatnonzero(offsets == offset)
+            begin = first + int(offset) - part.repeats[0]
+            repeats = slice(begin, begin + last - first)
+            for name, values in piece.arrays.items():
+                layer.arrays[name][cells, :, repeats] = values[cells]
+            layer.at[:, repeats] = np.fmax(layer.at[:, repeats], piece.at)
+        return layer
+
+    def _leave_out_copies(self, layer: Layer, part: Part) -> None:
+        """Make trials missing that an earlier cube has, too: not another answer, but the same one."""
+        for source in self.sharing(part.model):
+            if source >= layer.source:
+                return
+            other = self.raw(source, part)
+            if other is not None:
+                copies = same_answers(layer, other)
+                for name, values in layer.arrays.items():
+                    values[copies] = self._variables[name][0].fill
+
+
+def same_answers(one: Layer, other: Layer) -> Array:
+    """Which finished trials of two layers are the very same answer, to the latency: bool (cell, trial, repeat)."""
+    both = finished(one) & finished(other)
+    where = np.flatnonzero(both)
+    pair = [
+        {name: values.reshape(-1, *values.shape[3:])[where] for name, values in layer.arrays.items()}
+        for layer in (one, other)
+    ]
+    same = np.zeros(both.size, dtype=bool)
+    same[where] = ~differing(*pair, timed=True)
+    return same.reshape(both.shape)
+
+
+def finished(layer: Layer) -> Array:
+    """Which trials of a layer are finished."""
+    done: Array = layer.arrays["status"] <= _FINISHED
+    return done
+
+
+def _overlapping(one: Input, row: int, part: Part) -> Iterator[Region]:
+    """The regions of a cube that a part reaches into."""
+    spans = [
+        range(first // one.chunks[dim], -(-min(last, one.sizes[dim]) // one.chunks[dim]))
+        for dim, (first, last) in (("trial", part.trials), ("repeat", part.repeats))
+    ]
+    for trial in spans[0]:
+        for repeat in spans[1]:
+            yield Region(row, trial, repeat)
+
+
+def _overlap(first: int, length: int, wanted: tuple[int, int]) -> tuple[slice, slice] | None:
+    """Where a run of trials and a wanted one meet, in either of the two."""
+    begin, end = max(first, wanted[0]), min(first + length, wanted[1])
+    if begin >= end:
+        return None
+    return slice(begin - first, end - first), slice(begin - wanted[0], end - wanted[0])

@@ -1,0 +1,319 @@
+"""What several sweeps measure together: evaluations and points of their descriptions, joined by identity. Pure."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from flows.errors import SweepError
+from flows.plan.evaluations import Evaluation
+from flows.plan.judges import Judge
+from flows.plan.spec import SPEC_FORMAT, PointSpec, Spec, TaskSpec
+
+_NAMING = ("eval_id", "model")
+_EXACT = 2**53
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where what one cube holds stands in the union."""
+
+    models: tuple[int, ...]
+    """Of each of its evaluations."""
+    tasks: tuple[int, ...]
+    slots: tuple[tuple[int, ...], ...]
+    """Of each point, by its task."""
+    judges: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Union:
+    """The description of all, its axes in the order of what people call things, and where each cube stands in it."""
+
+    spec: dict[str, Any]
+    """As in a cube's attributes."""
+    places: tuple[Place, ...]
+    notes: tuple[str, ...] = ()
+    """What a user should know, a sentence each."""
+
+
+@dataclass(frozen=True)
+class Rename:
+    """Another name for a model or a task of one cube."""
+
+    cube: str
+    label: str
+    new: str
+
+
+@dataclass
+class _Notes:
+    texts: list[str] = field(default_factory=list)
+
+    def add(self, text: str) -> None:
+        if text not in self.texts:
+            self.texts.append(text)
+
+
+def read_renames(texts: Iterable[str], cubes: Sequence[str]) -> list[Rename]:
+    """New names as they are given on the command line.
+
+    Parameters
+    ----------
+    texts
+        Each ``CUBE:LABEL=NEW``.
+    cubes
+        Addresses of the cubes that are merged.
+
+    Raises
+    ------
+    SweepError
+        If one has another form, or names none of the cubes.
+
+    Examples
+    --------
+    >>> read_renames(["s3://team/b.zarr:qwen:7b=qwen-b"], ["a.zarr", "s3://team/b.zarr"])
+    [Rename(cube='s3://team/b.zarr', label='qwen:7b', new='qwen-b')]
+    """
+    found = []
+    for text in texts:
+        cube = max((name for name in cubes if text.startswith(f"{name}:")), key=len, default=None)
+        label, equals, new = text[len(cube or "") + 1 :].rpartition("=")
+        if cube is None or not equals or not label or not new.strip():
+            raise SweepError(
+                f"`rename`: '{text}' is no new name for something in one of the cubes",
+                f"Write it like {cubes[-1]}:LABEL=NEW",
+            )
+        found.append(Rename(cube, label, new.strip()))
+    return found
+
+
+def renamed(spec: Spec, cube: str, renames: Iterable[Rename]) -> Spec:
+    """A description with the new names of a cube's models and tasks.
+
+    Raises
+    ------
+    SweepError
+        If it has neither a model nor a task of such a name.
+    """
+    for one in renames:
+        if one.cube != cube:
+            continue
+        models = [row.model for row in spec.evaluations]
+        tasks = [task.label for task in spec.tasks]
+        if one.label not in (*models, *tasks):
+            known = ", ".join(dict.fromkeys((*models, *tasks)))
+            raise SweepError(
+                f"`rename`: cube '{cube}' has neither a model nor a task '{one.label}'", f"It has: {known}"
+            )
+        evaluations = [
+            row.model_copy(update={"model": one.new}) if row.model == one.label else row
+            for row in spec.evaluations
+        ]
+        labelled = [
+            task.model_copy(update={"label": one.new}) if task.label == one.label else task
+            for task in spec.tasks
+        ]
+        spec = spec.model_copy(update={"evaluations": evaluations, "tasks": labelled})
+    return spec
+
+
+def unite(
+    specs: Sequence[Spec], names: Sequence[str], prices: Sequence[Sequence[tuple[float, float]]]
+) -> Union:
+    """What several sweeps measure together.
+
+    Parameters
+    ----------
+    specs
+        Their descriptions.
+    names
+        What to call their cubes in messages.
+    prices
+        USD per million prompt and completion tokens, by cube and evaluation: they count where assertions ask them.
+
+    Raises
+    ------
+    SweepError
+        If they contradict: another seed, one label with two meanings, other criteria or judges for the same outputs.
+    """
+    seeds = [spec.seed for spec in specs]
+    for name, seed in zip(names, seeds, strict=True):
+        if seed != seeds[0]:
+            raise SweepError(
+                f"cube '{name}' has seed {seed}, and cube '{names[0]}' has {seeds[0]}: they have no question in common",
+                "Merge cubes of one seed",
+            )
+    notes = _Notes()
+    evaluations = _evaluations(specs, names, notes)
+    tasks = [
+        _task(label, specs, names) for label in sorted({task.label for spec in specs for task in spec.tasks})
+    ]
+    judges = _judges(specs, names)
+    asserted = _asserted_prices(specs, names, prices, evaluations)
+    spec: dict[str, Any] = {
+        "format": SPEC_FORMAT,
+        "seed": seeds[0],
+        "evaluations": [row.spec() for row in evaluations],
+        "tasks": [task.spec() for task in tasks],
+        **({"judges": [judge.spec() for judge in judges]} if judges else {}),
+        **({"asserted_prices": [list(pair) for pair in asserted]} if asserted else {}),
+    }
+    return Union(spec, tuple(_place(one, evaluations, tasks, judges) for one in specs), tuple(notes.texts))
+
+
+def _evaluations(specs: Sequence[Spec], names: Sequence[str], notes: _Notes) -> list[Evaluation]:
+    found: dict[str, Evaluation] = {}
+    where: dict[str, str] = {}
+    for spec, name in zip(specs, names, strict=True):
+        for row in spec.evaluations:
+            known = found.setdefault(row.eval_id, row)
+            first = where.setdefault(row.eval_id, name)
+            if _sent(known) != _sent(row):
+                raise SweepError(
+                    f"evaluation '{known.label}' of cube '{first}' and '{row.label}' of cube '{name}' have the same id "
+                    "and send other requests: one of the two descriptions is not by evalcube",
+                    "Find out who made them",
+                )
+            if known.label != row.label:
+                labels = sorted((known.label, row.label))
+                notes.add(
+                    f"'{labels[0]}' and '{labels[1]}' are one evaluation, which is called '{labels[0]}'."
+                )
+                found[row.eval_id] = min(known, row, key=lambda one: one.label)
+    ordered = sorted(found.values(), key=lambda row: (*_label(row), row.eval_id))
+    for before, row in itertools.pairwise(ordered):
+        if _label(before) == _label(row):
+            one, two = sorted((where[before.eval_id], where[row.eval_id]), key=names.index)
+            raise SweepError(
+                f"two evaluations are called '{row.label}', one in cube '{one}' and one in cube '{two}', and they are "
+                f"asked by other requests (eval_id {before.eval_id[:12]} and {row.eval_id[:12]})",
+                f"Give one another name: --rename {two}:{row.model}={row.model}-2",
+            )
+    return ordered
+
+
+def _label(row: Evaluation) -> tuple[str, str, str]:
+    return row.model, row.template.name, row.sampler.name
+
+
+def _sent(row: Evaluation) -> dict[str, Any]:
+    """What makes the requests of an evaluation, without the names that people gave."""
+    fields = {name: value for name, value in row.spec().items() if name not in _NAMING}
+    return {**fields, "template": row.template.source, "sampler": row.sampler.params}
+
+
+def _task(label: str, specs: Sequence[Spec], names: Sequence[str]) -> TaskSpec:
+    """All points that any of the cubes has of a task."""
+    pairs = [
+        (task, name)
+        for spec, name in zip(specs, names, strict=True)
+        for task in spec.tasks
+        if task.label == label
+    ]
+    first, home = pairs[0]
+    points: dict[str, list[PointSpec]] = {}
+    for task, name in pairs:
+        for what, one, other in (
+            ("generators", [first.name, first.version], [task.name, task.version]),
+            ("assertions", first.assertions, task.assertions),
+            ("rubrics", first.rubric, task.rubric),
+        ):
+            if one != other:
+                raise SweepError(
+                    f"task '{label}' has other {what} in cube '{home}' than in cube '{name}': "
+                    f"{_short(one)} and {_short(other)}",
+                    f"Keep them apart: --rename {name}:{label}={label}-2",
+                )
+        for point in task.points:
+            points.setdefault(point.cell_id, []).append(point)
+    joined = sorted(map(_point, points.values()), key=lambda point: (_natural(point.params), point.cell_id))
+    return first.model_copy(update={"points": joined})
+
+
+def _point(same: Sequence[PointSpec]) -> PointSpec:
+    """One point, as several cubes have it: in all tiers, with its greatest weight."""
+    params = min((point.params for point in same), key=lambda one: json.dumps(one, sort_keys=True))
+    weights = [point.base for point in same if point.base is not None]
+    tiers = sorted({tier for point in same for tier in point.tiers})
+    return PointSpec(cell_id=same[0].cell_id, params=params, tiers=tiers, base=max(weights, default=None))
+
+
+def _natural(params: Mapping[str, Any]) -> tuple[Hashable, ...]:
+    """Params in an order in which numbers count."""
+    return tuple(
+        (name, 0, float(value), "")
+        if isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < _EXACT
+        else (name, 1, 0.0, json.dumps(value, sort_keys=True))
+        for name, value in sorted(params.items())
+    )
+
+
+def _judges(specs: Sequence[Spec], names: Sequence[str]) -> list[Judge]:
+    """The judges of all cubes that have something to judge: the same ones, in any order."""
+    judging = [(spec, name) for spec, name in zip(specs, names, strict=True) if spec.judges]
+    for spec, name in judging[1:]:
+        first, home = judging[0]
+        if {judge.name: judge for judge in spec.judges} != {judge.name: judge for judge in first.judges}:
+            raise SweepError(
+                f"outputs are rated by other judges in cube '{name}' ({_judge_names(spec)}) than in cube '{home}' "
+                f"({_judge_names(first)}): their scores are no scores of the same",
+                "Have the judges of both rate both, by running each with the same `judges:`, and merge then",
+            )
+    return sorted(judging[0][0].judges, key=lambda judge: judge.name) if judging else []
+
+
+def _judge_names(spec: Spec) -> str:
+    return ", ".join(judge.name for judge in spec.judges)
+
+
+def _asserted_prices(
+    specs: Sequence[Spec],
+    names: Sequence[str],
+    prices: Sequence[Sequence[tuple[float, float]]],
+    evaluations: Sequence[Evaluation],
+) -> list[tuple[float, float]]:
+    """The prices that assertions went by; empty if none asks for any."""
+    if not any(spec.asserted_prices for spec in specs):
+        return []
+    found: dict[str, tuple[tuple[float, float], str]] = {}
+    # Those that assertions went by come first: the others are only what an evaluation cost.
+    for asserted in (True, False):
+        for spec, name, own in zip(specs, names, prices, strict=True):
+            if bool(spec.asserted_prices) is not asserted:
+                continue
+            rows = [(pair[0], pair[1]) for pair in spec.asserted_prices] if asserted else own
+            for row, pair in zip(spec.evaluations, rows, strict=True):
+                known, home = found.setdefault(row.eval_id, (pair, name))
+                if asserted and known != pair:
+                    raise SweepError(
+                        f"assertions about the cost of '{row.label}' went by other prices in cube '{name}' than in "
+                        f"cube '{home}'",
+                        "Run one of them with the prices of the other",
+                    )
+    return [found[row.eval_id][0] for row in evaluations]
+
+
+def _place(
+    spec: Spec, evaluations: Sequence[Evaluation], tasks: Sequence[TaskSpec], judges: Sequence[Judge]
+) -> Place:
+    rows = {row.eval_id: index for index, row in enumerate(evaluations)}
+    labels = {task.label: index for index, task in enumerate(tasks)}
+    slots = [{point.cell_id: index for index, point in enumerate(task.points)} for task in tasks]
+    order = {judge.name: index for index, judge in enumerate(judges)}
+    return Place(
+        tuple(rows[row.eval_id] for row in spec.evaluations),
+        tuple(labels[task.label] for task in spec.tasks),
+        tuple(
+            tuple(slots[labels[task.label]][point.cell_id] for point in task.points) for task in spec.tasks
+        ),
+        tuple(order[judge.name] for judge in spec.judges),
+    )
+
+
+def _short(value: object) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= 80 else text[:77] + "..."

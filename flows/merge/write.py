@@ -1,0 +1,271 @@
+"""Writes several cubes as one: region by region in bounded memory, beside its place until it is whole."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+from flows.errors import SweepError
+from flows.merge.conflicts import Conflict, Tally
+from flows.merge.inputs import Input, ledger_digest
+from flows.merge.joined import Joined
+from flows.merge.layers import Skipped
+from flows.merge.overlay import Array
+from flows.merge.provenance import ATTRIBUTE, provenance, write_ledger_digest
+from flows.merge.regions import ModelMerge
+from flows.merge.union import read_renames
+from flows.plan.coordinates import labels
+from flows.plan.recording import lacking_questions, summed
+from flows.plan.records import NOTES
+from stages.reply.status import COUNTERS, QUESTION_COUNTERS
+from stages.score.counters import add_counters
+from storage.cube.cube import Cube
+from storage.cube.layout import MODELS_PER_COUNTER_CHUNK
+from storage.cube.ledger import Ledger, Receipt
+from storage.cube.regions import Region
+from storage.errors import CubeExistsError
+
+PREFERENCES = ("fail", "newer", "first")
+
+
+class ConflictError(SweepError):
+    """Cubes that contradict each other, where nobody said which of them is right."""
+
+    def __init__(self, message: str, remedy: str, conflicts: Sequence[Conflict]) -> None:
+        super().__init__(message, remedy)
+        self.conflicts = tuple(conflicts)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return ConflictError, (self.message, self.remedy, self.conflicts)
+
+
+@dataclass(frozen=True)
+class Merged:
+    """What was merged."""
+
+    cube: str
+    """Address of the merged cube."""
+    cubes: tuple[str, ...]
+    """Of what it was made."""
+    sizes: Mapping[str, int]
+    trials: int
+    """Finished ones, repeats included."""
+    planned: int
+    """Those that the merged cube is to have."""
+    regions: int
+    prefer: str
+    conflicts: tuple[Conflict, ...] = ()
+    skipped: tuple[Skipped, ...] = ()
+    """Damaged regions that were left out."""
+    notes: tuple[str, ...] = ()
+    """What a user should know, a sentence each."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The result as JSON values."""
+        return {
+            **vars(self),
+            "cubes": list(self.cubes),
+            "sizes": dict(self.sizes),
+            "conflicts": [conflict.to_dict() for conflict in self.conflicts],
+            "skipped": [
+                {"cube": one.cube, "region": [one.region.model, one.region.trial, one.region.repeat]}
+                | {"problem": one.problem}
+                for one in self.skipped
+            ],
+            "notes": list(self.notes),
+        }
+
+
+def merge_cubes(
+    output: str,
+    cubes: Sequence[str],
+    *,
+    prefer: str = "fail",
+    as_repeats: bool = False,
+    rename: Sequence[str] = (),
+    skip_damaged: bool = False,
+) -> Merged:
+    """Make one cube of several: the union of their evaluations, points, trials and repeats, by identity.
+
+    The inputs are only read. Holds some regions in memory at a time.
+
+    Parameters
+    ----------
+    output
+        Address of the new cube; nothing may be there.
+    cubes
+        Addresses of the cubes.
+    prefer
+        Whose outcome stays where two cubes have finished the same trial differently: "fail" refuses to choose, "first"
+        takes that of the cube that is named first, "newer" that which was written later.
+    as_repeats
+        Whether such answers are all kept, as further repeats of their trials.
+    rename
+        Other names for models or tasks of one cube, each ``CUBE:LABEL=NEW``.
+    skip_damaged
+        Whether damaged regions of the inputs are left out; else they are refused.
+
+    Returns
+    -------
+    Merged
+        What came together, and what contradicted.
+
+    Raises
+    ------
+    ConflictError
+        If cubes contradict each other, and `prefer` does not say which is right.
+    SweepError
+        If their descriptions do not fit together, or something is at `output`.
+    StorageError
+        If a cube cannot be read, or is damaged, or `output` cannot be written.
+    """
+    if prefer not in PREFERENCES:
+        raise SweepError(f"`prefer`: there is no '{prefer}'", f"Give one of: {', '.join(PREFERENCES)}")
+    if not cubes:
+        raise SweepError("`cubes`: nothing is named", "Give the addresses of the cubes to merge")
+    if Cube.exists(output):
+        raise CubeExistsError(
+            "cannot merge into it: something is already there", output, "Choose another address."
+        )
+    renames = read_renames(rename, cubes)
+    inputs = [Input(url, renames) for url in cubes]
+    joined = Joined(inputs, as_repeats=as_repeats, skip_damaged=skip_damaged)
+    return _Writer(joined, prefer).into(output)
+
+
+@dataclass(frozen=True, eq=False)
+class _Done:
+    """What came together of one model."""
+
+    merge: ModelMerge
+    receipts: list[Receipt]
+    counters: Array | None
+
+
+class _Writer:
+    def __init__(self, joined: Joined, prefer: str) -> None:
+        self._joined, self._prefer = joined, prefer
+
+    def into(self, output: str) -> Merged:
+        """Write the merged cube."""
+        done: list[Merged] = []
+        Cube.create(
+            output,
+            sizes=self._joined.plan.sizes,
+            chunks=self._joined.plan.chunks,
+            coordinates=[*labels(self._joined.plan), *self._joined.row_ids()],
+            counters=(*COUNTERS, *QUESTION_COUNTERS),
+            attrs={
+                "title": "evalcube sweep",
+                "spec": self._joined.plan.spec(),
+                ATTRIBUTE: provenance(self._joined.inputs),
+            },
+            layers=list(self._joined.plan.layers),
+            fill=lambda draft: done.append(self._fill(draft)),
+        )
+        return done[0]
+
+    def _fill(self, cube: Cube) -> Merged:
+        """Write everything into the new cube, which nobody else sees yet."""
+        cube.write_planned("trial", self._joined.targets.trials)
+        cube.write_planned("repeat", self._joined.targets.repeats)
+        for task in range(len(self._joined.plan.tasks)):
+            cube.write_duplicates(task, self._joined.flags[task])
+        tally, skipped = Tally(self._joined.plan.slots), dict[tuple[int, Region], Skipped]()
+        receipts: list[Receipt] = []
+        models = range(len(self._joined.plan.evaluations))
+        with ThreadPoolExecutor(_threads()) as pool:
+            # As many at a time as share a chunk of the counters.
+            for begin in range(0, len(models), MODELS_PER_COUNTER_CHUNK):
+                some = models[begin : begin + MODELS_PER_COUNTER_CHUNK]
+                counters = {}
+                for model, done in zip(some, pool.map(lambda m: self._model(cube, m), some), strict=True):
+                    receipts += done.receipts
+                    tally.update(done.merge.tally)
+                    skipped |= done.merge.skipped
+                    if done.counters is not None:
+                        counters[model] = done.counters
+                if counters:
+                    cube.write_counters(counters)
+        conflicts = self._decided(tally)
+        with Ledger(cube.records) as ledger:
+            for receipt in receipts:
+                ledger.append(receipt)
+        write_ledger_digest(cube, ledger_digest(receipts))
+        self._write_notes(cube)
+        return Merged(
+            cube.url,
+            tuple(one.url for one in self._joined.inputs),
+            cube.sizes,
+            sum(one.planned - one.transport - one.missing for one in receipts),
+            sum(self._joined.targets.counts),
+            len(receipts),
+            self._prefer,
+            tuple(conflicts),
+            tuple(skipped.values()),
+            tuple(self._joined.notes),
+        )
+
+    def _model(self, cube: Cube, model: int) -> _Done:
+        """Write the regions of one model: nobody else writes into its chunks."""
+        merge = ModelMerge(self._joined, model, newer=self._prefer == "newer")
+        receipts, counted, lacking = [], [], []
+        for _, group in groupby(merge.regions(), key=lambda region: region.window.region.trial):
+            status = []
+            for region in group:
+                digest = cube.write_region(region.window.region, region.arrays)
+                receipts.append(region.receipt(self._joined.targets.mask(region.window), digest))
+                counted.append(region.counters)
+                status.append(region.arrays["status"])
+            if len(status) > 1:
+                lacking.append(lacking_questions(status))
+        parts = [*counted, *lacking]
+        return _Done(merge, receipts, summed(parts, add_counters) if parts else None)
+
+    def _decided(self, tally: Tally) -> list[Conflict]:
+        """The contradictions; refused if nobody said, or nothing says, which of two outcomes stays."""
+        conflicts = tally.conflicts(
+            [one.url for one in self._joined.inputs],
+            self._joined.plan.labels,
+            self._joined.plan.task_names,
+            [[planned.cell.plain_params for planned in task.cells] for task in self._joined.plan.tasks],
+            [_at_a_temperature(row.sampler.params) for row in self._joined.plan.evaluations],
+        )
+        remedy = (
+            "Give --prefer first or --prefer newer, or --as-repeats to keep both answers as repeats of their trial; "
+            "evalcube diff shows more"
+        )
+        if self._prefer == "fail" and conflicts:
+            raise ConflictError(
+                f"{tally.trials:,} trials have other outcomes in two cubes", remedy, conflicts
+            )
+        if self._prefer == "newer" and tally.undecided:
+            raise ConflictError(
+                f"of {tally.undecided:,} trials with other outcomes in two cubes nothing says which is newer: their "
+                "regions were written in the same second, or by a version that did not note the time",
+                "Name the cube first that is right, and give --prefer first",
+                conflicts,
+            )
+        return conflicts
+
+    def _write_notes(self, cube: Cube) -> None:
+        """What helps readers: data files, and the cache where all inputs had the same."""
+        files = dict(self._joined.plan.files)
+        caches = {json.dumps(one.notes.get("cache")) for one in self._joined.inputs}
+        cache = json.loads(caches.pop()) if len(caches) == 1 else None
+        notes = {"files": files, **({"cache": cache} if isinstance(cache, str) else {})}
+        cube.records.put(NOTES, json.dumps(notes, indent=1).encode())
+
+
+def _at_a_temperature(sampler: Mapping[str, Any]) -> bool:
+    """Whether two answers to one request differ by nature; endpoints' own default is above 0."""
+    return sampler.get("temperature") != 0
+
+
+def _threads() -> int:
+    return max(1, min(8, len(os.sched_getaffinity(0))))

@@ -1,0 +1,202 @@
+"""The columns of the table of trials: what each is called, what it holds and where that comes from.
+
+The one list from which options, help, pages and the Arrow schema are made. Types are the same for every cube.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from flows.config.near_names import close_name
+from flows.errors import SweepError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from flows.plan.plan import Plan
+
+Kind = Literal["text", "integer", "single", "number", "flag", "texts", "messages", "opinions"]
+"""What a cell holds: a text, a whole number, a number in single or double precision, yes or no, a list of texts, of
+messages (role, content), of opinions (judge, repeat, score, reason). Any may be absent."""
+
+Source = Literal["plan", "cube", "question", "reply"]
+"""Where it comes from, by what that costs: labels of the plan; arrays of the cube; a question that is made again;
+a reply that is looked up in the cache."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrialColumn:
+    """One column."""
+
+    name: str
+    kind: Kind
+    source: Source
+    meaning: str
+    brief: bool = False
+    """Whether it is shown where columns are not named and space is short."""
+
+
+COLUMNS: Sequence[TrialColumn] = (
+    TrialColumn("cube", "text", "plan", "Address of the cube, without credentials."),
+    TrialColumn("model", "text", "plan", "Label of the model.", brief=True),
+    TrialColumn("template", "text", "plan", "Name of the prompt template."),
+    TrialColumn("sampler", "text", "plan", "Name of the sampler."),
+    TrialColumn(
+        "eval_id", "text", "plan", "Digest of what was sent besides the question; equal in all cubes."
+    ),
+    TrialColumn(
+        "revision", "text", "plan", "What is said of the model's weights and engine; absent if nothing."
+    ),
+    TrialColumn("facets", "text", "plan", "Free labels of the model, JSON."),
+    TrialColumn("task", "text", "plan", "Label of the task.", brief=True),
+    TrialColumn("params", "text", "plan", "Parameters of the point, JSON.", brief=True),
+    TrialColumn("cell_id", "text", "plan", "Digest of task, generator version, parameters and seed."),
+    TrialColumn("tiers", "texts", "plan", "Tiers that the point belongs to."),
+    TrialColumn("difficulty", "number", "plan", "Declared difficulty of the point, elementary steps."),
+    TrialColumn("trial", "integer", "cube", "Number of the trial in its cell, from 0.", brief=True),
+    TrialColumn("repeat", "integer", "cube", "Number of the repeat, from 0.", brief=True),
+    TrialColumn(
+        "status",
+        "text",
+        "cube",
+        "correct, incorrect, truncated, invalid, refused; answered where there is no reference; transport, missing.",
+        brief=True,
+    ),
+    TrialColumn("tokens", "integer", "cube", "Completion tokens, reasoning included.", brief=True),
+    TrialColumn("prompt_tokens", "integer", "cube", "Prompt tokens."),
+    TrialColumn("reasoning_bytes", "integer", "cube", "Length of the reasoning trace, UTF-8 bytes."),
+    TrialColumn("compressed_bytes", "integer", "cube", "Its length after gzip."),
+    TrialColumn(
+        "latency", "single", "cube", "Seconds from sending the request to the end of the reply.", brief=True
+    ),
+    TrialColumn("guess_chance", "single", "cube", "Chance of a right guess; 0 for write-in answers."),
+    TrialColumn("cost", "number", "cube", "USD at the cube's prices; absent where none is known."),
+    TrialColumn("fact", "single", "cube", "Score of the fact assertions, 1 to 5."),
+    TrialColumn("behavior", "single", "cube", "Score of the behavior assertions, 1 to 5."),
+    TrialColumn("judge", "single", "cube", "Score of the judges, 1 to 5."),
+    TrialColumn("duplicate", "flag", "cube", "Whether an earlier trial of the cell has the same question."),
+    TrialColumn("row", "integer", "question", "Number of the data set's row, from 1."),
+    TrialColumn("row_id", "text", "question", "The row's own name, where the data set has a field with it."),
+    TrialColumn("prompt", "text", "question", "The question."),
+    TrialColumn("messages", "messages", "question", "What was sent: the question as the template puts it."),
+    TrialColumn("options", "texts", "question", "Answers to choose from; empty for write-in answers."),
+    TrialColumn("reference", "text", "question", "The right answer; empty where there is none.", brief=True),
+    TrialColumn("digest", "text", "question", "Digest of the request, which is the cache's key."),
+    TrialColumn("answer", "text", "reply", "The answer that was read in the response.", brief=True),
+    TrialColumn("response", "text", "reply", "The model's text after its reasoning."),
+    TrialColumn("reasoning", "text", "reply", "Its reasoning trace; empty if it shows none."),
+    TrialColumn(
+        "finish", "text", "reply", "Why it ended: stop, length, context (too long a prompt), refused."
+    ),
+    TrialColumn("first_token", "number", "reply", "Seconds until a streamed reply began."),
+    TrialColumn("tool_calls", "text", "reply", "Tools that the model asked for, JSON; absent if none."),
+    TrialColumn("opinions", "opinions", "reply", "What each judge gave, 1 to 5, and its reason."),
+)
+"""All columns but the parameters' own, in order; see `columns_of`."""
+
+PARAM = "param_"
+"""What the column of one parameter begins with."""
+
+TEXTS = ("prompt", "response", "reasoning", "answer", "reference")
+"""Columns that can be searched."""
+
+
+def columns_of(plans: Iterable[Plan]) -> dict[str, TrialColumn]:
+    """All columns of some cubes by name: `COLUMNS`, and one for each parameter, behind ``params``.
+
+    A parameter is a whole number, a number, yes or no, or a text by the values that it has in all points; a list, or
+    values of several kinds, are JSON.
+
+    Parameters
+    ----------
+    plans
+        Of the cubes.
+    """
+    kinds: dict[str, set[type]] = {}
+    for plan in plans:
+        for task in plan.tasks:
+            for planned in task.cells:
+                for name, value in planned.cell.plain_params.items():
+                    if value is not None:
+                        kinds.setdefault(name, set()).add(type(value))
+    found: dict[str, TrialColumn] = {}
+    for column in COLUMNS:
+        found[column.name] = column
+        if column.name == "params":
+            for name in sorted(kinds):
+                own = TrialColumn(PARAM + name, _kind(kinds[name]), "plan", f"The point's parameter {name}.")
+                found[own.name] = own
+    return found
+
+
+def _kind(types: set[type]) -> Kind:
+    if types <= {int}:
+        return "integer"
+    if types <= {int, float}:
+        return "number"
+    return "flag" if types <= {bool} else "text"
+
+
+def chosen(
+    names: Sequence[str], known: Mapping[str, TrialColumn], parameter: str = "columns"
+) -> list[TrialColumn]:
+    """Columns by name, in the order in which they are named.
+
+    Parameters
+    ----------
+    names
+        As a user wrote them; a parameter may lack ``param_``.
+    known
+        All columns.
+    parameter
+        The caller's parameter that has them, for the message.
+
+    Raises
+    ------
+    SweepError
+        If one is unknown, or one is named twice.
+    """
+    found: list[TrialColumn] = []
+    for text in names:
+        name = text.strip()
+        column = known.get(name) or known.get(PARAM + name)
+        if column is None:
+            near = close_name(name, list(known))
+            raise SweepError(
+                f"`{parameter}`: there is no column '{name}'",
+                f"Did you mean '{near}'?" if near else f"There are: {', '.join(known)}",
+            )
+        if column in found:
+            raise SweepError(f"`{parameter}`: '{name}' is named twice", "Name each once")
+        found.append(column)
+    return found
+
+
+def arrow_type(kind: Kind) -> pa.DataType:
+    """The Arrow type of a column."""
+    import pyarrow as pa
+
+    text = pa.string()
+    message = pa.struct([("role", text), ("content", text)])
+    opinion = pa.struct([("judge", text), ("repeat", pa.int64()), ("score", pa.float32()), ("reason", text)])
+    return {
+        "text": text,
+        "integer": pa.int64(),
+        "single": pa.float32(),
+        "number": pa.float64(),
+        "flag": pa.bool_(),
+        "texts": pa.list_(text),
+        "messages": pa.list_(message),
+        "opinions": pa.list_(opinion),
+    }[kind]
+
+
+def arrow_schema(columns: Sequence[TrialColumn]) -> pa.Schema:
+    """The Arrow schema of some columns; each field's metadata say what it means."""
+    import pyarrow as pa
+
+    return pa.schema(
+        [pa.field(one.name, arrow_type(one.kind), metadata={"comment": one.meaning}) for one in columns]
+    )

@@ -1,0 +1,343 @@
+"""The trials of one or more cubes as a table that is read while it is used, in bounded memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from flows.errors import SweepError
+from flows.trials import rows as places
+from flows.trials.columns import TrialColumn, arrow_schema, chosen, columns_of
+from flows.trials.measured import arrays_of, measured
+from flows.trials.opened import OpenCube, split_where
+from flows.trials.rows import Rows
+from flows.trials.scan import Wanted, check_status, scan
+from flows.trials.search import Search
+from flows.trials.sorting import Order
+from flows.trials.texts import AT_ONCE, Texts
+from flows.trials.values import Plain, Values
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+
+_NO_ARROW = "Run: pip install 'evalcube[parquet]'"
+
+Block = dict[str, Values]
+"""Columns of some rows by name."""
+
+
+def trials(
+    cube: str | Path | Sequence[str | Path],
+    *,
+    where: Mapping[str, object] | Sequence[str] = (),
+    status: Sequence[str] = (),
+    grep: str | None = None,
+    regex: str | None = None,
+    within: Sequence[str] = ("prompt", "response", "reasoning"),
+    sort: str | None = None,
+    offset: int = 0,
+    limit: int | None = None,
+    columns: Sequence[str] | None = None,
+    cache: str | Path | None = None,
+) -> Trials:
+    """The trials of cubes as a table, one row each, read while it is used.
+
+    Parameters
+    ----------
+    cube
+        Address of a cube, or several.
+    where
+        Conditions on models and points, as for `Part.where`, and on numbers of single trials: ``trial``, ``repeat``,
+        ``tokens``, ``prompt_tokens``, ``reasoning_bytes``, ``compressed_bytes``, ``latency``, ``guess_chance``,
+        ``fact``, ``behavior``, ``judge``.
+    status
+        Outcomes: correct, incorrect, answered, truncated, invalid, refused, transport, missing; default: all but the
+        last two, which are no trials.
+    grep
+        Only rows with this text in one of `within`.
+    regex
+        Only rows in which this regular expression is found. A text that it takes more than a second of CPU time on
+        counts as one without.
+    within
+        Texts that are searched: prompt, response, reasoning, answer, reference.
+    sort
+        Column to sort by, behind a ``-`` for the largest first; absent values come last. Default: as they are stored.
+    offset
+        Rows to skip.
+    limit
+        Most rows.
+    columns
+        Names of columns; a parameter may lack ``param_``. Default: all.
+    cache
+        Address of the response cache; default: the one of this user's own run, or one beside the cube. Without it
+        what comes from replies is absent.
+
+    Returns
+    -------
+    Trials
+        Iterate over it for record batches, or ask for ``to_arrow()``, ``to_pandas()`` or ``rows()``.
+
+    Raises
+    ------
+    StorageError
+        If there is no cube, or it cannot be read.
+    SweepError
+        If a condition, a name or the regular expression is wrong.
+
+    Examples
+    --------
+    >>> import evalcube as ec
+    >>> slow = ec.trials("results/quickstart.zarr", sort="-latency", limit=10)  # doctest: +SKIP
+    >>> slow.to_pandas()[["model", "task", "latency", "response"]]  # doctest: +SKIP
+    """
+    addresses = [cube] if isinstance(cube, str | Path) else list(cube)
+    if not addresses:
+        raise SweepError("`cube`: no cube is named", "Give the address of one or more")
+    for name, value in (("offset", offset), ("limit", 0 if limit is None else limit)):
+        if value < 0:
+            raise SweepError(f"`{name}`: {value} is less than 0", "Give a number from 0")
+    labels, numbers = split_where(where)
+    opened = [OpenCube(address, labels, cache) for address in addresses]
+    known = columns_of(one.plan for one in opened)
+    return Trials(
+        opened,
+        list(known.values()) if columns is None else chosen(columns, known),
+        known,
+        Wanted(check_status(status), numbers),
+        Search.of(grep, regex, within),
+        Order.of(sort, known, limit),
+        (offset, limit),
+    )
+
+
+class Trials:
+    """A table of trials; see `trials`. Each use reads the cubes anew."""
+
+    def __init__(
+        self,
+        opened: Sequence[OpenCube],
+        columns: Sequence[TrialColumn],
+        known: Mapping[str, TrialColumn],
+        wanted: Wanted,
+        search: Search | None,
+        order: Order | None,
+        window: tuple[int, int | None],
+    ) -> None:
+        self._opened, self._known, self._wanted = opened, known, wanted
+        self._search, self._order, self._window = search, order, window
+        self.columns = tuple(columns)
+        """What each row has."""
+        self._texts = [Texts(one) for one in opened]
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """Of the cubes, without credentials."""
+        return tuple(one.address for one in self._opened)
+
+    @property
+    def repeated(self) -> bool:
+        """Whether questions were asked several times."""
+        return any(one.plan.repeats > 1 for one in self._opened)
+
+    @property
+    def layered(self) -> bool:
+        """Whether outputs have scores of assertions or judges."""
+        return any(one.plan.layers for one in self._opened)
+
+    @property
+    def varying(self) -> dict[str, set[str]]:
+        """Parameters in which the points of each task differ, by the task's label."""
+        found: dict[str, set[str]] = {}
+        for one in self._opened:
+            for task in one.plan.tasks:
+                points = [planned.cell.plain_params for planned in task.cells]
+                names = {name for point in points for name in point}
+                differ = {
+                    name for name in names if any(point.get(name) != points[0].get(name) for point in points)
+                }
+                found.setdefault(task.label, set()).update(differ)
+        return found
+
+    def with_columns(self, columns: Sequence[TrialColumn]) -> Trials:
+        """The same rows with other columns, out of all that there are."""
+        return Trials(
+            self._opened, columns, self._known, self._wanted, self._search, self._order, self._window
+        )
+
+    def cube(self, number: int) -> OpenCube:
+        """One of its cubes."""
+        return self._opened[number]
+
+    def part(self, cube: int, model: int, task: int) -> Trials:
+        """Those of its rows that one evaluation of a cube has of one task.
+
+        Parameters
+        ----------
+        cube
+            Number of the cube.
+        model, task
+            Indices along ``model`` and ``task``.
+        """
+        return Trials(
+            [self._opened[cube].part(model, task)],
+            self.columns,
+            self._known,
+            self._wanted,
+            self._search,
+            self._order,
+            self._window,
+        )
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The Arrow schema; the metadata of each field say what it means."""
+        _need_arrow()
+        return arrow_schema(self.columns)
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        """Record batches; those with texts have a few hundred rows."""
+        import pyarrow as pa
+
+        schema = self.schema
+        for block in self.blocks():
+            arrays = [block[field.name].to_arrow(field.type) for field in schema]
+            yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+    def to_arrow(self) -> pa.Table:
+        """All of it in memory."""
+        return _need_arrow().Table.from_batches(list(self), schema=self.schema)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """All of it in memory, as a data frame; whole numbers of which some are absent are floats there."""
+        return self.to_arrow().to_pandas()
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """Each row as Python values by column, None for what is absent; needs no Arrow."""
+        names = [column.name for column in self.columns]
+        for block in self.blocks():
+            for row in zip(*(block[name].to_list() for name in names), strict=True):
+                yield dict(zip(names, row, strict=True))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader of the rows should know, a sentence each; complete once they were read."""
+        lost = sum(texts.missing for texts in self._texts)
+        found = [] if self._search is None else self._search.notes
+        if lost:
+            caches = [texts.cache is not None for texts in self._texts]
+            why = (
+                "the cache lacks them"
+                if all(caches)
+                else "no cache is at hand; give this sweep's with `cache`"
+            )
+            found = [f"{lost:,} replies are not there, and what comes from them is absent: {why}.", *found]
+        return tuple(found)
+
+    def count(self) -> int:
+        """How many rows there are without `offset` and `limit`; texts are made only if they are searched."""
+        if self._search is None:
+            return sum(places.count(rows) for rows in self._scan(()))
+        return sum(places.count(rows) for rows, _ in self._searched(self._search, ()))
+
+    def blocks(self) -> Iterator[Block]:
+        """The columns of some rows after another, in the order of the table."""
+        for texts in self._texts:
+            texts.missing = 0
+        if self._order is not None:
+            yield from map(self._made, self._cut(self._sorted(self._order)))
+        elif self._search is None:
+            yield from map(self._made, self._cut(places.window(self._scan(self.columns), *self._window)))
+        else:
+            yield from self._found(self._search)
+
+    def _cut(self, parts: Iterable[Rows]) -> Iterator[Rows]:
+        texts = any(column.source in ("question", "reply") for column in self.columns)
+        return places.cut(parts, AT_ONCE) if texts else iter(parts)
+
+    def _scan(self, columns: Iterable[TrialColumn]) -> Iterator[Rows]:
+        """The rows that fulfil all but what is said of texts, with the arrays that some columns need."""
+        needed = dict.fromkeys(name for column in columns for name in arrays_of(column))
+        wanted = Wanted(self._wanted.status, self._wanted.measured, tuple(needed))
+        for number, opened in enumerate(self._opened):
+            yield from scan(opened, number, wanted)
+
+    def _found(self, search: Search) -> Iterator[Block]:
+        """The rows in which something is found, without sorting."""
+        skip, left = self._window[0], self._window[1]
+        for rows, block in self._searched(search, self.columns):
+            size = places.count(rows)
+            first = min(skip, size)
+            skip -= first
+            last = size if left is None else min(size, first + left)
+            left = None if left is None else left - (last - first)
+            if last > first:
+                yield {name: _part(values, slice(first, last)) for name, values in block.items()}
+            if left == 0:
+                return
+
+    def _searched(self, search: Search, columns: Sequence[TrialColumn]) -> Iterator[tuple[Rows, Block]]:
+        """The rows in which something is found, with some of their columns."""
+        every = dict.fromkeys([*columns, *(self._known[name] for name in search.within)])
+        for rows in places.cut(self._scan(every), AT_ONCE):
+            made = self._made(rows, list(every))
+            keep = np.flatnonzero(search.finds([made[name].to_list() for name in search.within]))
+            if len(keep):
+                yield places.take(rows, keep), {one.name: _part(made[one.name], keep) for one in columns}
+
+    def _sorted(self, order: Order) -> Iterator[Rows]:
+        """The rows in the order that is asked for, of which only as many are kept as are shown."""
+        offset, limit = self._window
+        kept = order.start(None if limit is None else offset + limit)
+        columns = dict.fromkeys([*self.columns, order.column])
+        if self._search is not None:
+            for rows, block in self._searched(self._search, list(columns)):
+                kept.add(rows, block[order.column.name])
+        else:
+            size = AT_ONCE if order.column.source in ("question", "reply") else 1 << 20
+            for rows in places.cut(self._scan(columns), size):
+                kept.add(rows, self._made(rows, [order.column])[order.column.name])
+        yield from places.window(places.cut(kept.rows(), 1 << 16), offset, limit)
+
+    def _made(self, rows: Rows, columns: Sequence[TrialColumn] | None = None) -> Block:
+        """The columns of some rows, which may be of several cubes."""
+        wanted = self.columns if columns is None else columns
+        numbers = np.unique(rows["cube"]).tolist()
+        if len(numbers) == 1:
+            return self._of_cube(numbers[0], rows, wanted)
+        merged: dict[str, list[Any]] = {column.name: [None] * places.count(rows) for column in wanted}
+        for number in numbers:
+            which = np.flatnonzero(rows["cube"] == number)
+            for name, values in self._of_cube(number, places.take(rows, which), wanted).items():
+                for place, value in zip(which.tolist(), values.to_list(), strict=True):
+                    merged[name][place] = value
+        return {name: Plain(values) for name, values in merged.items()}
+
+    def _of_cube(self, number: int, rows: Rows, columns: Sequence[TrialColumn]) -> Block:
+        opened = self._opened[number]
+        written = [column for column in columns if column.source in ("question", "reply")]
+        block: Block = {}
+        if written:
+            block = self._texts[number].columns(written, rows)
+        for column in columns:
+            if column.name not in block:
+                block[column.name] = measured(opened, column, rows)
+        return block
+
+
+def _part(values: Values, which: Any) -> Plain:  # noqa: ANN401 - indices or a slice
+    plain = values.to_list()
+    return Plain(plain[which] if isinstance(which, slice) else [plain[place] for place in which.tolist()])
+
+
+def _need_arrow() -> Any:  # noqa: ANN401 - the module
+    try:
+        import pyarrow as pa
+    except ImportError as error:
+        raise SweepError(
+            "Arrow tables need the extra `parquet`, which is not installed", _NO_ARROW
+        ) from error
+    return pa

@@ -1,0 +1,215 @@
+"""Columns with texts: questions that are made again, and replies that are looked up in the cache, many at a time."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from flows.config.templates import Message
+from flows.cubes.exchange import Answered, read_answer, row_of
+from flows.plan.criteria import CriteriaBook
+from flows.plan.evaluations import Evaluation
+from flows.plan.judges import opinions
+from flows.plan.requests import messages_request, trial_messages
+from flows.trials.columns import TrialColumn
+from flows.trials.opened import OpenCube
+from flows.trials.rows import Rows
+from flows.trials.values import Plain, Values
+from stages.generate import Cell, Trial
+from storage.cache.cache import Cache
+from storage.cube.regions import Region
+
+AT_ONCE = 512
+"""Rows whose replies are in memory at once."""
+_ROOM = 100_000_000
+"""Characters of questions that are kept, about."""
+_OVERHEAD = 500
+"""What a question takes beside its own text, about."""
+_HALVES = re.compile("[\ud800-\udfff]")
+
+
+@dataclass(slots=True)
+class _Row:
+    """One trial with what was made again and found of it."""
+
+    place: tuple[int, int, int, int, int]
+    """Indices of model, task, slot, trial and repeat."""
+    cell: Cell
+    truth: Trial
+    messages: Sequence[Message] = ()
+    digest: str = ""
+    answered: Answered | None = None
+
+
+class Texts:
+    """Makes the texts of a cube's rows.
+
+    Parameters
+    ----------
+    opened
+        The cube.
+    """
+
+    def __init__(self, opened: OpenCube) -> None:
+        self._opened = opened
+        self._questions: dict[tuple[int, int, int], Trial] = {}
+        self._room = _ROOM
+        self._shared = int(opened.models.sum()) > 1 or opened.plan.repeats > 1
+        self.missing = 0
+        """Replies that were looked for and not found."""
+
+    @cached_property
+    def cache(self) -> Cache | None:
+        """Where replies are looked up; None if none is at hand."""
+        return self._opened.reader.cache()
+
+    def columns(self, columns: Sequence[TrialColumn], rows: Rows) -> dict[str, Values]:
+        """The values of some columns.
+
+        Parameters
+        ----------
+        columns
+            Those that come from questions and replies.
+        rows
+            Of this cube; at most `AT_ONCE`, as their replies are all in memory.
+        """
+        replies = any(column.source == "reply" for column in columns)
+        asked = replies or any(column.name in ("messages", "digest") for column in columns)
+        found = self._rows(rows, asked=asked)
+        if replies:
+            self._look_up(found)
+        return {column.name: Plain([_READ[column.name](self, row) for row in found]) for column in columns}
+
+    def _rows(self, rows: Rows, *, asked: bool) -> list[_Row]:
+        plan = self._opened.plan
+        found = []
+        indices = (rows[name].tolist() for name in ("model", "task", "slot", "trial", "repeat"))
+        for place in zip(*indices, strict=True):
+            model, task, slot, trial, repeat = place
+            cell = plan.tasks[task].cells[slot].cell
+            row = _Row(place, cell, self._question(cell, task, slot, trial))
+            if asked:
+                _ask(row, plan.evaluations[model], repeat)
+            found.append(row)
+        return found
+
+    def _question(self, cell: Cell, task: int, slot: int, trial: int) -> Trial:
+        """A question; those that other models or repeats were asked, too, are kept as long as there is room."""
+        place = (task, slot, trial)
+        truth = self._questions.get(place)
+        if truth is None:
+            truth = cell.trial(trial)
+            if self._shared and self._room > 0:
+                self._questions[place] = truth
+                self._room -= len(truth.prompt) + _OVERHEAD
+        return truth
+
+    def _look_up(self, found: Sequence[_Row]) -> None:
+        if self.cache is None:
+            self.missing += len(found)
+            return
+        for row, data in zip(found, self.cache.get_many([row.digest for row in found]), strict=True):
+            row.answered = read_answer(data, row.cell, row.truth)
+            self.missing += row.answered is None
+
+    @cached_property
+    def _book(self) -> CriteriaBook:
+        return CriteriaBook(self._opened.plan.tasks)
+
+    def opinions(self, row: _Row) -> list[dict[str, Any]] | None:
+        """What judges gave: from their replies, or else the bare readings that the cube has."""
+        judges = self._opened.plan.judges
+        if not judges:
+            return None
+        if row.answered is None or self.cache is None:
+            return self._readings(row.place)
+        rubric = self._book.of(row.place[1], row.truth).rubric
+        if not rubric:
+            return []
+        said = opinions(judges, rubric, row.truth.prompt, row.answered.reading.answer, self.cache)
+        return [
+            {
+                "judge": one.judge,
+                "repeat": one.repeat,
+                "score": _number(one.score),
+                "reason": whole(one.reason),
+            }
+            for one in said
+        ]
+
+    def _readings(self, place: tuple[int, int, int, int, int]) -> list[dict[str, Any]]:
+        model, task, slot, trial, repeat = place
+        cube, judges = self._opened.cube, self._opened.plan.judges
+        if "judge_readings" not in cube.trial_arrays:
+            return []
+        chunks = cube.chunks
+        region = Region(model, trial // chunks["trial"], repeat // chunks["repeat"])
+        if self._region[0] != region:
+            self._region = (region, cube.read_region(region, ["judge_readings"])["judge_readings"])
+        scores = self._region[1][task, slot, trial % chunks["trial"], repeat % chunks["repeat"]]
+        return [
+            {
+                "judge": judges[judge].name,
+                "repeat": number,
+                "score": float(scores[judge, number]),
+                "reason": None,
+            }
+            for judge, number in np.argwhere(~np.isnan(scores)).tolist()
+        ]
+
+    _region: tuple[Region | None, Any] = (None, None)
+
+
+def whole(text: str) -> str:
+    """A text that UTF-8 can carry: halves of surrogate pairs, which models may send, become U+FFFD."""
+    return text if text.isascii() else _HALVES.sub("\ufffd", text)
+
+
+def _ask(row: _Row, evaluation: Evaluation, repeat: int) -> None:
+    row.messages = trial_messages(evaluation, row.cell, row.truth)
+    row.digest = messages_request(evaluation, row.messages, repeat).digest
+
+
+def _number(value: float) -> float | None:
+    return None if math.isnan(value) else value
+
+
+def _text(value: str | None) -> str | None:
+    return None if value is None else whole(value)
+
+
+def _tool_calls(answered: Answered) -> str | None:
+    calls = [{"name": name, "arguments": said} for name, said in answered.reading.tool_calls]
+    return json.dumps(calls) if calls else None
+
+
+def _of_reply(read: Callable[[Answered], Any]) -> Callable[[Texts, _Row], Any]:
+    return lambda _, row: None if row.answered is None else read(row.answered)
+
+
+_READ: Mapping[str, Callable[[Texts, _Row], Any]] = {
+    "row": lambda _, row: row_of(row.truth)[0],
+    "row_id": lambda _, row: row_of(row.truth)[1] or None,
+    "prompt": lambda _, row: whole(row.truth.prompt),
+    "messages": lambda _, row: [
+        {"role": one["role"], "content": whole(one["content"])} for one in row.messages
+    ],
+    "options": lambda _, row: [whole(option) for option in row.truth.options],
+    "reference": lambda _, row: whole(row.truth.answer),
+    "digest": lambda _, row: row.digest,
+    "answer": _of_reply(lambda answered: _text(answered.parsed)),
+    "response": _of_reply(lambda answered: whole(answered.reading.answer)),
+    "reasoning": _of_reply(lambda answered: whole(answered.reading.reasoning)),
+    "finish": _of_reply(lambda answered: answered.reading.finish),
+    "first_token": _of_reply(lambda answered: _number(answered.first_token)),
+    "tool_calls": _of_reply(_tool_calls),
+    "opinions": lambda texts, row: texts.opinions(row),
+}
+"""How each column is read from a row."""

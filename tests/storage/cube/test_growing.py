@@ -1,0 +1,282 @@
+"""A cube that grows along models, tasks, points and judges: what was there stays, and a kill leaves old or new."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+import xarray as xr
+from storage_workers import make_cube, region_arrays
+
+from storage.cube.cube import Coordinate, Cube, Region, region_digest
+from storage.cube.directory.objects import Directory
+from storage.cube.integrity import stored_problems
+from storage.cube.ledger import Ledger, Receipt
+from storage.cube.schema import LAYERS, VARIABLES
+from storage.errors import CubeDamagedError, CubeMismatchError, StorageError
+
+SMALL = {"model": 2, "task": 2, "params": 3, "trial": 8, "repeat": 1}
+
+
+class Killed(BaseException):
+    """Ends a test's growth wherever it is."""
+
+
+def labels(models, tasks, params, tiers=("easy", "hard")):
+    cells = (tasks, params)
+    return [
+        Coordinate("model_name", ("model",), np.array([f"m{i}" for i in range(models)], dtype=object), {}),
+        Coordinate("task", ("task",), np.array([f"t{i}" for i in range(tasks)], dtype=object), {}),
+        Coordinate("tier", ("tier",), np.array(tiers, dtype=object), {}),
+        Coordinate("params", ("params",), np.arange(params), {}),
+        Coordinate("in_tier", ("tier", "task", "params"), np.ones((len(tiers), *cells), dtype=bool), {}),
+    ]
+
+
+def recorded(path, **more):
+    """A small cube with its regions written and recorded, counters and plans."""
+    cube = make_cube(path, sizes=SMALL, **more)
+    with Ledger(cube.records) as ledger:
+        for region in cube.regions():
+            digest = cube.write_region(region, arrays_of(cube, region))
+            ledger.append(receipt(cube, region, digest))
+    cube.write_counters({model: np.full((2, 3, 20), model + 1.0) for model in range(2)})
+    for dim in ("trial", "repeat"):
+        cube.write_planned(dim, np.full((2, 2, 3), 1, np.int32))
+    return cube
+
+
+def arrays_of(cube, region):
+    arrays = region_arrays(cube, region)
+    for name in set(cube.trial_arrays) & set(LAYERS):
+        more = (cube.sizes["judge_name"], cube.sizes["judge_repeat"]) if name == "judge_readings" else ()
+        arrays[name] = np.full((*cube.region_shape(region), *more), 4.0, np.float32)
+    return arrays
+
+
+def receipt(cube, region, digest, generation=1):
+    shape = cube.region_shape(region)
+    return Receipt(region, generation, shape[2], shape[3], 1, True, 0, 0, {}, digest, shape=cube.shape_number)
+
+
+def grown(cube, **changes):
+    sizes = {"model": 3, "task": 4, "params": 5}
+    cube.extend(
+        **{
+            "sizes": sizes,
+            "coordinates": labels(3, 4, 5, ("easy", "hard", "extreme")),
+            "attrs": {"name": "grown"},
+            **changes,
+        }
+    )
+
+
+def whole(url):
+    """All that readers see of a cube."""
+    cube = Cube.open(url)
+    return cube.dataset().load(), cube.attrs, cube.sizes, cube.shapes
+
+
+def same(left, right):
+    return left[0].identical(right[0]) and left[1:] == right[1:]
+
+
+def test_extend__keeps_what_was_there_and_receipts_stay_true(tmp_path):
+    cube = recorded(tmp_path / "c.zarr")
+    before = cube.dataset().load()
+    newest = Ledger(cube.records).newest()
+
+    grown(cube)
+
+    after = cube.dataset().load()
+    old = after.isel(model=slice(2), task=slice(2), params=slice(3))
+    for name in [*VARIABLES, "counters", "planned_trials"]:
+        assert old[name].values.tobytes() == before[name].values.tobytes(), name
+    assert (after["status"][2] == 255).all()
+    assert (after["status"][:, 2:] == 255).all()
+    assert (after["counters"][2] == 0).all()
+    assert (after["planned_trials"][:, 2:] == 0).all()
+    assert after.sizes["tier"] == 3
+    assert cube.attrs == {"name": "grown"}
+    assert np.isnan(after["param_length"][3, 4])
+    assert Ledger(cube.records).newest() == newest
+    for one in newest.values():
+        assert stored_problems(cube, one)[0] == {}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Cube, "shape_of", lambda self, _: self.shapes[-1])
+        assert stored_problems(cube, one)[0] == dict.fromkeys(VARIABLES, "is gone")
+
+
+def test_extend__plain_xarray_reads_it(tmp_path):
+    cube = recorded(tmp_path / "c.zarr")
+    grown(cube)
+
+    for consolidated in (True, False):
+        plain = xr.open_zarr(tmp_path / "c.zarr", consolidated=consolidated).load()
+        assert plain.sizes["task"] == 4
+        assert plain["model_name"].values.tolist() == ["m0", "m1", "m2"]
+        assert plain.identical(cube.dataset().load())
+
+
+def test_extend__regions_are_written_and_recorded_at_the_new_size(tmp_path):
+    cube = recorded(tmp_path / "c.zarr")
+    grown(cube)
+    region = Region(0, 0, 0)
+    arrays = arrays_of(cube, region)
+
+    new = receipt(cube, region, cube.write_region(region, arrays), generation=2)
+    with Ledger(cube.records) as ledger:
+        ledger.append(new)
+
+    assert arrays["status"].shape == (4, 5, 8, 1)
+    newest = Ledger(cube.records).newest()
+    assert newest[region] == new
+    for one in newest.values():
+        assert stored_problems(cube, one)[0] == {}
+    (tmp_path / "c.zarr/status/c/0/1/1/0/0").unlink()
+    assert stored_problems(cube, new)[0] == {"status": "is gone"}
+
+
+def test_extend__twice_and_along_trials_between(tmp_path):
+    cube = recorded(tmp_path / "c.zarr")
+    newest = Ledger(cube.records).newest()
+    grown(cube)
+    cube.grow(trial=40)
+
+    cube.extend(sizes={"model": 30}, coordinates=labels(30, 4, 5), attrs={"name": "again"})
+    cube.write_counters({29: np.ones((4, 5, 20))})
+    cube.grow(trial=50)
+
+    sizes = Cube.open(cube.url).sizes
+    assert (sizes["model"], sizes["trial"], sizes["tier"]) == (30, 50, 2)
+    assert cube.dataset()["model_name"].values.tolist() == [f"m{i}" for i in range(30)]
+    assert cube.read_counters()[:2, :2, :3].tolist() == [[[[n] * 20] * 3] * 2 for n in (1.0, 2.0)]
+    for one in newest.values():
+        assert stored_problems(cube, one)[0] == {}
+    assert cube.shared_problems() == {"duplicate": "is gone"}  # nobody has compared prompts
+
+
+def test_extend__brings_layers_and_judges(tmp_path):
+    cube = recorded(tmp_path / "c.zarr")
+    judged = {"judge_name": 1, "judge_repeat": 1}
+    cube.extend(sizes=judged, coordinates=labels(2, 2, 3), attrs={}, layers=list(LAYERS))
+    region = Region(1, 0, 0)
+    first = receipt(cube, region, cube.write_region(region, arrays_of(cube, region)), generation=2)
+
+    cube.extend(
+        sizes={"judge_name": 2, "judge_repeat": 3},
+        coordinates=labels(2, 2, 3),
+        attrs={},
+        layers=list(LAYERS),
+    )
+
+    assert cube.region_shape(region) == (2, 3, 8, 1)
+    readings = cube.read_region(region)["judge_readings"]
+    assert readings.shape == (2, 3, 8, 1, 2, 3)
+    assert np.isnan(readings[..., 1, :]).all()
+    assert (readings[..., 0, 0] == 4).all()
+    assert [shape.layers for shape in cube.shapes] == [(), tuple(LAYERS), tuple(LAYERS)]
+    for one in [*Ledger(cube.records).newest().values(), first]:
+        if one.region != region or one is first:
+            assert stored_problems(cube, one)[0] == {}
+
+
+def test_extend__after_a_kill_at_any_write_the_cube_is_old_or_new(tmp_path, monkeypatch):
+    put = Directory.put
+    recorded(tmp_path / "whole.zarr")
+    shutil.copytree(tmp_path / "whole.zarr", tmp_path / "old.zarr")
+    old = whole(tmp_path / "whole.zarr")
+    grown(Cube.open(tmp_path / "whole.zarr", writable=True))
+    new = whole(tmp_path / "whole.zarr")
+    assert not same(old, new)
+    seen, left = [], 0
+    while True:
+        path = tmp_path / f"{left}.zarr"
+        shutil.copytree(tmp_path / "old.zarr", path)
+        cube = Cube.open(path, writable=True)
+        budget = iter(range(left))
+
+        def until_killed(self, *args, budget=budget, **options):
+            if next(budget, None) is None:
+                raise Killed
+            return put(self, *args, **options)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Directory, "put", until_killed)
+            try:
+                grown(cube)
+                break
+            except Killed:
+                pass
+        found = whole(path)
+        seen.append(same(found, new))
+        assert seen[-1] or same(found, old), left
+        again = Cube.open(path, writable=True)
+        again.restore_metadata()
+        if not seen[-1]:
+            grown(again)
+        again.grow(trial=8)  # goes by the arrays' own metadata
+        if left % 4 == 0:
+            assert same(whole(path), new)
+            assert xr.open_zarr(path, consolidated=False).load().identical(new[0])
+        left += 1
+
+    assert seen == sorted(seen)
+    assert {False, True} == set(seen)
+
+
+def test_extend__refuses_what_no_cube_does(tmp_path):
+    cube = recorded(tmp_path / "c.zarr")
+    with pytest.raises(CubeMismatchError, match="never shrinks: model is 2"):
+        cube.extend(sizes={"model": 1}, coordinates=labels(1, 2, 3), attrs={})
+    with pytest.raises(CubeMismatchError, match="'model_name' must have shape"):
+        cube.extend(sizes={"model": 3}, coordinates=labels(2, 2, 3), attrs={})
+
+    other = Cube.open(cube.url, writable=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cube, "refresh", lambda: None)
+        patch.setattr("storage.cube.extension.Extension._staged", lambda *_: other.grow(trial=9) or {})
+        with pytest.raises(StorageError, match="another process has changed"):
+            grown(cube)
+
+    assert Cube.open(cube.url).sizes["model"] == 2
+
+
+@pytest.mark.parametrize(
+    "shapes",
+    [
+        "no list",
+        [],
+        [{"sizes": {"task": 2, "params": 3}}],
+        [{"sizes": {"task": 2, "params": 9}, "layers": []}],
+        [{"sizes": {"task": 1, "params": 1}, "layers": []}],
+        [{"sizes": {"task": 2, "params": 3}, "layers": ["judge"]}],
+        [{"sizes": {"task": 2.0, "params": 3}, "layers": []}],
+    ],
+)
+def test_open__refuses_shapes_that_no_region_has_had(tmp_path, shapes):
+    cube = recorded(tmp_path / "c.zarr")
+    text = (tmp_path / "c.zarr/zarr.json").read_text()
+    document = json.loads(text)
+    document["attributes"]["region_shapes"] = shapes
+    (tmp_path / "c.zarr/zarr.json").write_text(json.dumps(document))
+
+    with pytest.raises(CubeDamagedError, match="metadata are damaged"):
+        Cube.open(cube.url)
+
+
+def test_shape_of__refuses_a_receipt_of_another_copy(tmp_path):
+    cube = recorded(tmp_path / "c.zarr")
+    one = receipt(cube, Region(0, 0, 0), "0" * 32)
+
+    with pytest.raises(CubeDamagedError, match="1 growths"):
+        cube.shape_of(Receipt(**{**{name: getattr(one, name) for name in one.__slots__}, "shape": 1}))
+
+
+def test_region_digest__of_what_was_recorded_is_the_same_after_growth(tmp_path):
+    cube = recorded(tmp_path / "c.zarr")
+    region = Region(0, 0, 0)
+    before = region_digest(cube.read_region(region))
+    grown(cube)
+
+    assert region_digest(cube.shapes[0].cropped(cube.read_region(region), 8, 1)) == before
