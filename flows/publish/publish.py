@@ -12,7 +12,7 @@ from importlib import metadata
 from pathlib import PurePath
 from typing import Any
 
-from flows.cubes.cache_at_hand import cache_at_hand
+from flows.cubes.cache_at_hand import addresses_at_hand
 from flows.cubes.selection import Part, open_part
 from flows.cubes.ticker import Ticker, silent
 from flows.errors import SweepError
@@ -26,7 +26,7 @@ from flows.publish.card import Facts, data_card
 from flows.publish.check_secrets import SecretFinder, named_by
 from flows.publish.copy import create_copy, read_chunks, reading_chunks
 from flows.publish.notes import shared_notes
-from flows.publish.origin import read_origin, replies_beside
+from flows.publish.origin import read_origin
 from flows.publish.part import copied_part
 from flows.publish.replies import PackedReplies, pack_replies
 from flows.rework.verify import verify_cube
@@ -220,9 +220,10 @@ class _Publishing:
 
     def _caches(self, named: str | None) -> list[ManagedCache]:
         """Where replies are: the cache that is named or at hand, and those that came with the cube."""
-        addresses = [named or cache_at_hand(self._cube, self._noted.get("cache")), replies_beside(self._cube)]
-        found = [find_cache(address) for address in dict.fromkeys(filter(None, addresses))]
-        caches = [one for one in found if one is not None]
+        at_hand = addresses_at_hand(self._cube, self._noted.get("cache"))
+        # A named one comes first and not instead: replies that came along may be in no other one.
+        addresses = dict.fromkeys([*([named] if named else []), *at_hand])
+        caches = [one for one in map(find_cache, addresses) if one is not None]
         if not caches:
             raise SweepError(
                 f"the replies of cube '{self._cube.url}' are not found",

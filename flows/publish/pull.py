@@ -12,13 +12,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from flows.cubes.cache_at_hand import replies_name
 from flows.cubes.ticker import Ticker, silent
 from flows.errors import SweepError
 from flows.plan.records import NOTES, read_notes
 from flows.publish import record
 from flows.publish.copy import create_copy
 from flows.publish.notes import shared_notes
-from flows.publish.origin import ORIGIN, replies_name
+from flows.publish.origin import ORIGIN
 from flows.publish.part import copied_part
 from flows.publish.replies import put_replies
 from flows.rework.verify import verify_opened
@@ -189,7 +190,8 @@ class _Pulling:
             return named
         if scheme_of(self._target) not in ("", "file"):
             return None
-        return str(directory_of(self._target).parent / replies_name(self._target))
+        path = directory_of(self._target)
+        return str(path.parent / replies_name(path.name))
 
     def _fill(self, draft: Space, cache: str | None, *, trials: bool = True) -> None:
         """Put all objects, verified, into the copy; with the trials, it is then verified as a cube, too."""
