@@ -16,6 +16,7 @@ from flows.cubes.filters import Where, checked_where
 from flows.errors import SweepError
 from flows.plan.records import read_notes
 from flows.plan.spec import parse_spec
+from flows.plan.unnamed import noted_unnamed
 from stages.analyze.labelled import axes, duplicates
 from stages.analyze.labelled.clustering import with_question_moments
 from stages.analyze.labelled.restriction import restrict
@@ -103,7 +104,7 @@ def open_part(
         part.where, view, most, part.unique_only or bool(view and view.unique_only), part.clip_tokens
     )
     dataset = _labelled(opened, trials=trials or chosen.recounts)
-    warnings = (*_graders(opened), *_unanswered(dataset), *_warnings(dataset, chosen))
+    warnings = (*_graders(opened), *_kept(notes), *_unanswered(dataset), *_warnings(dataset, chosen))
     with refused():
         if chosen.recounts:
             from stages.score.recount import recount, trimmed  # with `dask`, which takes a while
@@ -233,6 +234,12 @@ def _graders(opened: Cube | xr.Dataset) -> tuple[str, ...]:
         return ()
     named = f"{', '.join(found[:-1])} and {found[-1]}"
     return (f"Results of graders {named} meet in this cube; evalcube rescore grades all replies alike.",)
+
+
+def _kept(notes: Mapping[str, object]) -> tuple[str, ...]:
+    """That the cube holds more than the config of its last run names."""
+    found = noted_unnamed(notes)
+    return () if found is None else (f"N{str(found)[1:]}; shown all the same.",)
 
 
 def _unanswered(dataset: xr.Dataset) -> tuple[str, ...]:

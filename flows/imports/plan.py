@@ -84,7 +84,8 @@ def import_plan(
     for place, (label, own) in enumerate(zip(labels, params, strict=True)):
         base = int((reach[0, :, place] * reach[1, :, place]).max())
         tasks.append(TaskPlan(label, task, (PlannedCell(Cell(task, own, seed), (TIER,), max(1, base)),)))
-    targets = SampleTargets(*(part[..., None].astype(np.int32) for part in reach))
+    reached = reach[..., None].astype(np.int32)
+    targets = SampleTargets(reached[0], reached[1])
     trials, repeats = targets.maxima
     plan = Plan(
         seed,

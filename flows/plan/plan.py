@@ -7,7 +7,7 @@ alone, so that whoever opens a cube can regenerate every prompt and every cache 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from flows.errors import SweepError
 from flows.plan.evaluations import Evaluation
 from flows.plan.judges import Judge
-from flows.plan.spec import SPEC_FORMAT, Spec, TaskSpec, damaged, parse_spec
+from flows.plan.spec import SPEC_FORMAT, TaskSpec, damaged, parse_spec
 from stages.generate import Cell, Task, all_tasks
 from stages.generate.dataset import DatasetParams
 from stages.process.grading import IMPORTED
@@ -78,6 +78,11 @@ class TaskPlan:
             carries(entry.cell, field) for entry in self.cells for field in own
         )
 
+    @cached_property
+    def judged(self) -> bool:
+        """Whether judges rate outputs."""
+        return bool(self.rubric) or any(carries(entry.cell, "rubric") for entry in self.cells)
+
     def spec(self) -> dict[str, object]:
         """The task's points as JSON."""
         criteria = {"assertions": list(self.assertions), "rubric": self.rubric}
@@ -88,6 +93,15 @@ class TaskPlan:
             "points": [cell.spec() for cell in self.cells],
             **{name: value for name, value in criteria.items() if value},
         }
+
+
+@dataclass(frozen=True)
+class Named:
+    """The part of a plan that a config names, where its cube has more."""
+
+    evaluations: tuple[bool, ...]
+    points: tuple[tuple[bool, ...], ...]
+    """By task."""
 
 
 @dataclass(frozen=True)
@@ -106,6 +120,8 @@ class Plan:
     judges: tuple[Judge, ...] = ()
     asserted_prices: tuple[tuple[float, float], ...] = ()
     """The prices, if assertions depend on them: they are part of the identity then."""
+    named: Named | None = None
+    """What the config names of it, which is all that a run asks; None for all."""
 
     @property
     def files(self) -> dict[str, str]:
@@ -216,21 +232,6 @@ class Plan:
             row[: len(task.cells)] = [planned.base or 0 for planned in task.cells]
         return found
 
-    def based_on(self, spec: Spec) -> Plan:
-        """The plan with the points' weights of a cube that is there already: later plans do not change them."""
-        weights = {(task.label, point.cell_id): point.base for task in spec.tasks for point in task.points}
-        tasks = tuple(
-            replace(
-                task,
-                cells=tuple(
-                    replace(planned, base=weights.get((task.label, planned.cell.id)))
-                    for planned in task.cells
-                ),
-            )
-            for task in self.tasks
-        )
-        return replace(self, tasks=tasks)
-
     def spec(self) -> dict[str, object]:
         """The sweep's identity as JSON, with the points' weights."""
         grading = {
@@ -273,6 +274,17 @@ class Plan:
         for row, task in zip(mask, self.tasks, strict=True):
             row[: len(task.cells)] = True
         return mask
+
+    @cached_property
+    def named_cells(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        """Which cells the config names, shape (model, task, params)."""
+        points, named = self.valid(), self.named
+        if named is None:
+            return np.broadcast_to(points, (len(self.evaluations), *points.shape))
+        for row, own in zip(points, named.points, strict=True):
+            row[: len(own)] = own
+        cells: np.ndarray[Any, np.dtype[np.bool_]] = np.array(named.evaluations)[:, None, None] & points
+        return cells
 
     @cached_property
     def in_tier(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
