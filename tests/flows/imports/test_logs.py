@@ -235,6 +235,11 @@ def test_import__says_each_command_about_it(tmp_path):
         code, text, error = evalcube(arguments[0], "c.zarr", *arguments[1:], cwd=tmp_path)
         assert (code, error) == (0, ""), arguments
         assert "tokens" not in text, arguments  # nobody has counted any
+    assert evalcube("analyze", "cost", "c.zarr", cwd=tmp_path)[1].split("\n")[2].split()[:3] == [
+        "x",
+        "–",
+        "–",
+    ]
     code, text, _ = evalcube("verdict", "c.zarr", "--control", "x", "--treatment", "y", cwd=tmp_path)
     assert "too few pairs" in text
     code, text, _ = evalcube("report", "c.zarr", "-o", "r.html", "--cache", "cache", cwd=tmp_path)
