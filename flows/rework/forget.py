@@ -27,7 +27,7 @@ from stages.reply.status import COUNTERS, Status
 from storage.cache.cache import ManagedCache, open_cache
 from storage.cube.batch_notes import BatchNotes
 from storage.cube.cube import Cube
-from storage.cube.integrity import stored_problems
+from storage.cube.integrity import CONTENT, stored_problems
 from storage.cube.lease import Lease
 from storage.cube.ledger import Ledger, Receipt
 from storage.cube.regions import Region
@@ -199,7 +199,7 @@ class _Forgetter:
                     left += cache.remove(batch)
                     deleted += len(batch)
             cache.close()
-        self._clear(found.regions, planned)
+        self._clear([*found.regions, *self._unrecorded(found.empty)], planned)
         return replace(shown, done=True, replies=deleted, kept_replies=left)
 
     def _lower(self, cells: npt.NDArray[np.bool_]) -> SampleTargets:
@@ -216,6 +216,15 @@ class _Forgetter:
         self._cube.write_planned("trial", trials.astype(np.int32), lower=True)
         self._cube.write_planned("repeat", repeats.astype(np.int32), lower=True)
         return SampleTargets(trials.astype(np.int32), repeats.astype(np.int32))
+
+    def _unrecorded(self, regions: Iterable[Region]) -> Iterator[Chosen]:
+        """Regions that somebody wrote and was killed before recording it, with nothing more to take from them."""
+        with Ledger(self._cube.records) as ledger:
+            newest = ledger.newest()
+        for region in regions:
+            if CONTENT in stored_problems(self._cube, newest[region])[0]:
+                window = window_of(self._cube.sizes, region, self._cube.chunks)
+                yield Chosen(region, window, np.zeros(window.shape, dtype=bool))
 
     def _clear(self, chosen: Iterable[Chosen], planned: SampleTargets) -> None:
         """Write the regions without the results, record it, and count the models anew."""
