@@ -31,6 +31,7 @@ from storage.cube.integrity import CONTENT, stored_problems
 from storage.cube.lease import Lease
 from storage.cube.ledger import Ledger, Receipt
 from storage.cube.regions import Region
+from storage.urls import resolved
 
 Array = npt.NDArray[Any]
 _AT_ONCE = 100_000
@@ -140,12 +141,18 @@ def forget(
 
 
 def _cache_address(cube: Cube, notes: dict[str, Any], cache: str | Path | bool) -> str:
-    if cache is False:
+    if not isinstance(cache, bool):
+        return str(cache)
+    if not cache:
         return ""
-    address = cache_at_hand(cube, notes.get("cache")) if cache is True else str(cache)
-    if address is None:
+    noted = notes.get("cache")
+    address = cache_at_hand(cube, noted)
+    beside = f"{resolved(cube.url).rpartition('/')[0]}/{str(noted).rpartition('/')[2]}"
+    # For reading, the cache of a like sweep elsewhere will do. What is to be deleted must be this cube's.
+    if address is None or address not in (noted, beside):
         raise SweepError(
-            f"the replies of cube '{cube.url}' are not found", "Give the address of its cache with `cache`"
+            f"it is not certain where the replies of cube '{cube.url}' are",
+            "Give the address with `cache_address`",
         )
     return address
 

@@ -16,6 +16,7 @@ from flows.cli import forget as forget_command
 from flows.cubes.statistics import leaderboard
 from flows.errors import SweepError
 from flows.plan.forgotten import FORGOTTEN
+from flows.rework import forget as forget_module
 from flows.rework.forget import forget
 from flows.rework.to_forget import Choice
 from flows.rework.verify import verify_cube
@@ -224,13 +225,17 @@ STEPS = [
 ]
 
 
-@pytest.mark.parametrize("for_good", [False, True])
-@pytest.mark.parametrize(("target", "name", "number"), STEPS)
+@pytest.mark.parametrize(
+    ("target", "name", "number", "for_good"),
+    [
+        *((*step, step[1] == "write_planned") for step in STEPS),
+        (DirectoryCache, "remove", 1, True),
+        (Ledger, "append", 2, True),
+    ],
+)
 def test_forget__killed_at_any_step_a_second_call_ends_it(
     sweep, swept, served, target, name, number, for_good
 ):
-    if name == "write_planned" and not for_good:
-        return
     with killed_at(target, name, number), pytest.raises(KilledError):
         forget(sweep["cube"], BETA, cache=sweep["cache"], for_good=for_good)
 
@@ -299,6 +304,14 @@ def test_forget__since_goes_by_receipts_and_where_they_do_not_tell_by_the_replie
     assert (statuses(sweep)[:, 0, :2] != Status.MISSING).all()
 
 
+def test_forget__deletes_from_no_cache_of_a_like_sweep(sweep, tmp_path, monkeypatch):
+    monkeypatch.setattr(forget_module, "cache_at_hand", lambda *_: str(tmp_path / "like" / "cache"))
+    with pytest.raises(SweepError, match="not certain"):
+        forget(sweep["cube"], BETA, cache=True)
+    monkeypatch.setattr(forget_module, "cache_at_hand", lambda *_: str(tmp_path / "cache"))
+    assert forget(sweep["cube"], BETA, cache=True, confirmed=lambda _: False).cache == str(tmp_path / "cache")
+
+
 def test_forget__is_refused_while_another_works_on_the_cube(sweep):
     before = statuses(sweep)
     with Lease.acquire(Cube.open(sweep["cube"]).records), pytest.raises(LeaseHeldError):
@@ -321,13 +334,11 @@ def judged(tmp_path_factory, _served):
 
 
 def test_forget__no_byte_of_a_secret_stays_in_cube_and_cache(judged, tmp_path):
-    from flows.rework import forget as module
-
     shutil.copytree(judged, tmp_path, dirs_exist_ok=True)
     cube, cache = tmp_path / "cube.zarr", tmp_path / "cache"
     choice = Choice(rows=("peru",))
     keys = []
-    with patch.object(module, "_batches", lambda found: keys.extend(found) or []):
+    with patch.object(forget_module, "_batches", lambda found: keys.extend(found) or []):
         forget(cube, choice, cache=cache)
     assert (
         len(keys) == len(set(keys)) == 2 + 2 * (2 + 1)
