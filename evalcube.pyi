@@ -24,6 +24,8 @@ from flows.plan.estimate import estimate as estimate
 from flows.run.summary import RunSummary as RunSummary
 from flows.run.sweep import run as run
 from flows.run.upsample import upsample as upsample
+from flows.trials.read import Trials as Trials
+from flows.trials.read import trials as trials
 from stages.analyze.formulas import estimators, reasonscore, reasonscore_v2
 from stages.analyze.formulas.compare.clusters import overlap_clusters as overlap_clusters
 from stages.analyze.formulas.compare.paired import compare_pairs as compare_pairs

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
+
+_FEWEST_FILES, _ENOUGH_FILES = 32, 65_536
+"""Open files below which nothing works, and from which on more are no use."""
 
 
 def main() -> None:
     """Run the command line; if a module of the user's hides one of ours, say so, with exit code 2."""
     _open_standard_streams()
+    files = _most_open_files()
+    if files < _FEWEST_FILES:
+        # With fewer, libraries written in C may abort the process where they cannot open one.
+        sys.stderr.write(
+            f"evalcube: no more than {files} files may be open, and {_FEWEST_FILES} are needed at least: raise the"
+            " limit (`ulimit -n`)\n"
+        )
+        sys.exit(2)
     try:
         import evalcube  # noqa: F401 - it looks for such modules
     except ImportError as error:
@@ -17,6 +29,23 @@ def main() -> None:
     from flows.cli import main as run
 
     run()
+
+
+def _most_open_files() -> float:
+    """How many files may be open; raised before, as far as the system allows it and no library minds."""
+    try:
+        import resource
+    except ImportError:  # a system without such limits
+        return math.inf
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _ENOUGH_FILES if hard == resource.RLIM_INFINITY else min(hard, _ENOUGH_FILES)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+        except (OSError, ValueError):  # forbidden, as in some sandboxes
+            return soft
+        return wanted
+    return math.inf if soft == resource.RLIM_INFINITY else soft
 
 
 def _open_standard_streams() -> None:

@@ -33,6 +33,11 @@ def _varied(mean: float) -> Callable[[random.Random], float]:
     return lambda rng: mean * rng.lognormvariate(-0.32, 0.8)
 
 
+def _full_speed(share: float, connections: int = 64) -> float:
+    """Requests per second that are let through where all connections are always in use."""
+    return connections * (1.0 - share) / ((1.0 - share) * 0.052 + share * 0.003)
+
+
 _SERVERS: dict[str, tuple[Callable[[], Any], dict[str, Any]]] = {
     "nginx 20/s, no burst": (lambda: Bucket(20), {}),
     "the same, answers after about 1 s": (lambda: Bucket(20), {"latency": _varied(1.0)}),
@@ -57,9 +62,16 @@ _SERVERS: dict[str, tuple[Callable[[], Any], dict[str, Any]]] = {
         {"seconds": 240.0, "warm_up": 120.0},
     ),
     "no limit": (lambda: Flaky(0.0, 64 / 0.052), {"seconds": 20.0, "warm_up": 1.0}),
-    "no limit, 2 % fail with 503": (
-        lambda: Flaky(0.02, 64 / (0.052 + 0.01)),
-        {"seconds": 20.0, "warm_up": 5.0},
+    **{
+        f"no limit, {share:.0%} fail with 503": (
+            lambda share=share: Flaky(share, _full_speed(share)),
+            {"seconds": 30.0, "warm_up": 10.0, "status": 503},
+        )
+        for share in (0.02, 0.1, 0.2, 0.3)
+    },
+    "the last, 8 connections": (
+        lambda: Flaky(0.3, _full_speed(0.3, 8)),
+        {"seconds": 180.0, "warm_up": 60.0, "status": 503, "connections": 8},
     ),
 }
 

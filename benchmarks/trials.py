@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import argparse
 import json
-from collections.abc import Iterator
+import resource
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -16,6 +22,8 @@ from flows.plan.recording import receipt_of
 from flows.plan.requests import prepare_trials
 from flows.plan.store import open_store
 from flows.plan.targets import SampleTargets
+from flows.trials.forms import csv_lines, write_parquet
+from flows.trials.read import trials
 from stages.reply.record import Record
 from stages.reply.status import Status
 from storage.cache.cache import open_cache
@@ -35,10 +43,10 @@ POINTS = (3, 4, 6, 8)
 _WORDS = "so we take the first of them and carry on with what is left until nothing is".split()
 
 
-def make_cube(folder: Path, trials: int, models: int, *, texts: bool) -> str:
+def make_cube(folder: Path, number: int, models: int, *, texts: bool) -> str:
     """A finished sweep with about so many trials, as a run would leave it; its replies are made up."""
-    each = -(-trials // (models * len(HARDER) * len(POINTS)))
-    cube = str(folder / f"cube-{trials}.zarr")
+    each = -(-number // (models * len(HARDER) * len(POINTS)))
+    cube = str(folder / f"cube-{number}.zarr")
     names = [f"model-{number}" for number in range(models)]
     config = from_mapping(
         {
@@ -120,3 +128,53 @@ def _replies(
         }
         record = Record(200, float(flat["latency"][place]), json.dumps(body).encode())
         yield item.request.digest, record.encode()
+
+
+def measured(name: str, rows: int, call: Callable[[], object]) -> None:
+    """Seconds of wall and CPU time, with the peak of memory so far."""
+    before, start = time.process_time(), time.perf_counter()
+    call()
+    wall, spent = time.perf_counter() - start, time.process_time() - before
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    print(f"| {name:52s} | {rows:9,} | {wall:6.2f} | {spent:6.2f} | {peak:5} MB |", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--texts", type=int, default=100_000, help="Trials that are read with their texts.")
+    parser.add_argument(
+        "--numbers", type=int, default=1_000_000, help="Trials that are filtered without them."
+    )
+    parser.add_argument("--models", type=int, default=2)
+    sizes = parser.parse_args()
+    folder = Path(tempfile.mkdtemp(prefix="trials-"))
+    try:
+        large = make_cube(folder, sizes.numbers, sizes.models, texts=False)
+        written = make_cube(folder, sizes.texts, sizes.models, texts=True)
+        trials(large, columns=["model"], limit=1).to_arrow()  # imports
+        print(f"| {'':52s} | {'trials':>9s} | {'wall s':>6s} | {'CPU s':>6s} | {'peak':>8s} |")
+        brief = ["model", "task", "params", "trial", "status", "tokens", "latency"]
+        queries: dict[str, dict[str, Any]] = {
+            "two outcomes": {"status": ["incorrect", "invalid"]},
+            "a task, and more than 1000 tokens": {"where": ["task=sort", "tokens=1000.."]},
+            "the ten slowest": {"sort": "-latency", "limit": 10},
+            "all": {},
+        }
+        for name, query in queries.items():
+            measured(
+                name, sizes.numbers, lambda query=query: trials(large, columns=brief, **query).to_arrow()
+            )
+        everything = trials(written)
+        measured(
+            "with all texts, batch by batch", sizes.texts, lambda: sum(one.num_rows for one in everything)
+        )
+        measured("with a word in prompt or reply", sizes.texts, trials(written, grep="carry on").count)
+        lines = (len(line) for line in csv_lines(trials(written)))
+        measured("as CSV", sizes.texts, lambda: sum(lines))
+        measured("as Parquet", sizes.texts, lambda: write_parquet(trials(written), folder / "table.parquet"))
+    finally:
+        shutil.rmtree(folder)
+
+
+if __name__ == "__main__":
+    main()

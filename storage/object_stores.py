@@ -22,6 +22,12 @@ from storage.urls import HTTP_SCHEMES, scheme_of
 
 RETRIES: Any = {"max_retries": 8, "retry_timeout": timedelta(seconds=60)}
 """What obstore repeats by itself: requests that the store refuses for the moment, and those that may be repeated."""
+_PATIENT: Any = {
+    "max_retries": 40,
+    "retry_timeout": timedelta(seconds=120),
+    "backoff": {"init_backoff": timedelta(seconds=0.1), "max_backoff": timedelta(seconds=5), "base": 2},
+}
+"""The same for a store that has answered before: it is waited for while it restarts. Whoever mistypes is told soon."""
 
 _VARIABLES = ("AWS_", "GOOGLE_", "AZURE_", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
 _CREDENTIALS = {
@@ -41,15 +47,26 @@ def connected(address: str) -> ObjectStore:
         As `storage.urls.object_prefix` or `storage.urls.http_address` gives it.
     """
     environment = tuple(sorted(item for item in os.environ.items() if item[0].startswith(_VARIABLES)))
-    return _connected(address, environment, os.getpid())
+    return _connected(address, address in _ANSWERED, environment, os.getpid())
+
+
+_ANSWERED: set[str] = set()
+
+
+def answered(address: str) -> None:
+    """Take note that the store of an address is there; from now on it is waited for where it is not."""
+    _ANSWERED.add(address)
 
 
 @lru_cache(maxsize=64)
-def _connected(address: str, _environment: tuple[tuple[str, str], ...], _process: int) -> ObjectStore:
+def _connected(
+    address: str, patient: bool, _environment: tuple[tuple[str, str], ...], _process: int
+) -> ObjectStore:
+    retries = _PATIENT if patient else RETRIES
     if scheme_of(address) in HTTP_SCHEMES:
         # A server that gives files to everybody; its address says whether that is encrypted.
-        return HTTPStore.from_url(address, client_options={"allow_http": True}, retry_config=RETRIES)
-    return from_url(address, retry_config=RETRIES)
+        return HTTPStore.from_url(address, client_options={"allow_http": True}, retry_config=retries)
+    return from_url(address, retry_config=retries)
 
 
 @contextmanager

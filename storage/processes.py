@@ -13,6 +13,8 @@ from enum import Enum
 from pathlib import Path
 
 _PROC = Path("/proc")
+_INITIAL_NAMESPACE = "/pid:[4026531836]"
+"""End of the boot id of a process outside of all containers: the kernel's fixed number of that namespace."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,25 @@ def machine_id() -> str:
 def same_kernel(one: ProcessIdentity, other: ProcessIdentity) -> bool:
     """Whether both ran under the same boot of the same kernel, maybe in different containers."""
     return one.boot.partition("/")[0] == other.boot.partition("/")[0]
+
+
+def is_before_restart(process: ProcessIdentity, machine: str) -> bool:
+    """Whether a process ran on this machine before that was started anew; False whenever that cannot be known.
+
+    Only of processes outside of containers: those of several hosts may have one image's machine id and host name.
+
+    Parameters
+    ----------
+    process
+        The process.
+    machine
+        What `machine_id` was there.
+    """
+    here = this_process()
+    if not machine or not process.boot or same_kernel(process, here):
+        return False
+    outside = process.boot.endswith(_INITIAL_NAMESPACE) and here.boot.endswith(_INITIAL_NAMESPACE)
+    return outside and (process.host, machine) == (here.host, machine_id())
 
 
 class Life(Enum):

@@ -30,7 +30,7 @@ def verify(
     """Compare all of a cube with what was recorded of it; exit code 2 if something is damaged and not healed."""
     from flows.rework.verify import verify_cube
 
-    found = verify_cube(cube, heal=heal, cache=cache)
+    found = verify_cube(cube, heal=heal, cache=cache, notify=complain)
     if as_json:
         show_json(found.to_dict())
     else:
@@ -61,7 +61,7 @@ def rescore(
     """Grade every reply of a cube again from the cache, without asking; shows old and new counts."""
     from flows.rework.rescore import rescore_cube
 
-    done = rescore_cube(cube, output=output, cache=cache)
+    done = rescore_cube(cube, output=output, cache=cache, notify=complain)
     if as_json:
         show_json(done.to_dict())
     else:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os
+import secrets
+import shutil
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 
 from flows.errors import SweepError
 from storage.errors import guarded
-from storage.files import replace_synced
+from storage.files import replace_synced, sync_path, sync_tree
 
 ZOOM = 4
 """Pixels of a PNG for each unit of a drawing."""
@@ -76,6 +80,84 @@ def write_output(path: Path, data: bytes, doing: str) -> None:
     with guarded(path, doing):
         target.parent.mkdir(parents=True, exist_ok=True)
         replace_synced(target, data)
+
+
+@contextmanager
+def new_file(path: Path, doing: str, parameter: str = "output") -> Iterator[Path]:
+    """A file to write that takes the place of `path`, on disk, once the block has ended well; else nothing changes.
+
+    Parameters
+    ----------
+    path
+        As a user gave it; folders above it are made.
+    doing
+        What is tried, for the message, as in "write the report".
+    parameter
+        The caller's parameter that has it, for the message.
+
+    Yields
+    ------
+    Path
+        Where to write meanwhile.
+
+    Raises
+    ------
+    SweepError
+        As `check_output`.
+    StorageError
+        If it cannot be written.
+    """
+    target = check_output(path, parameter)
+    with guarded(path, doing):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}.partial")
+        try:
+            yield temporary
+            sync_path(temporary)
+            temporary.replace(target)
+            sync_path(target.parent)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def new_folder(path: Path, doing: str, parameter: str = "output") -> Iterator[Path]:
+    """A folder to fill that appears at `path`, on disk, once the block has ended well; else nothing does.
+
+    Parameters
+    ----------
+    path
+        As a user gave it; nothing may be there. Folders above it are made.
+    doing
+        What is tried, for the message, as in "export the cube".
+    parameter
+        The caller's parameter that has it, for the message.
+
+    Yields
+    ------
+    Path
+        Where to write meanwhile.
+
+    Raises
+    ------
+    SweepError
+        If something is there.
+    StorageError
+        If it cannot be written.
+    """
+    if os.path.lexists(path):
+        raise SweepError(f"`{parameter}`: '{path}' is there already", "Give a new name, or move it away")
+    with guarded(path, doing):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.partial")
+        temporary.mkdir()
+        try:
+            yield temporary
+            sync_tree(temporary)
+            temporary.rename(path)  # of two that export to one place, the second is refused
+            sync_path(path.parent)
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
 
 
 def check_picture(path: Path | None) -> None:

@@ -14,13 +14,13 @@ import numpy.typing as npt
 
 from flows.merge.union import Place, Rename, renamed
 from flows.plan.records import read_notes, read_spent
+from flows.plan.shared_arrays import planned_of
 from flows.plan.spec import Spec, damaged_at, parse_spec
-from flows.plan.targets import SampleTargets
 from storage.cube.cube import Cube
 from storage.cube.holder import apparent_holder
-from storage.cube.integrity import stored_problems
+from storage.cube.integrity import recorded_part, stored_problems
 from storage.cube.ledger import Ledger, Receipt, to_line
-from storage.cube.regions import Region
+from storage.cube.regions import Region, region_digest
 from storage.errors import CubeDamagedError
 
 Array = npt.NDArray[Any]
@@ -59,7 +59,7 @@ class Input:
             self.receipts = ledger.newest()
             self.damaged_lines = ledger.damaged
         _refuse_odd_receipts(self.cube.url, self.receipts.values())
-        self.planned = SampleTargets(self.cube.read_planned("trial"), self.cube.read_planned("repeat"))
+        self.planned = planned_of(self.cube, self.receipts)
 
     @cached_property
     def notes(self) -> dict[str, Any]:
@@ -120,8 +120,8 @@ class Input:
         """
         mine, theirs = [], []
         for row, (task, targets) in enumerate(zip(place.tasks, place.slots, strict=True)):
-            mine += [row * self.sizes["params"] + slot for slot in range(len(targets))]
-            theirs += [task * slots + slot for slot in targets]
+            mine += [row * self.sizes["params"] + slot for slot, target in enumerate(targets) if target >= 0]
+            theirs += [task * slots + target for target in targets if target >= 0]
         return np.array(mine, dtype=np.intp), np.array(theirs, dtype=np.intp)
 
     def read(self, region: Region) -> tuple[Receipt, dict[str, Array]] | None:
@@ -137,11 +137,12 @@ class Input:
             return None
         problems: Mapping[str, str] = {}
         for _ in range(_ATTEMPTS):
+            found = self._matching(receipt)
+            if found is not None:
+                return receipt, found
             problems, arrays = stored_problems(self.cube, receipt)
             if not problems:
-                # Points that have come since the region was written are missing in it, and stay in their places.
-                recorded = (slice(None), slice(None), slice(receipt.trials), slice(receipt.repeats))
-                return receipt, {name: array[recorded] for name, array in arrays.items()}
+                return receipt, self._vouched(arrays, receipt)
             again = self._recorded_again(region)
             if again == receipt:
                 if apparent_holder(self.cube.records) is None:
@@ -154,6 +155,32 @@ class Input:
             self.url,
             f"Heal it with `evalcube cube verify --heal {self.url}`, or leave such regions out with --skip-damaged",
         )
+
+    def _matching(self, receipt: Receipt) -> dict[str, Array] | None:
+        """The arrays of a region that is what its receipt says; None if it is not, or that takes a closer look."""
+        try:
+            arrays = self.cube.read_region(receipt.region)
+        except CubeDamagedError:
+            return None
+        known = recorded_part(arrays, receipt, self.cube.shape_of(receipt))
+        # No digest has latencies: where all are missing their chunk may be gone.
+        if region_digest(known) != receipt.digest or np.isnan(known["latency"]).all():
+            return None
+        return self._vouched(arrays, receipt)
+
+    def _vouched(self, arrays: Mapping[str, Array], receipt: Receipt) -> dict[str, Array]:
+        """What a receipt speaks of, with all cells of the cube as it is now, and fills where it says nothing."""
+        shape = self.cube.shape_of(receipt)
+        known = recorded_part(arrays, receipt, shape)
+        if shape == self.cube.shapes[-1]:
+            return known
+        found = {}
+        for name, variable in self.cube.trial_arrays.items():
+            values = arrays[name][:, :, : receipt.trials, : receipt.repeats]
+            found[name] = np.full(values.shape, variable.fill, dtype=variable.dtype)
+            if name in known:
+                found[name][tuple(slice(size) for size in known[name].shape)] = known[name]
+        return found
 
     def _recorded_again(self, region: Region) -> Receipt:
         """The region's receipt as the ledger has it now."""
@@ -184,7 +211,7 @@ def _refuse_odd_receipts(url: str, receipts: Iterable[Receipt]) -> None:
     for one in receipts:
         region = one.region
         numbers = [region.model, region.trial, region.repeat, one.generation, one.trials, one.repeats]
-        numbers += [one.planned, one.transport, one.missing, *one.causes.values()]
+        numbers += [one.planned, one.shape, one.transport, one.missing, *one.causes.values()]
         texts = [one.digest, one.grader]
         if not all(type(n) is int and 0 <= n < _MOST for n in numbers) or not all(
             type(t) is str for t in texts

@@ -17,8 +17,10 @@ from flows.merge.shared import joined_duplicates, planned_of
 from flows.merge.union import Union, unite
 from flows.plan.grading import trial_variables
 from flows.plan.plan import Plan
+from flows.plan.row_ids import ROW_ID, ROW_ID_ATTRS
 from flows.plan.spec import damaged_at
 from flows.plan.targets import SampleTargets
+from storage.cube.cube import Coordinate
 
 
 class Joined:
@@ -88,6 +90,26 @@ class Joined:
         facets = self._newest("facets", [one.facets for one in self.inputs])
         asserted = tuple((a, b) for a, b in self.union.spec.get("asserted_prices", ()))
         return replace(plan, prices=tuple(prices), facets=tuple(facets), asserted_prices=asserted)
+
+    def row_ids(self) -> list[Coordinate]:
+        """The ids of the rows of named points, as the cubes have them; nothing if there are no such points."""
+        named = {place: number for number, place in enumerate(self.plan.named_points)}
+        if not named:
+            return []
+        ids = np.full((len(named), self.plan.trials), "", dtype=object)
+        for one, place in zip(self.inputs, self.union.places, strict=True):
+            if not one.cube.has_label(ROW_ID):
+                continue  # of an earlier version; a run writes them
+            rows = [
+                named.get((task, slot))
+                for task, own in zip(place.tasks, place.slots, strict=True)
+                for slot in own
+            ]
+            stored = one.cube.read_label(ROW_ID)
+            for values, row in zip(stored, (row for row in rows if row is not None), strict=True):
+                known = ids[row, : len(values)]
+                ids[row, : len(values)] = np.where(known == "", values, known)
+        return [Coordinate(ROW_ID, ("dataset", "trial"), ids, ROW_ID_ATTRS)]
 
     def _newest(self, what: str, values: Sequence[Sequence[Any]]) -> list[Any]:
         """What the cube says that was written last, by evaluation of the union."""

@@ -32,7 +32,7 @@ class MergedRegion:
     parts: Sequence[Receipt]
     """Of what it was made."""
     counters: Array
-    """Shape (task, params, counter)."""
+    """Shape (task, params, counter), as if the region held all repeats of its questions."""
 
     def receipt(self, planned: Array, digest: str) -> Receipt:
         """Its receipt.

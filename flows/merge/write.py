@@ -19,7 +19,7 @@ from flows.merge.overlay import Array
 from flows.merge.provenance import ATTRIBUTE, provenance, write_ledger_digest
 from flows.merge.regions import ModelMerge
 from flows.merge.union import read_renames
-from flows.plan.coordinates import coordinates
+from flows.plan.coordinates import labels
 from flows.plan.recording import lacking_questions, summed
 from flows.plan.records import NOTES
 from stages.reply.status import COUNTERS, QUESTION_COUNTERS
@@ -158,7 +158,7 @@ class _Writer:
             output,
             sizes=self._joined.plan.sizes,
             chunks=self._joined.plan.chunks,
-            coordinates=coordinates(self._joined.plan),
+            coordinates=[*labels(self._joined.plan), *self._joined.row_ids()],
             counters=(*COUNTERS, *QUESTION_COUNTERS),
             attrs={
                 "title": "evalcube sweep",

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
-from flows.cubes.cache_at_hand import cache_at_hand
+from flows.cubes.cache_at_hand import replies_at_hand
 from flows.errors import SweepError
 from flows.plan.records import read_notes
 from flows.plan.rescoring import Rescoring, regrade_recorded
 from flows.plan.store import cube_plan
-from storage.cache.cache import find_cache
 from storage.cube.address import space_of
 from storage.cube.copies import copy_cube
 from storage.cube.cube import Cube
@@ -20,7 +20,11 @@ from storage.errors import guarded
 
 
 def rescore_cube(
-    url: str | Path, *, output: str | Path | None = None, cache: str | Path | None = None
+    url: str | Path,
+    *,
+    output: str | Path | None = None,
+    cache: str | Path | None = None,
+    notify: Callable[[str], None] = lambda _: None,
 ) -> Rescoring:
     """Grade every recorded reply of a cube again, from the cache.
 
@@ -32,6 +36,9 @@ def rescore_cube(
         Address of a new cube to write instead, where nothing is yet; default: into the same one.
     cache
         Address of the response cache; default: the one of this user's own run, or one beside the cube.
+    notify
+        Called with what a person should read while the cube's lease is waited for; see
+        `storage.cube.lease.Lease.acquire`.
 
     Returns
     -------
@@ -47,15 +54,19 @@ def rescore_cube(
     """
     source = Cube.open(url)
     notes = read_notes(source.records)
-    address = cache_at_hand(source, notes.get("cache")) if cache is None else str(cache)
-    found = None if address is None else find_cache(address)
+    if all(evaluation.is_imported for evaluation in cube_plan(source, notes).evaluations):
+        raise SweepError(
+            f"the replies of cube '{url}' were graded by the tool that they were imported from",
+            "Grade them again with that tool, and import its new log into a new cube",
+        )
+    found = replies_at_hand(source, notes.get("cache"), cache)
     if found is None:
         raise SweepError(
             f"the replies of cube '{url}' are not found", "Give the address of its cache with `cache`"
         )
     target = str(url) if output is None else _copied(url, output)
     cube = Cube.open(target, writable=True)
-    with Lease.acquire(cube.records):
+    with Lease.acquire(cube.records, notify=notify):
         return regrade_recorded(cube, cube_plan(cube, notes), found, older_only=False)
 
 

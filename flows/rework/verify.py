@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from functools import cached_property
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from flows.cubes.cache_at_hand import cache_at_hand
+from flows.cubes.cache_at_hand import replies_at_hand
 from flows.errors import SweepError
 from flows.plan.coordinates import labels
 from flows.plan.grading import Prices
@@ -28,7 +28,7 @@ from stages.generate.errors import TaskError
 from stages.generate.novelty import repeated
 from stages.reply.status import COUNTERS as STATUS_COUNTERS
 from stages.reply.status import QUESTION_COUNTERS
-from storage.cache.cache import Cache, find_cache
+from storage.cache.cache import Cache
 from storage.cube.cube import Cube
 from storage.cube.holder import apparent_holder
 from storage.cube.integrity import CONTENT, stored_problems
@@ -44,7 +44,13 @@ _INDEXES = ("trial", "repeat")
 _COUNTED = (COUNTERS.name, DUPLICATE.name, *PLANNED)
 
 
-def verify_cube(url: str | Path, *, heal: bool = False, cache: str | Path | None = None) -> Verification:
+def verify_cube(
+    url: str | Path,
+    *,
+    heal: bool = False,
+    cache: str | Path | None = None,
+    notify: Callable[[str], None] = lambda _: None,
+) -> Verification:
     """Compare every recorded region of a cube with its receipt, and what all share with the regions.
 
     Holds one region in memory at a time.
@@ -58,6 +64,9 @@ def verify_cube(url: str | Path, *, heal: bool = False, cache: str | Path | None
         and the cube's description. No request is sent.
     cache
         Address of the response cache; default: the one of this user's own run, or one beside the cube.
+    notify
+        Called with what a person should read while the cube's lease is waited for; see
+        `storage.cube.lease.Lease.acquire`.
 
     Returns
     -------
@@ -76,8 +85,7 @@ def verify_cube(url: str | Path, *, heal: bool = False, cache: str | Path | None
     plan = cube_plan(cube, notes)
     found = None
     if heal:
-        address = cache_at_hand(cube, notes.get("cache")) if cache is None else str(cache)
-        found = None if address is None else find_cache(address)
+        found = replies_at_hand(cube, notes.get("cache"), cache)
         if found is None:
             raise SweepError(
                 f"the replies of cube '{url}' are not found", "Give the address of its cache with `cache`"
@@ -90,8 +98,19 @@ def verify_cube(url: str | Path, *, heal: bool = False, cache: str | Path | None
         )
     with ExitStack() as stack:
         if heal:
-            stack.enter_context(Lease.acquire(cube.records))
+            stack.enter_context(Lease.acquire(cube.records, notify=notify))
         return _Check(cube, plan, found).run()
+
+
+def verify_opened(cube: Cube) -> Verification:
+    """Compare every recorded region of a cube with its receipt, and what all share with the regions; heal nothing.
+
+    Parameters
+    ----------
+    cube
+        The cube, open; also one that nobody else sees yet.
+    """
+    return _Check(cube, cube_plan(cube, read_notes(cube.records)), None).run()
 
 
 class _Check:
@@ -129,7 +148,10 @@ class _Check:
             self._cube.restore_metadata()
 
     def _check_labels(self, problems: dict[str, str]) -> None:
-        written = labels(self._plan, self._cube.sizes["counter"])
+        # From the description alone: a data file that lies elsewhere now has its old path there and in the labels.
+        sizes = self._cube.sizes
+        described = Plan.from_spec(self._cube.attrs["spec"], sizes["trial"], sizes["repeat"])
+        written = labels(described, sizes["counter"])
         made = {coordinate.name: coordinate.values for coordinate in written}
         made |= self._row_ids(problems)
         made |= {name: np.arange(self._cube.sizes[name]) for name in _INDEXES}

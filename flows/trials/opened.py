@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -13,12 +14,13 @@ import numpy.typing as npt
 
 from flows.cubes.reader import Reader
 from flows.errors import SweepError
-from flows.plan.plan import PlannedCell, TaskPlan
+from flows.plan.plan import Plan, PlannedCell, TaskPlan
 from flows.plan.targets import SampleTargets
 from flows.trials.columns import PARAM, TrialColumn
 from flows.trials.rows import Rows
 from flows.trials.values import Labels
 from stages.generate.stream import canonical_json
+from storage.cube.cube import Cube
 from storage.urls import redacted
 
 MEASURED = ("trial", "repeat", "tokens", "prompt_tokens", "reasoning_bytes", "compressed_bytes", "latency",
@@ -96,7 +98,8 @@ class OpenCube:
     def __init__(self, address: str | Path, where: Any, cache: str | Path | None) -> None:  # noqa: ANN401
         self.reader = Reader(address, cache)
         self.address = redacted(str(address))
-        self.cube, self.plan = self.reader.cube, self.reader.plan
+        self.cube: Cube = self.reader.cube
+        self.plan: Plan = self.reader.plan
         self.planned = SampleTargets(self.cube.read_planned("trial"), self.cube.read_planned("repeat"))
         self.models = np.ones(len(self.plan.evaluations), dtype=bool)
         self.cells = self.plan.valid()
@@ -115,6 +118,13 @@ class OpenCube:
         with refused():
             found = select(dataset, conditions, table)
         self.models, self.cells = found.models, self.cells & found.cells
+
+    def part(self, model: int, task: int) -> OpenCube:
+        """The same cube, of which only one evaluation and one task are meant, as far as they were."""
+        found = copy(self)
+        found.models, found.cells = np.zeros_like(self.models), np.zeros_like(self.cells)
+        found.models[model], found.cells[task] = self.models[model], self.cells[task]
+        return found
 
     @cached_property
     def referenced(self) -> npt.NDArray[np.bool_]:

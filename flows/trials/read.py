@@ -134,6 +134,65 @@ class Trials:
         self._texts = [Texts(one) for one in opened]
 
     @property
+    def addresses(self) -> tuple[str, ...]:
+        """Of the cubes, without credentials."""
+        return tuple(one.address for one in self._opened)
+
+    @property
+    def repeated(self) -> bool:
+        """Whether questions were asked several times."""
+        return any(one.plan.repeats > 1 for one in self._opened)
+
+    @property
+    def layered(self) -> bool:
+        """Whether outputs have scores of assertions or judges."""
+        return any(one.plan.layers for one in self._opened)
+
+    @property
+    def varying(self) -> dict[str, set[str]]:
+        """Parameters in which the points of each task differ, by the task's label."""
+        found: dict[str, set[str]] = {}
+        for one in self._opened:
+            for task in one.plan.tasks:
+                points = [planned.cell.plain_params for planned in task.cells]
+                names = {name for point in points for name in point}
+                differ = {
+                    name for name in names if any(point.get(name) != points[0].get(name) for point in points)
+                }
+                found.setdefault(task.label, set()).update(differ)
+        return found
+
+    def with_columns(self, columns: Sequence[TrialColumn]) -> Trials:
+        """The same rows with other columns, out of all that there are."""
+        return Trials(
+            self._opened, columns, self._known, self._wanted, self._search, self._order, self._window
+        )
+
+    def cube(self, number: int) -> OpenCube:
+        """One of its cubes."""
+        return self._opened[number]
+
+    def part(self, cube: int, model: int, task: int) -> Trials:
+        """Those of its rows that one evaluation of a cube has of one task.
+
+        Parameters
+        ----------
+        cube
+            Number of the cube.
+        model, task
+            Indices along ``model`` and ``task``.
+        """
+        return Trials(
+            [self._opened[cube].part(model, task)],
+            self.columns,
+            self._known,
+            self._wanted,
+            self._search,
+            self._order,
+            self._window,
+        )
+
+    @property
     def schema(self) -> pa.Schema:
         """The Arrow schema; the metadata of each field say what it means."""
         _need_arrow()

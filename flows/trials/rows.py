@@ -42,13 +42,15 @@ def cut(parts: Iterable[Rows], size: int) -> Iterator[Rows]:
 def window(parts: Iterable[Rows], offset: int, limit: int | None) -> Iterator[Rows]:
     """The rows from `offset` on, at most `limit`; what comes after them is not asked for."""
     skip, left = offset, limit
+    if left == 0:
+        return
     for part in parts:
-        if left == 0:
-            return
         size = count(part)
         first = min(skip, size)
         skip -= first
         last = size if left is None else min(size, first + left)
+        left = None if left is None else left - (last - first)
         if last > first:
-            left = None if left is None else left - (last - first)
             yield take(part, slice(first, last))
+        if left == 0:  # before the next part is asked for
+            return

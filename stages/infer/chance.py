@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import NamedTuple
 
-_LEAST_SHARE, _MOST_SHARE = 0.06, 0.6
+_LEAST_SHARE, _MOST_SHARE = 0.06, 0.7
 """Refused shares between which chance is thought of."""
 _JITTER = 0.01
 """Share of requests that a limit refuses at rates below it, as some come too early."""
@@ -92,7 +92,7 @@ class ChanceRefusals:
         if self._likelihood([share] * len(self._stages)) < limited + _LIKELIER:
             return 0.0
         # Rather too much than too little, as what is more than this will be taken for a limit.
-        return share + math.sqrt(share * (1.0 - share) / sent)
+        return min(share + math.sqrt(share * (1.0 - share) / sent), _MOST_SHARE)
 
     def _likelihood(self, shares: Sequence[float]) -> float:
         """Logarithm of the likelihood of what was refused, if these are the shares at each of the rates."""
@@ -110,7 +110,7 @@ class ChanceRefusals:
         likelihood = limited / self.share if refused else (1.0 - limited) / (1.0 - self.share)
         self._excess = max(self._excess + math.log(likelihood), 0.0)
         self._counted = min(self._counted + 1, _MOST)
-        self.share += (refused - self.share) / self._counted
+        self.share = min(self.share + (refused - self.share) / self._counted, _MOST_SHARE)
         if self.share < _FORGOTTEN:
             self.share = 0.0
 

@@ -15,6 +15,7 @@ from stages.infer.endpoint import Endpoint
 from stages.infer.endpoint_queue import EndpointQueue
 from stages.infer.jobs import Found, Job, Result, Slowdown, Stats
 from stages.infer.limiter import NO_NEWS, News
+from stages.infer.model_queue import ModelQueue
 from stages.infer.rates import Quota
 from stages.infer.reply import Reply
 from stages.infer.retry import (
@@ -32,7 +33,6 @@ from stages.infer.retry import (
     retry,
     turn_of,
 )
-from stages.infer.token_estimate import TokenEstimate
 from stages.infer.wire import Sender
 from stages.infer.writer import Writer
 
@@ -44,25 +44,6 @@ _LENT = 8
 """Requests for each connection that may wait for another attempt while others use it."""
 _SAME_OVERLOAD_SECONDS = 2.0
 """What other workers report within this time is the overload that this worker saw itself."""
-
-
-class _Model:
-    """What belongs to one model of an endpoint."""
-
-    def __init__(self, endpoint: Endpoint, sender: Sender, patience: int) -> None:
-        self.endpoint = endpoint
-        self.sender = sender
-        self.waiting: deque[SharedJob] = deque()
-        self.held = 0
-        """Requests that coroutines have in hand, those that wait for another attempt too."""
-        self.breaker = Breaker(patience)
-        self.down: Reply | None = None
-        """Why the model was given up."""
-        self.proven = False
-        """Whether it can be asked at all: until then one request at a time is sent, which finds out."""
-        self.over = asyncio.Event()
-        """Set when nothing more is sent to it, for whichever reason."""
-        self.estimate = TokenEstimate()
 
 
 class HttpQueue(EndpointQueue):
@@ -85,7 +66,7 @@ class HttpQueue(EndpointQueue):
     def __init__(self, endpoint: Endpoint, quota: Quota, stats: Stats, writer: Writer) -> None:
         super().__init__(endpoint, stats, writer)
         self._quota = quota
-        self._models: dict[str, _Model] = {}
+        self._models: dict[str, ModelQueue] = {}
         self._patience = max(2, min(quota.connections, 8))
         self._breaker = Breaker(self._patience)
         self._overloaded_at = -math.inf
@@ -122,7 +103,7 @@ class HttpQueue(EndpointQueue):
     def add(self, name: str, endpoint: Endpoint) -> None:
         """Serve a model too; see `stages.infer.endpoint_queue.EndpointQueue.add`."""
         if name not in self._models:
-            model = _Model(endpoint, Sender(endpoint, self._connector, self._keys), self._patience)
+            model = ModelQueue(endpoint, Sender(endpoint, self._connector, self._keys), self._patience)
             model.down = self._down
             if self._halted or model.down is not None:
                 model.over.set()
@@ -189,7 +170,7 @@ class HttpQueue(EndpointQueue):
                 idle.set_result(None)
                 count -= 1
 
-    def _end(self, model: _Model) -> None:
+    def _end(self, model: ModelQueue) -> None:
         # Set first: it ends the pauses of those who wait for another attempt, and turns away whatever is put from now.
         model.over.set()
         waiting, model.waiting = model.waiting, deque()
@@ -198,7 +179,7 @@ class HttpQueue(EndpointQueue):
         # Those at the limits may wait for minutes, and nothing is to be sent for them any more.
         self._admission.dismiss(model)
 
-    def _turn_away(self, model: _Model, shared: SharedJob) -> None:
+    def _turn_away(self, model: ModelQueue, shared: SharedJob) -> None:
         # The halt counts first: a request that was never sent because the run stops is no failure.
         if self._halted or model.down is None:
             shared.resolve(Result.skipped())
@@ -238,16 +219,16 @@ class HttpQueue(EndpointQueue):
         # this turn must not leave as well.
         self._tasks.discard(me)
 
-    def _next_model(self) -> _Model | None:
+    def _next_model(self) -> ModelQueue | None:
         """The model whose request is next: of those with one that waits, that with the fewest in hand."""
-        best: _Model | None = None
+        best: ModelQueue | None = None
         for model in self._models.values():
             ready = model.waiting and (model.proven or not model.held)
             if ready and (best is None or model.held < best.held):
                 best = model
         return best
 
-    async def _deliver(self, model: _Model, shared: SharedJob) -> None:
+    async def _deliver(self, model: ModelQueue, shared: SharedJob) -> None:
         job = shared.job
         first = await self._attempt(model, job)
         if first is None:
@@ -270,7 +251,7 @@ class HttpQueue(EndpointQueue):
             self._record_failure_of(model, reply)
             self._give_up(shared, reply, attempts)
 
-    def _record_failure_of(self, model: _Model, reply: Reply) -> None:
+    def _record_failure_of(self, model: ModelQueue, reply: Reply) -> None:
         """Give up the model, or the whole endpoint, where that was one failure too many."""
         patience = model.endpoint.patience
         if is_beyond_limit(reply) and 0.0 < patience <= self._now() - self._let_through_at:
@@ -292,14 +273,14 @@ class HttpQueue(EndpointQueue):
             model.down = reply
             self._end(model)
 
-    def _prove(self, model: _Model) -> None:
+    def _prove(self, model: ModelQueue) -> None:
         """Send a model as much as the limits allow: what is wrong with its address, name or key shows at once."""
         if not model.proven:
             model.proven = True
             self._wake(len(model.waiting))
 
     async def _retry(
-        self, model: _Model, job: Job, first: tuple[Reply, bytes | None]
+        self, model: ModelQueue, job: Job, first: tuple[Reply, bytes | None]
     ) -> tuple[Reply, bytes | None, int]:
         """The last reply after a first failure, its record if it is final, and the number of all attempts."""
         endpoint = model.endpoint
@@ -347,7 +328,7 @@ class HttpQueue(EndpointQueue):
             self._lent -= 1
             self._wake(len(self._tasks) - self._most_tasks)
 
-    async def _rest(self, model: _Model, job: Job, seconds: float) -> bool:
+    async def _rest(self, model: ModelQueue, job: Job, seconds: float) -> bool:
         """Wait for another attempt, but not longer than until the model is over; returns whether it is."""
         if seconds <= 0.0:
             return model.over.is_set()
@@ -358,7 +339,7 @@ class HttpQueue(EndpointQueue):
             del self._resting[job.digest]
 
     async def _attempt(
-        self, model: _Model, job: Job, *, first: bool = False
+        self, model: ModelQueue, job: Job, *, first: bool = False
     ) -> tuple[Reply, bytes | None] | None:
         """Send once when the limits allow it; None if the model is over before. The record is that of a final reply.
 

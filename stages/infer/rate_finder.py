@@ -27,8 +27,8 @@ _IN_A_ROW = 4
 """Refusals without an answer between them that are enough, too."""
 _FEW, _ALL_OF_THE_LAST = 0.5, 8
 """Share of refused requests, and refusals in a row, below which most are let through."""
-_OF_IN_FLIGHT = 1.0
-"""Refusals in a row for each request that still waits for its answer, if they are to count."""
+_BY_ACCIDENT = 1e-3
+"""Probability of refusals in a row below which they are no accident."""
 _DOUBTED_SECONDS = 60.0
 """How long after refusals seemed to come by chance a limit shows that they did not."""
 _SURE_SECONDS = 30.0
@@ -232,7 +232,7 @@ class RateFinder:
         # Refusals come at once: those in flight may all have been let through.
         if self.chance.share:
             return self.chance.is_exceeded(in_flight)
-        if self._in_a_row < _OF_IN_FLIGHT * in_flight:
+        if self._in_a_row < in_flight or self._refused_share**self._in_a_row > _BY_ACCIDENT:
             return False
         return self._in_a_row >= _IN_A_ROW or self._refused_share >= _TOLERATED
 

@@ -19,7 +19,7 @@ from zarr.core.buffer import default_buffer_prototype
 from zarr.core.sync import sync
 from zarr.storage import MemoryStore
 
-from storage.cube.group import METADATA, CubeGroup, put_own, read_metadata
+from storage.cube.group import METADATA, CubeGroup, commit, put_own, read_metadata
 from storage.cube.layout import (
     MODELS_PER_COUNTER_CHUNK,
     SHAPES,
@@ -31,10 +31,11 @@ from storage.cube.layout import (
 from storage.cube.regions import RegionShape
 from storage.cube.schema import COUNTERS, LAYERS, PLANNED, SHARED, VARIABLES, Variable
 from storage.cube.space import Space
-from storage.errors import CubeDamagedError, CubeMismatchError, StorageError
+from storage.errors import CubeDamagedError, CubeMismatchError
 
 _KEPT = ("trial", "repeat", "counter")
 """Indexes that stay as they are."""
+_OF_LABELS = ("tier", "dataset")
 _WHOLE = (COUNTERS, *PLANNED.values())
 
 
@@ -53,8 +54,11 @@ class Extension:
     ) -> None:
         self._space, self._group = space, group
         self._sizes = {**group.sizes, **sizes}
-        if tiers := [one.values.size for one in coordinates if one.name == "tier"]:
-            self._sizes["tier"] = tiers[0]
+        for one in coordinates:
+            # Dims that only labels have are as long as these.
+            self._sizes |= {
+                dim: size for dim, size in zip(one.dims, one.values.shape, strict=True) if dim in _OF_LABELS
+            }
         self._coordinates = [one for one in coordinates if one.name not in _KEPT]
         self._attrs = attrs
         self._layers = tuple(name for name in LAYERS if name in layers)
@@ -101,16 +105,8 @@ class Extension:
         known = attributes.get("coordinates", "").split()
         attributes["coordinates"] = " ".join(dict.fromkeys([*known, *auxiliary]))
         attributes[SHAPES] = [_described(shape) for shape in self._shapes()]
-        # Only the holder of the lease comes here, so that this finds who lost it. The put has no condition, as zarr
-        # replaces the same object without any (see `Space`).
-        if self._space.version(METADATA) != version:
-            raise StorageError(
-                "another process has changed the cube's metadata meanwhile",
-                self._space.address,
-                "Run the same command again.",
-            )
         # The growth happens here: whoever is killed before leaves the old cube, and who is killed later the new one.
-        self._space.put(METADATA, _text(document))
+        commit(self._space, document, version)
         for name, metadata in arrays.items():
             if metadata.get("node_type") == "array":
                 put_own(self._space, name, metadata)
@@ -214,7 +210,3 @@ def _objects(store: MemoryStore) -> dict[str, bytes]:
 
 def _described(shape: RegionShape) -> dict[str, object]:
     return {"sizes": dict(shape.sizes), "layers": list(shape.layers)}
-
-
-def _text(document: Mapping[str, Any]) -> bytes:
-    return json.dumps(document, indent=2).encode()

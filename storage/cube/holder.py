@@ -1,9 +1,9 @@
 """Who holds a cube's lease, and whether that process still does.
 
-Of a process of the same machine the system knows, whatever clocks say: one that ended holds nothing, one that is there
-holds its lease for as long as it is there. Of another machine's process only its renewals are known. They are watched:
-a record that changes has a holder, and one that stays the same for its time to live, by the watcher's own monotonic
-clock, has none. The times in a record are for people.
+Of a process of the same machine the system knows, whatever clocks say: one that ended, also as the machine restarted,
+holds nothing, and one that is there holds its lease for as long as it is there. Of another machine's process only its
+renewals are known. They are watched: a record that changes has a holder, and one that stays the same for its time to
+live, by the watcher's own monotonic clock, has none. The times in a record are for people.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from enum import Enum
 from storage.clocks import SUSPECT_SECONDS, in_words
 from storage.cube.space import Renewed, Space
 from storage.errors import LeaseHeldError, guarded
-from storage.processes import Life, ProcessIdentity, life_of, this_process
+from storage.processes import Life, ProcessIdentity, is_before_restart, life_of, this_process
 
 NAME = "lease.json"
 """Key of the lease among a cube's records."""
@@ -42,6 +42,8 @@ class Holder:
     """When it was acquired, seconds since the epoch by the holder's clock; shown, and never compared."""
     ttl: float
     """Time to live after a renewal, seconds."""
+    machine: str = ""
+    """Id of its machine, see `storage.processes.machine_id`; empty where it is not known."""
 
 
 class Hold(Enum):
@@ -60,7 +62,8 @@ def holder_of(record: Renewed) -> Holder:
     try:
         fields = json.loads(record.data)
         process = ProcessIdentity(**fields["process"])
-        holder = Holder(str(fields["token"]), process, float(fields["since"]), float(fields["ttl"]))
+        machine = str(fields.get("machine", ""))
+        holder = Holder(str(fields["token"]), process, float(fields["since"]), float(fields["ttl"]), machine)
         if 0 < holder.ttl <= LONGEST_TTL and isinstance(process.pid, int):
             return holder
     except (ValueError, TypeError, KeyError):
@@ -88,7 +91,7 @@ class Watch:
         """
         holder = holder_of(found)
         life = life_of(holder.process)
-        if life is Life.ENDED:
+        if life is Life.ENDED or is_before_restart(holder.process, holder.machine):
             return Hold.OVER
         if life is not Life.UNKNOWN:
             # A part of this process that could not give its lease back, since the disk failed, never will.

@@ -40,7 +40,7 @@ from storage.cube.holder import (
 from storage.cube.ledger import NAME as LEDGER
 from storage.cube.space import HeldRecord, LeaseRecord, Renewed, Space
 from storage.errors import LeaseLostError, StorageError, guarded
-from storage.processes import this_process
+from storage.processes import machine_id, this_process
 
 _RENEWALS = 12
 """Within a time to live. One would do; of many, whoever watches sees one soon."""
@@ -216,7 +216,7 @@ class _Attempt:
         self._records, self._notify = records, notify
         self._watch = Watch()
         self._asked = 0.0
-        self._holder = Holder(secrets.token_hex(16), this_process(), time.time(), ttl)
+        self._holder = Holder(secrets.token_hex(16), this_process(), time.time(), ttl, machine_id())
         self.found: Renewed | None = None
         """The record that was taken over; None if there was none."""
 

@@ -24,7 +24,7 @@ hold both to the same promises.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple, Protocol
@@ -220,6 +220,13 @@ class Space(Protocol):
         """Make durable what was written through the zarr store: zarr's own writes survive a kill, not a power cut.
 
         A key that ends in a slash stands for the list of what is below it.
+        """
+
+    def fence(self, store: Store, keys: Sequence[str]) -> None:
+        """Have zarr write these objects next only over what is there now, where the store can see to that.
+
+        Whoever then asks whether it still holds the lease, and writes, cannot undo what a successor writes, however
+        late its requests arrive; zarr raises `LeaseLostError` where it would.
         """
 
     def zarr(self, *, read_only: bool = False) -> Store:

@@ -155,8 +155,13 @@ def evalcube(*arguments, cwd):
 
 def command(*arguments, cwd, env=None, **options):
     """Start the command line in a process of its own."""
+    return subprocess_of([sys.executable, "-m", "flows", *map(str, arguments)], cwd=cwd, env=env, **options)
+
+
+def subprocess_of(words, *, cwd, env=None, **options):
+    """Start a program that finds our packages, in a session of its own."""
     return subprocess.Popen(
-        [sys.executable, "-m", "flows", *map(str, arguments)],
+        words,
         cwd=cwd,
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), "COLUMNS": "200", **(env or {})},
         stdout=subprocess.PIPE,

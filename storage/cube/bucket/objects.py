@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,7 @@ from storage.cube.bucket.conditions import PROBES, put_always, put_if, version_o
 from storage.cube.bucket.lease import BucketLease
 from storage.cube.bucket.log import BucketLog
 from storage.cube.space import Found, Space, Version, When
-from storage.object_stores import connected, has_no_place, translated
+from storage.object_stores import answered, connected, has_no_place, translated
 
 if TYPE_CHECKING:
     from obstore import ObjectMeta
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 _RANGE_BYTES = 65536
 """Up to so many first bytes are asked for as a range; more than that is most of an object."""
 _LIST_SIZE = 1000
+_THREADS = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +91,7 @@ class Bucket:
             except FileNotFoundError as error:
                 if has_no_place(error):
                     raise
+                answered(self.cube)
                 return None
             except exceptions.GenericError:
                 # An empty object has no first byte, which stores say in different ways.
@@ -96,6 +99,7 @@ class Bucket:
                     raise
                 found = obstore.get(store, path)
             data = bytes(found.bytes())
+            answered(self.cube)
             return Found(data[:most], version_of(self.cube, found.meta), found.meta["size"])
 
     def version(self, key: str) -> Version | None:
@@ -171,6 +175,16 @@ class Bucket:
 
     def sync(self, keys: Iterable[str]) -> None:
         """Nothing: what the store has acknowledged is durable."""
+
+    def fence(self, store: Store, keys: Sequence[str]) -> None:
+        """Have zarr put these objects only over the versions that are there now."""
+        from storage.cube.bucket.zarr_store import (
+            BucketStore,  # takes a while, and ledgers and leases need none
+        )
+
+        if isinstance(store, BucketStore):
+            with ThreadPoolExecutor(_THREADS, thread_name_prefix="evalcube-fence") as pool:
+                store.expect(dict(zip(keys, pool.map(self.version, keys), strict=True)))
 
     def zarr(self, *, read_only: bool = False) -> Store:
         """Zarr's store of a bucket, with errors of storage."""

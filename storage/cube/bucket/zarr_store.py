@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import asyncio
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Self
 
 from obstore.store import ObjectStore as Connection
 from zarr.storage import ObjectStore
 
+from storage.cube.bucket.conditions import put_if
+from storage.cube.space import Version, When
+from storage.errors import LeaseLostError
 from storage.object_stores import connected, translated
 
 if TYPE_CHECKING:
@@ -30,6 +34,7 @@ class BucketStore(ObjectStore[Connection]):
         with translated(address, "open the store"):
             super().__init__(connected(address), read_only=read_only)
         self._address = address
+        self._expected: dict[str, Version | None] = {}
 
     def __reduce__(self) -> tuple[object, ...]:
         # By its address: each process connects by its own environment, and no credentials travel.
@@ -38,6 +43,10 @@ class BucketStore(ObjectStore[Connection]):
     def with_read_only(self, read_only: bool = False) -> Self:
         """The same store, to be read only or written, too."""
         return type(self)(self._address, read_only=read_only)
+
+    def expect(self, versions: Mapping[str, Version | None]) -> None:
+        """Put each of these objects, the next time, only over its version, or where there is none."""
+        self._expected.update(versions)
 
     async def get(
         self, key: str, prototype: BufferPrototype, byte_range: ByteRequest | None = None
@@ -59,7 +68,20 @@ class BucketStore(ObjectStore[Connection]):
             return await super().exists(key)
 
     async def set(self, key: str, value: Buffer) -> None:
-        """Store a value, as `ObjectStore.set` does."""
+        """Store a value, as `ObjectStore.set` does, unless somebody else has done so since `expect`.
+
+        Raises
+        ------
+        LeaseLostError
+            Somebody has.
+        """
+        if key in self._expected:
+            when = self._expected.pop(key) or When.ABSENT
+            # In a thread: it may wait for long, and zarr's loop serves the others meanwhile.
+            if not await asyncio.to_thread(put_if, self.store, self._address, key, value.to_bytes(), when):
+                what = f"another process has written {key} since the lease was asked for"
+                raise LeaseLostError(what, self._address, "Let it finish, then run again.")
+            return
         with translated(self._address, "write to the store"):
             await super().set(key, value)
 

@@ -6,7 +6,7 @@ import os
 import secrets
 import shutil
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -84,7 +84,10 @@ class Directory:
         if path.parent != self.path and not path.parent.is_dir():
             # Not the space itself: whoever has deleted a cube does not want its folder back with one record in it.
             self.path.stat()
-            make_directory(path.parent)
+            if self.draft:
+                path.parent.mkdir(parents=True, exist_ok=True)
+            else:
+                make_directory(path.parent)
         temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.partial")
         try:
             if durable:
@@ -171,6 +174,9 @@ class Directory:
             paths.update(parent for parent in path.parents if self.path in parent.parents)
         # In any order: nothing is acknowledged before all of them are on disk.
         sync_paths(sorted(paths, reverse=True))
+
+    def fence(self, store: Store, keys: Sequence[str]) -> None:
+        """Nothing: a file system has no such condition, and a write that was asked for is not late."""
 
     def zarr(self, *, read_only: bool = False) -> Store:
         """Zarr's store of a directory, which writes a file under another name and renames it."""

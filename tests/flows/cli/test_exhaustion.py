@@ -74,6 +74,34 @@ def test_exhaustion__a_process_that_cannot_be_started(monkeypatch):
     assert "no thread or process" in exhaustion(caught.value)
 
 
+def limited(soft, hard, then):
+    lines = ("import resource", f"resource.setrlimit(resource.RLIMIT_NOFILE, ({soft}, {hard}))", then)
+    code = "\n".join(lines)
+    return subprocess.run(
+        [sys.executable, "-c", code, "--version"], check=False, capture_output=True, text=True, timeout=60
+    )
+
+
+@pytest.mark.cluster
+def test_open_files__a_limit_that_may_be_raised_is():
+    then = (
+        "import evalcube_command; evalcube_command._most_open_files();"
+        "print(resource.getrlimit(resource.RLIMIT_NOFILE))"
+    )
+
+    assert limited(20, 400, then).stdout == "(400, 400)\n"
+
+
+@pytest.mark.cluster
+def test_open_files__too_few_are_refused_at_once():
+    done = limited(20, 20, "from evalcube_command import main; main()")
+
+    assert done.returncode == Code.REFUSED
+    assert done.stdout == ""
+    assert done.stderr.count("\n") == 1
+    assert "ulimit -n" in done.stderr
+
+
 LIMITED = (
     "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (12, 12))",
     "from evalcube_command import main; main()",

@@ -3,6 +3,7 @@
 import json
 import shutil
 import tempfile
+import time
 from pathlib import Path
 
 import numpy as np
@@ -173,6 +174,23 @@ def test_heal__brings_back_a_deleted_array(sweep, simulator):  # noqa: ARG001 - 
         damage.array for damage in found.damages
     }
     assert content(cube) == expected
+
+
+def test_heal__says_at_once_whom_it_waits_for(sweep):
+    """A process elsewhere that may have ended; its lease would be watched for a minute."""
+    cube, _ = sweep
+    lease = {"token": "t", "process": vars_of("far-away"), "since": time.time(), "ttl": 1.0}
+    (cube / "_evalcube" / "lease.json").write_text(json.dumps(lease))
+
+    code, _, errors = evalcube("cube", "verify", cube, "--heal", cwd=cube.parent)
+
+    assert code == 0
+    assert "process 77 on far-away has the lease of this cube" in errors
+    assert "taken over" in errors
+
+
+def vars_of(host):
+    return {"host": host, "boot": "another boot", "pid": 77, "start": 5}
 
 
 def test_heal__says_what_it_would_cost_where_the_cache_lacks_replies(sweep, simulator):

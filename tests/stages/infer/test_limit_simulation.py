@@ -12,6 +12,7 @@ from tests.stages.infer.limit_simulation import (
     Flaky,
     SlidingWindow,
     simulate,
+    simulate_sweep,
 )
 
 REFUSED, USED = 0.05, 0.9
@@ -78,13 +79,50 @@ def test_limit__where_there_is_none_nothing_is_lost(workers):
     assert whole.found is whole.connections is None
 
 
-def test_limit__requests_that_fail_at_any_rate_do_not_end_a_run():
-    server = Flaky(0.1)
+def full_speed(share, connections=64):
+    """Requests per second that are let through where all connections are always in use: answers take 52 ms."""
+    return connections * (1.0 - share) / ((1.0 - share) * 0.052 + share * 0.003)
 
-    _, after = simulate(server, seconds=60.0, warm_up=30.0)
 
-    # A request that fails waits half a second, at one of the connections: that is what it costs.
-    assert after.accepted / after.seconds >= 0.8 * 64 / (0.052 + 0.1 * 0.75)
+@pytest.mark.parametrize("workers", [1, 4])
+@pytest.mark.parametrize("share", [0.1, 0.3])
+def test_limit__refusals_by_chance_cost_no_more_than_themselves(share, workers):
+    _, after = simulate(Flaky(share), workers=workers, seconds=20.0, warm_up=5.0, status=503)
+
+    assert after.use(full_speed(share)) >= USED
+    assert after.failed <= 2e-3 * after.accepted
+
+
+@pytest.mark.parametrize("workers", [1, 2, 4])
+def test_limit__refusals_by_chance_that_look_like_one_are_seen_through(workers):
+    """With few connections several in a row are no rarity."""
+    _, after = simulate(Flaky(0.3), workers=workers, connections=8, seconds=120.0, warm_up=60.0, status=503)
+
+    assert after.use(full_speed(0.3, 8)) >= USED
+
+
+@pytest.mark.parametrize("workers", [1, 4])
+def test_limit__is_found_where_refusals_came_by_chance_before(workers):
+    server = Changing(Flaky(0.2), Bucket(20, 5), 30.0)
+
+    _, after = simulate(server, workers=workers, seconds=150.0, warm_up=90.0, status=503)
+
+    assert after.refused_share <= REFUSED
+    assert after.use(20.0) >= USED
+
+
+@pytest.mark.parametrize("workers", [1, 4])
+def test_limit__of_a_status_that_may_be_an_outage_costs_no_request(workers):
+    sweep = simulate_sweep(Bucket(20), 400, workers=workers, status=503)
+
+    assert (sweep.accepted, sweep.failed) == (400, 0)
+
+
+@pytest.mark.parametrize("workers", [1, 4])
+def test_sweep__ends_soon_after_its_last_new_request(workers):
+    tails = [simulate_sweep(Flaky(0.2), 2000, workers=workers, seed=seed).tail for seed in range(3)]
+
+    assert max(tails) <= 5.0
 
 
 @pytest.mark.parametrize("workers", [1, 2])

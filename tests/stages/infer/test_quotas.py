@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from stages.infer import queue
 from stages.infer.endpoint import Endpoint
 from stages.infer.engine import Engine
 from stages.infer.jobs import Slowdown
@@ -155,6 +156,42 @@ def test_refusals__end_an_endpoint_that_lets_nothing_through_for_long(engine_for
 
     assert {(result.kind, result.cause) for result in results} == {("failed", "http 429")}
     assert remote.stats()["requests"] < 50
+
+
+def test_refusals__wait_no_longer_the_more_there_were(engine_for, remote, jobs, monkeypatch):
+    waits, pause = [], queue._pause
+
+    async def noted(seconds, over):
+        waits.append(seconds)
+        return await pause(seconds, over)
+
+    monkeypatch.setattr(queue, "_pause", noted)
+    remote.faults({"kind": "status", "status": 429, "first": 4})
+    engine = engine_for(connections=4, retries=1, backoff_base=0.02, patience=60.0)
+
+    results = engine.run("m", jobs(1))
+
+    assert {(result.kind, result.attempts) for result in results} == {("stored", 5)}
+    assert max(waits) <= 0.03
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_refusals__that_wait_leave_their_connection_to_others(
+    engine_for, remote, jobs, store, wait_until, status
+):
+    engine = engine_for(connections=1, backoff_base=60.0, patience=600.0)
+    engine.run("m", jobs(1, label="warm"))
+    remote.faults({"kind": "status", "status": status, "times": 1})
+
+    with ThreadPoolExecutor(2) as pool:
+        refused = pool.submit(engine.run, "m", jobs(1, label="refused"))
+        wait_until(lambda: sum(remote.stats()["faults"].values()) == 1)
+        others = pool.submit(engine.run, "m", jobs(20, label="others"))
+        wait_until(lambda: len(store.records) == 21)
+        engine.close()
+
+    assert kinds(others.result()) == ["stored"] * 20
+    assert kinds(refused.result()) == ["skipped"]
 
 
 def test_waiting__is_said_of_waits_that_nobody_asked_for(engine_for, remote, jobs, wait_until):

@@ -7,8 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stages.infer.aimd import Window
+from stages.infer.limiter import Limiter
 from stages.infer.reply import Reply, RetryClass
-from stages.infer.retry import Breaker, backoff, retry
+from stages.infer.retry import Breaker, backoff, retry, turn_of
 
 OK = Reply(RetryClass.FINAL)
 AGAIN = Reply(RetryClass.RETRY, "http 500")
@@ -51,6 +53,25 @@ TABLE = {
     "retry-after is bounded": ([after(1e9), OK], 5, {"jitter": 0.0}, [0, 600]),
     "retry-after has its own bound": ([after(1e9), OK], 5, {"jitter": 0.0, "longest": 9.0}, [0, 9]),
     "retry-after counts as a try": ([after(1.0), AGAIN, OK], 5, {"jitter": 0.0}, [0, 1, 0.5]),
+}
+
+
+REFUSED = after(None)
+
+
+def paced(_):
+    return 0.0
+
+
+def unpaced(_):
+    return 0.5
+
+
+TABLE |= {
+    "by turn, at a pace": ([REFUSED] * 5, 4, {"turn": paced}, [0, 0, 0, 0, 0]),
+    "by turn, without a pace": ([REFUSED] * 5, 4, {"turn": unpaced}, [0, 0.5, 0.5, 0.5, 0.5]),
+    "by turn, retry-after": ([after(7.0)] * 3, 2, {"turn": paced}, [0, 7, 7]),
+    "by turn, retry-after, no pace": ([after(7.0)] * 3, 2, {"turn": unpaced}, [0, 7.25, 7.25]),
 }
 
 
@@ -111,6 +132,18 @@ def test_backoff__waits_are_bounded_and_the_last_reply_comes_back(replies, jitte
     assert all(0 <= wait <= 600.5 for wait in waits)
     for reply, wait in zip(replies, waits[1:], strict=False):
         assert wait >= min(reply.retry_after or 0.0, 600.0)
+
+
+def test_turn_of__refusals_wait_for_the_pace_alone_where_there_is_one():
+    limiter = Limiter(Window(8))
+    turn = turn_of(limiter, 0.5)
+    outage = Reply(RetryClass.RETRY, "http 503")
+
+    assert [turn(reply) for reply in (REFUSED, outage, AGAIN, UNREACHED)] == [0.5, 0.5, None, None]
+    for number in range(20):
+        limiter.refused(0.1 * number, 0.1 * number, 1, 0, 0.0)
+    assert limiter.paced
+    assert [turn(reply) for reply in (REFUSED, outage, AGAIN, UNREACHED)] == [0.0, None, None, None]
 
 
 def decisions(patience, events):

@@ -3,16 +3,19 @@
 import json
 import pickle
 
+import numpy as np
 import obstore
 import pytest
 import zarr
 from obstore import exceptions
 
+from storage.cube import group as group_module
 from storage.cube.address import space_of
 from storage.cube.bucket import conditions, creation
 from storage.cube.bucket.log import LINES_OF_OBJECT
+from storage.cube.cube import Cube
 from storage.cube.space import LogConflictError, Renewed, When
-from storage.errors import CubeExistsError, StorageError
+from storage.errors import CubeExistsError, LeaseLostError, StorageError
 from tests.storage.support import buckets
 
 URL = "s3://bucket/team/c.zarr"
@@ -332,3 +335,37 @@ def test_lease__that_is_not_ours_is_somebodys(space):
     space.put("lease.json", b"\xff not a lease")
 
     assert space.lease("lease.json").read().data == b"\xff not a lease"
+
+
+@pytest.mark.usefixtures("stores")
+def test_write_region__that_arrives_after_a_successors_is_refused(workers):
+    cube, successor = workers.make_cube(URL), Cube.open(URL, writable=True)
+    region = next(cube.regions())
+    arrays = [workers.region_arrays(cube, region, generation) for generation in range(3)]
+    cube.write_region(region, arrays[0])
+
+    # The holder is stopped between asking whether the lease is its own and writing.
+    with pytest.raises(LeaseLostError, match="another process has written"):
+        cube.write_region(region, arrays[1], check=lambda: successor.write_region(region, arrays[2]))
+
+    np.testing.assert_equal(successor.read_region(region), arrays[2])
+    cube.write_region(region, arrays[1])
+    np.testing.assert_equal(successor.read_region(region), arrays[1])
+
+
+@pytest.mark.usefixtures("stores")
+def test_grow__of_whoever_lost_the_cube_is_refused(workers, monkeypatch):
+    cube, other = workers.make_cube(URL), Cube.open(URL, writable=True)
+    real = group_module.commit
+
+    def late(*arguments):
+        monkeypatch.setattr(group_module, "commit", real)
+        other.grow(trial=100)
+        real(*arguments)
+
+    monkeypatch.setattr(group_module, "commit", late)
+
+    with pytest.raises(StorageError, match="changed the cube's metadata"):
+        cube.grow(trial=50)
+
+    assert Cube.open(URL).sizes["trial"] == 100

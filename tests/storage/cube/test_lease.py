@@ -10,6 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from storage import processes as processes_module
 from storage.cube import holder as holder_module
 from storage.cube import lease as lease_module
 from storage.cube.directory import Directory
@@ -30,10 +31,10 @@ def records(path):
     return Directory(path.parent)
 
 
-def write_lease(path, process, renewed, ttl=60.0):
+def write_lease(path, process, renewed, ttl=60.0, **others):
     path.parent.mkdir(exist_ok=True)
     fields = {"host": process.host, "boot": process.boot, "pid": process.pid, "start": process.start}
-    path.write_text(json.dumps({"token": "t", "process": fields, "since": renewed, "ttl": ttl}))
+    path.write_text(json.dumps({"token": "t", "process": fields, "since": renewed, "ttl": ttl, **others}))
     os.utime(path, (renewed, renewed))
 
 
@@ -172,6 +173,39 @@ def test_acquire__a_dead_process_of_this_machine_at_once_whatever_clocks_say(pat
     Lease.acquire(records).release()
 
     assert watching.now == 500
+
+
+OUTSIDE, EARLIER = "/pid:[4026531836]", "c0ffee00-0000-0000-0000-000000000000"
+
+
+@pytest.mark.parametrize(
+    ("changes", "machine", "at_once"),
+    [
+        ({}, "this one", True),
+        ({}, "another one", False),
+        ({}, "", False),
+        ({"host": "far-away"}, "this one", False),
+        ({"boot": f"{EARLIER}/pid:[4026539999]"}, "this one", False),
+    ],
+    ids=["before its restart", "another machine", "not known", "another name", "in a container"],
+)
+def test_acquire__from_before_this_machine_was_started_anew(
+    path, records, watching, monkeypatch, changes, machine, at_once
+):
+    monkeypatch.setattr(processes_module, "machine_id", lambda: "this one")
+    monkeypatch.setattr(processes_module, "_boot", lambda: f"now{OUTSIDE}")
+    before = replace(this_process(), **{"boot": EARLIER + OUTSIDE, **changes})
+    write_lease(path, before, time.time(), machine=machine)
+
+    Lease.acquire(records, notify=watching.notify).release()
+
+    assert (watching.texts == []) is at_once
+    assert (watching.now == 500) is at_once
+
+
+def test_acquire__records_its_machine(path, records):
+    with Lease.acquire(records):
+        assert json.loads(path.read_text())["machine"] == processes_module.machine_id()
 
 
 def started(pid):

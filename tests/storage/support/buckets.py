@@ -1,13 +1,18 @@
 """Buckets for tests: obstore's store in memory, or moto's S3 server, behind the same addresses."""
 
+import json
 import os
+import sys
+import urllib.request
 from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
 
 from obstore.store import MemoryStore
 
 from storage import object_stores
 from storage.cube.bucket import conditions
-from tests.storage.support.cache_stores import s3_server
+from tests.storage.support.cache_stores import free_port, s3_server, server
 
 
 class MemoryStores(dict):
@@ -23,6 +28,7 @@ def in_memory(monkeypatch):
     stores = MemoryStores()
     monkeypatch.setattr(object_stores, "_connected", lambda address, *_: stores[address])
     monkeypatch.setattr(conditions, "_TRUSTED", set())
+    monkeypatch.setattr(object_stores, "_ANSWERED", set())
     return stores
 
 
@@ -38,3 +44,48 @@ def served():
         return
     with s3_server() as environment:
         yield "s3://bucket", environment
+
+
+@dataclass
+class ProxiedStore:
+    """A store behind a proxy that does to requests what it is told to."""
+
+    url: str
+    """Address of the bucket."""
+    environment: dict
+    """Leads through the proxy."""
+    proxy: str
+
+    def settings(self, **changes):
+        """Have the proxy do this from now on; see `tests.storage.support.store_proxy.SETTINGS`."""
+        self._ask("settings", changes)
+
+    def counts(self):
+        """Requests by method, and what became of them, since the last `reset`."""
+        return self._ask("counts", {})
+
+    def release(self):
+        """Let requests through that were held."""
+        self._ask("release", {})
+
+    def reset(self):
+        """Count from 0 again."""
+        self._ask("reset", {})
+
+    def _ask(self, what, document):
+        request = urllib.request.Request(
+            f"{self.proxy}/__{what}", json.dumps(document).encode(), method="POST"
+        )
+        with urllib.request.urlopen(request, timeout=30) as reply:
+            return json.load(reply)
+
+
+@contextmanager
+def proxied():
+    """Yields moto's server behind a proxy."""
+    with s3_server() as environment:
+        port = free_port()
+        program = str(Path(__file__).with_name("store_proxy.py"))
+        with server([sys.executable, program, str(port), environment["AWS_ENDPOINT_URL"]], port):
+            proxy = f"http://127.0.0.1:{port}"
+            yield ProxiedStore("s3://bucket", {**environment, "AWS_ENDPOINT_URL": proxy}, proxy)

@@ -1,0 +1,259 @@
+"""Commands that hand single trials on: as a table, and as the files of other tools."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from flows.cli.options import (
+    CacheOption,
+    CubeArgument,
+    CubesArgument,
+    JsonOption,
+    MarkdownOption,
+    WhereOption,
+)
+from flows.cli.output import show
+from flows.cli.selecting import names_of
+from flows.cli.tables import show_table, warn
+
+if TYPE_CHECKING:
+    from flows.trials.columns import TrialColumn
+    from flows.trials.read import Trials
+
+_MARKDOWN_WIDTH = 160
+
+
+def trials(
+    cube: CubesArgument,
+    where: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--where",
+            metavar="NAME=VALUE",
+            help="Only this: as for leaderboard, and numbers of single trials: trial=0..9, tokens=1000.., latency=..2, "
+            "repeat, prompt_tokens, fact, judge, ... Give it again for more conditions; all must hold.",
+        ),
+    ] = None,
+    status: Annotated[
+        str,
+        typer.Option(
+            metavar="NAMES",
+            help="Only these outcomes: correct, incorrect, answered (where there is no reference), truncated, invalid, "
+            "refused; transport and missing, which are no trials, only if they are named.",
+        ),
+    ] = "",
+    grep: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="Only trials with this text in what --in names.")
+    ] = None,
+    regex: Annotated[
+        str | None,
+        typer.Option(metavar="R", help="Only trials with this regular expression in what --in names."),
+    ] = None,
+    within: Annotated[
+        str,
+        typer.Option(
+            "--in",
+            metavar="NAMES",
+            help="Texts that are searched, out of prompt, response, reasoning, answer, reference.",
+        ),
+    ] = "prompt,response,reasoning",
+    sort: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="Sort by a column; -COLUMN for the largest first."),
+    ] = None,
+    offset: Annotated[int, typer.Option(help="Rows to skip.")] = 0,
+    limit: Annotated[
+        int | None, typer.Option(help="Most rows; default: 20 where a table is shown, else all.")
+    ] = None,
+    columns: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAMES",
+            help="Columns, or `all`; default: a few where a table is shown, else all. See --explain-columns.",
+        ),
+    ] = None,
+    explain_columns: Annotated[
+        bool, typer.Option("--explain-columns", help="List the columns that there are, and end.")
+    ] = False,
+    cache: CacheOption = None,
+    as_json: JsonOption = False,
+    jsonl: Annotated[bool, typer.Option("--jsonl", help="Print a JSON object for each trial.")] = False,
+    as_csv: Annotated[
+        bool,
+        typer.Option(
+            "--csv",
+            help="Print CSV; a text that a spreadsheet would take for a formula begins with an apostrophe.",
+        ),
+    ] = False,
+    parquet: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write a Parquet file; needs the extra `parquet`.")
+    ] = None,
+    markdown: MarkdownOption = False,
+) -> None:
+    """List single trials: question, answer, reply, outcome, tokens, latency; filter, search and sort them."""
+    forms = {
+        "--json": as_json,
+        "--jsonl": jsonl,
+        "--csv": as_csv,
+        "--parquet": parquet is not None,
+        "--markdown": markdown,
+    }
+    _one_form([name for name, wanted in forms.items() if wanted])
+    from flows.trials.read import trials as read
+
+    for_people = markdown or not any(forms.values())
+    named = None if columns in (None, "all") else names_of(str(columns))
+    table = read(
+        cube,
+        where=where or (),
+        status=names_of(status),
+        grep=grep,
+        regex=regex,
+        within=names_of(within),
+        sort=sort,
+        offset=offset,
+        limit=_first(for_people) if limit is None else limit,
+        columns=named,
+        cache=cache,
+    )
+    if explain_columns:
+        _explain(table.columns)
+        return
+    if for_people:
+        _show_brief(table, columns, markdown=markdown, cut_off=limit is None)
+        return
+    if parquet is not None:
+        from flows.trials.forms import write_parquet
+
+        show(f"{write_parquet(table, parquet):,} trials: {parquet}")
+    elif as_csv:
+        from flows.trials.forms import csv_lines
+
+        _print(csv_lines(table))
+    elif jsonl:
+        from flows.trials.forms import json_line
+
+        _print(map(json_line, table.rows()))
+    else:
+        _print_json(table)
+    warn(table.notes)
+
+
+def _first(for_people: bool) -> int | None:
+    if not for_people:
+        return None
+    from flows.trials.brief import FIRST
+
+    return FIRST
+
+
+def _one_form(named: list[str]) -> None:
+    if len(named) > 1:
+        from flows.errors import SweepError
+
+        raise SweepError(f"{' and '.join(named)} exclude each other", "Give one of them")
+
+
+def _show_brief(table: Trials, columns: str | None, *, markdown: bool, cut_off: bool) -> None:
+    """A table for people, with a note where only the first rows are in it."""
+    from rich.console import Console
+
+    from flows.trials.brief import brief_columns, brief_table
+    from stages.analyze.render.table import markdown_text
+
+    if columns is None:
+        table = table.with_columns(brief_columns(table.columns, repeats=table.repeated, layers=table.layered))
+    rows = list(table.rows())
+    notes = list(table.notes)
+    if cut_off:
+        count = table.count()
+        if count > len(rows):
+            notes.insert(0, f"{len(rows)} of {count:,} trials; --limit says how many are shown.")
+    if not rows:
+        notes.insert(0, "No trial fulfils all of this.")
+    width = _MARKDOWN_WIDTH if markdown else Console().width
+    spec = brief_table(table.columns, rows, notes, width, table.varying)
+    if markdown:
+        show(markdown_text(spec))
+    else:
+        show_table(spec)
+
+
+def _explain(columns: Iterable[TrialColumn]) -> None:
+    from flows.cli.output import safe
+
+    for column in columns:
+        show(safe(f"{column.name:18} {column.kind:9} {column.meaning}"))
+
+
+def _print(lines: Iterable[str]) -> None:
+    for line in lines:
+        sys.stdout.write(f"{line}\n")
+
+
+def _print_json(table: Trials) -> None:
+    """One JSON document, written row by row: a table may be larger than the memory."""
+    import json
+
+    head = {
+        "schema": "evalcube.trials",
+        "schema_version": 1,
+        "cubes": list(table.addresses),
+        "columns": {column.name: column.meaning for column in table.columns},
+    }
+    _print(chain([json.dumps(head, indent=2)[:-2] + ',\n  "rows": ['], _listed(table)))
+    _print([f'  ],\n  "notes": {json.dumps(list(table.notes))}\n}}'])
+
+
+def _listed(table: Trials) -> Iterator[str]:
+    from flows.trials.forms import json_line
+
+    before = ""
+    for row in table.rows():
+        if before:
+            yield f"{before},"
+        before = f"    {json_line(row)}"
+    if before:
+        yield before
+
+
+def export(
+    cube: CubeArgument,
+    to: Annotated[
+        str,
+        typer.Option(
+            metavar="FORM",
+            help="eee (Every Eval Ever), inspect (logs of Inspect), or lm-eval (results and samples).",
+        ),
+    ],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="The folder to write; nothing may be there.")
+    ],
+    where: WhereOption = None,
+    cache: CacheOption = None,
+    organization: Annotated[
+        str, typer.Option(metavar="NAME", help="Who measured, for --to eee.")
+    ] = "unknown",
+    as_json: JsonOption = False,
+) -> None:
+    """Write the trials of a cube in the form of another tool."""
+    from dataclasses import asdict
+
+    from flows.cli.output import show_json
+    from flows.formats.export import export as write
+
+    done = write(cube, to=to, output=output, where=where or (), cache=cache, organization=organization)
+    warn(done.notes)
+    if as_json:
+        show_json(asdict(done))
+    else:
+        show(f"{done.trials:,} trials in {len(done.files):,} files: {done.output}")
+
+
+COMMANDS = (trials, export)

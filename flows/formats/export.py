@@ -1,0 +1,85 @@
+"""Writes a cube in the form of another tool: a folder that is there whole or not at all."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from flows.cubes.outputs import new_folder
+from flows.cubes.selection import checked_option
+from flows.errors import SweepError
+from flows.formats import eee, inspect_log, lm_eval
+from flows.formats.source import Source
+
+Writer = Callable[[Source, Path], Iterator[Path]]
+
+FORMATS: Mapping[str, Writer] = {"eee": eee.write, "inspect": inspect_log.write, "lm-eval": lm_eval.write}
+
+
+@dataclass(frozen=True)
+class Exported:
+    """What was written."""
+
+    output: str
+    """The folder."""
+    format: str
+    trials: int
+    files: tuple[str, ...]
+    """Paths in the folder."""
+    notes: tuple[str, ...]
+    """What a reader of the files should know, a sentence each."""
+
+
+def export(
+    cube: str | Path,
+    *,
+    to: str,
+    output: str | Path,
+    where: Mapping[str, object] | Sequence[str] = (),
+    cache: str | Path | None = None,
+    organization: str = "unknown",
+    now: float | None = None,
+) -> Exported:
+    """Write the finished trials of a cube in another tool's form.
+
+    Nothing secret is written: cubes hold neither addresses of endpoints nor keys, and what looks like one is left out.
+
+    Parameters
+    ----------
+    cube
+        Its address.
+    to
+        ``eee``: records of Every Eval Ever; ``inspect``: a log of Inspect for each evaluation and task; ``lm-eval``:
+        results and samples of lm-eval for each evaluation.
+    output
+        The folder to write, where nothing may be.
+    where
+        Conditions on models and points, as for `Part.where`.
+    cache
+        Address of the response cache; default: the one at hand. Without it there are no responses.
+    organization
+        Who measured, for ``eee``.
+    now
+        When it is written, seconds since the epoch; default: now.
+
+    Returns
+    -------
+    Exported
+        The files.
+
+    Raises
+    ------
+    StorageError
+        If there is no cube, it cannot be read, or the folder cannot be written.
+    SweepError
+        If the form is unknown, something is at `output`, or nothing is to be exported.
+    """
+    checked_option("to", to, list(FORMATS))
+    source = Source(cube, where, cache, organization, time.time() if now is None else now)
+    with new_folder(Path(output), "export the cube") as folder:
+        files = [path.relative_to(folder).as_posix() for path in FORMATS[to](source, folder)]
+        if not files:
+            raise SweepError("there is no finished trial to export", "Run the sweep first, or widen `where`")
+    return Exported(str(output), to, source.rows_written, tuple(sorted(files)), tuple(source.notes))

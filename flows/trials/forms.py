@@ -1,0 +1,137 @@
+"""The table of trials as text and files: CSV, lines of JSON, Parquet."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from flows.cubes.outputs import new_file
+from flows.trials.read import Trials
+
+FORMULA = re.compile(r"[=+\-@\t\r\n＝＋－＠]")
+"""What a spreadsheet takes for the beginning of a formula, or skips before one."""
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+_UNUSUAL = re.compile(r"[^\n\t -~]")
+_GROUP_BYTES = 64_000_000
+"""Of a row group of a Parquet file, before compression; about what is in memory while one is written."""
+
+
+def visible(text: str) -> str:
+    r"""The text with control characters other than line breaks and tabs written out, so that they do nothing.
+
+    Examples
+    --------
+    >>> print(visible("a\x1b[31mb"))
+    a\x1b[31mb
+    """
+    return _UNUSUAL.sub(lambda found: found[0] if found[0].isprintable() else repr(found[0])[1:-1], text)
+
+
+def csv_text(text: str) -> str:
+    """A text for a cell of a spreadsheet: an apostrophe before what would be a formula; plain numbers stay as they are.
+
+    Examples
+    --------
+    >>> csv_text("=1+1"), csv_text("-12"), csv_text("-12+A1"), csv_text("x = 1")
+    ("'=1+1", '-12', "'-12+A1", 'x = 1')
+    """
+    shown = f"'{text}" if FORMULA.match(text) and not _NUMBER.fullmatch(text) else text
+    return visible(shown)
+
+
+def csv_lines(table: Trials) -> Iterator[str]:
+    """Lines of a CSV file with a header, without line ends; a cell may hold some.
+
+    Texts are those of `csv_text`, lists are JSON, absent values are empty.
+
+    Parameters
+    ----------
+    table
+        The trials.
+    """
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    names = [column.name for column in table.columns]
+    yield _line(buffer, writer, names)
+    for block in table.blocks():
+        for row in zip(*(block[name].to_list() for name in names), strict=True):
+            yield _line(buffer, writer, [_cell(value) for value in row])
+
+
+def _line(buffer: io.StringIO, writer: Any, row: Any) -> str:  # noqa: ANN401 - of csv, which names no type
+    buffer.seek(0)
+    buffer.truncate()
+    writer.writerow(row)
+    return buffer.getvalue()[:-1]
+
+
+def _cell(value: object) -> object:
+    match value:
+        case None:
+            return ""
+        case bool():
+            return "true" if value else "false"
+        case str():
+            return csv_text(value)
+        case list():
+            return csv_text(json.dumps(value)) if value else ""
+    return value
+
+
+def json_line(row: dict[str, Any]) -> str:
+    """A row as one line of JSON in ASCII, without NaN."""
+    try:
+        return json.dumps(row, allow_nan=False)
+    except ValueError:  # such as of a plugin's infinite difficulty
+        finite = {
+            name: None if isinstance(v, float) and not math.isfinite(v) else v for name, v in row.items()
+        }
+        return json.dumps(finite, allow_nan=False)
+
+
+def write_parquet(table: Trials, path: Path) -> int:
+    """Write a Parquet file; it is there whole or not at all.
+
+    Parameters
+    ----------
+    table
+        The trials.
+    path
+        The file, which is replaced if it is there.
+
+    Returns
+    -------
+    int
+        How many rows it has.
+
+    Raises
+    ------
+    SweepError
+        If pyarrow is not installed, or `path` is something other than a file.
+    StorageError
+        If it cannot be written.
+    """
+    schema = table.schema
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    rows, group = 0, list[Any]()
+    with (
+        new_file(path, "write the table", "parquet") as temporary,
+        parquet.ParquetWriter(temporary, schema, compression="zstd") as writer,
+    ):
+        for batch in table:
+            group.append(batch)
+            rows += batch.num_rows
+            if sum(one.nbytes for one in group) > _GROUP_BYTES:
+                writer.write_table(pa.Table.from_batches(group))
+                group.clear()
+        if group:
+            writer.write_table(pa.Table.from_batches(group))
+    return rows

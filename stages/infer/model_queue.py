@@ -1,0 +1,42 @@
+"""What belongs to one model of an endpoint: the requests that wait for it, and whether it can be asked at all."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+
+from stages.infer.coalescing import SharedJob
+from stages.infer.endpoint import Endpoint
+from stages.infer.reply import Reply
+from stages.infer.retry import Breaker
+from stages.infer.token_estimate import TokenEstimate
+from stages.infer.wire import Sender
+
+
+class ModelQueue:
+    """Requests of one model, and what is known of it.
+
+    Parameters
+    ----------
+    endpoint
+        The model's own settings.
+    sender
+        Sends its requests.
+    patience
+        Failures in a row after which it is given up.
+    """
+
+    def __init__(self, endpoint: Endpoint, sender: Sender, patience: int) -> None:
+        self.endpoint = endpoint
+        self.sender = sender
+        self.waiting: deque[SharedJob] = deque()
+        self.held = 0
+        """Requests that coroutines have in hand, those that wait for another attempt too."""
+        self.breaker = Breaker(patience)
+        self.down: Reply | None = None
+        """Why the model was given up."""
+        self.proven = False
+        """Whether it can be asked at all: until then one request at a time is sent, which finds out."""
+        self.over = asyncio.Event()
+        """Set when nothing more is sent to it, for whichever reason."""
+        self.estimate = TokenEstimate()

@@ -1,0 +1,292 @@
+"""What contradicts is counted, shown and decided; what does not fit together is refused in words that help."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from flows.errors import SweepError
+from flows.merge.inputs import Input
+from flows.merge.provenance import ATTRIBUTE, sources_of
+from flows.merge.write import ConflictError, merge_cubes
+from stages.reply.status import Status
+from storage.cube.cube import Cube
+from storage.cube.ledger import Ledger
+from storage.cube.regions import Region
+from storage.errors import CubeDamagedError, CubeExistsError
+from tests.flows.merge.generated import Recipe, bytes_of, content, make_cube
+from tests.flows.support import change_attributes
+
+OURS = Recipe(models=("alpha", "beta"), depths=(), trials=(0, 4), at=1_000)
+THEIRS = replace(OURS, models=("beta", "gamma"), salt="theirs", at=2_000)
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> tuple[str, str]:
+    """Two teams' cubes, which have one model in common."""
+    urls = str(tmp_path / "ours.zarr"), str(tmp_path / "theirs.zarr")
+    make_cube(urls[0], OURS)
+    make_cube(urls[1], THEIRS)
+    return urls
+
+
+def test_merge_cubes__contradictions_are_refused_and_named(pair: tuple[str, str], tmp_path: Path) -> None:
+    output = tmp_path / "out.zarr"
+
+    with pytest.raises(ConflictError, match="12 trials have other outcomes") as caught:
+        merge_cubes(str(output), pair)
+
+    (conflict,) = caught.value.conflicts
+    assert (conflict.model, conflict.task, conflict.trials) == ("beta", "arithmetic", 12)
+    assert (conflict.kept, conflict.hidden, conflict.by_nature) == (*pair, False)
+    assert 0 < conflict.status_changes <= 12
+    assert conflict.digests[0] != conflict.digests[1]
+    assert conflict.example["kept"] != conflict.example["hidden"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["ours.zarr", "theirs.zarr"]
+
+
+def test_merge_cubes__prefer_decides(pair: tuple[str, str], tmp_path: Path) -> None:
+    outcomes = {}
+    for name, cubes, prefer in (
+        ("first", pair, "first"),
+        ("other", pair[::-1], "first"),
+        ("newer", pair, "newer"),
+        ("newer, back", pair[::-1], "newer"),
+    ):
+        output = str(tmp_path / f"{name}.zarr")
+        done = merge_cubes(output, cubes, prefer=prefer)
+        assert sum(conflict.trials for conflict in done.conflicts) == 12
+        outcomes[name] = content(output)
+
+    ours, theirs = content(pair[0]), content(pair[1])
+    shared = [key for key in ours if key in theirs and key[1:] == ("trials",)]
+    assert len(shared) == 3
+    assert all(outcomes["first"][key] == ours[key] for key in shared)
+    assert outcomes["other"] == outcomes["newer"] == outcomes["newer, back"]
+    assert all(outcomes["newer"][key] == theirs[key] for key in shared)
+
+
+def test_merge_cubes__what_no_time_decides_is_refused(pair: tuple[str, str], tmp_path: Path) -> None:
+    shutil.rmtree(pair[1])
+    make_cube(pair[1], replace(THEIRS, at=None))
+
+    with pytest.raises(ConflictError, match="nothing says which is newer"):
+        merge_cubes(str(tmp_path / "out.zarr"), pair, prefer="newer")
+
+
+def test_merge_cubes__as_repeats_keeps_every_answer_once(pair: tuple[str, str], tmp_path: Path) -> None:
+    output = str(tmp_path / "out.zarr")
+    copied = str(tmp_path / "copied.zarr")
+    shutil.copytree(pair[0], copied)
+
+    done = merge_cubes(output, [pair[0], copied, pair[1]], as_repeats=True)
+
+    cube = Cube.open(output)
+    dataset = cube.dataset().load()
+    labels = list(dataset["model_name"].values)
+    planned = dataset["planned_repeats"].max(["task", "params"]).values
+    assert dict(zip(labels, planned.tolist(), strict=True)) == {"alpha": 1, "beta": 2, "gamma": 1}
+    beta = dataset["tokens"].isel(model=labels.index("beta"), task=0)
+    for repeat, url in enumerate((pair[0], pair[1])):
+        one = Cube.open(url).dataset().load()
+        own = one["tokens"].isel(model=list(one["model_name"].values).index("beta"), task=0, repeat=0)
+        np.testing.assert_array_equal(beta.isel(repeat=repeat), own)
+    assert (done.trials, done.planned, done.conflicts) == (48, 48, ())
+
+
+def test_merge_cubes__finished_trials_hide_transport_errors(tmp_path: Path) -> None:
+    urls = [str(tmp_path / "failed.zarr"), str(tmp_path / "whole.zarr")]
+    make_cube(urls[0], replace(OURS, failed=0.5))
+    make_cube(urls[1], OURS)
+
+    done = merge_cubes(str(tmp_path / "out.zarr"), urls)
+
+    assert done.conflicts == ()
+    assert content(tmp_path / "out.zarr") == content(urls[1])
+    with Ledger(Cube.open(str(tmp_path / "out.zarr")).records) as ledger:
+        assert all(receipt.complete and not receipt.transport for receipt in ledger.receipts())
+
+
+REFUSED = {
+    "seed": ({"seed": 7}, "has seed 7"),
+    "label": ({"samplers": {"greedy": {"temperature": 1}}}, r"--rename .*theirs.zarr:alpha=alpha-2"),
+    "criteria": (
+        {
+            "tasks": {
+                "arithmetic": {
+                    "manifold": [{"points": [{"length": 3}]}],
+                    "assertions": [{"type": "contains", "value": "Answer"}],
+                }
+            }
+        },
+        r"other assertions.*--rename .*theirs.zarr:arithmetic=arithmetic-2",
+    ),
+}
+
+
+@pytest.mark.parametrize(("changes", "message"), REFUSED.values(), ids=REFUSED)
+def test_merge_cubes__what_does_not_fit_is_refused(
+    tmp_path: Path, changes: dict[str, Any], message: str
+) -> None:
+    urls = [str(tmp_path / "ours.zarr"), str(tmp_path / "theirs.zarr")]
+    make_cube(urls[0], OURS)
+    make_cube(urls[1], replace(OURS, changes=changes))
+
+    with pytest.raises(SweepError, match=message):
+        merge_cubes(str(tmp_path / "out.zarr"), urls)
+
+    assert not (tmp_path / "out.zarr").exists()
+
+
+def test_merge_cubes__renamed_models_stand_side_by_side(tmp_path: Path) -> None:
+    urls = [str(tmp_path / "ours.zarr"), str(tmp_path / "theirs.zarr")]
+    make_cube(urls[0], OURS)
+    make_cube(urls[1], replace(OURS, changes={"samplers": {"greedy": {"temperature": 1}}}))
+    output = str(tmp_path / "out.zarr")
+
+    merge_cubes(output, urls, rename=[f"{urls[1]}:{name}={name}-warm" for name in ("alpha", "beta")])
+
+    assert list(Cube.open(output).read_label("model_name")) == ["alpha", "alpha-warm", "beta", "beta-warm"]
+    with pytest.raises(SweepError, match="neither a model nor a task 'gamma'"):
+        merge_cubes(str(tmp_path / "x.zarr"), urls, rename=[f"{urls[1]}:gamma=delta"])
+
+
+def test_merge_cubes__a_place_that_is_taken_is_refused(pair: tuple[str, str]) -> None:
+    before = bytes_of(pair[1])
+
+    with pytest.raises(CubeExistsError):
+        merge_cubes(pair[1], pair)
+
+    assert bytes_of(pair[1]) == before
+
+
+def test_merge_cubes__damaged_regions_are_refused_or_left_out(pair: tuple[str, str], tmp_path: Path) -> None:
+    chunk = Path(pair[1], "tokens", "c", "1", "0", "0", "0", "0")  # of the model that the other cube has not
+    data = bytearray(chunk.read_bytes())
+    data[-1] ^= 1
+    chunk.write_bytes(data)
+
+    with pytest.raises(CubeDamagedError, match="tokens cannot be decoded"):
+        merge_cubes(str(tmp_path / "out.zarr"), pair, prefer="first")
+    assert not (tmp_path / "out.zarr").exists()
+    done = merge_cubes(str(tmp_path / "out.zarr"), pair, prefer="first", skip_damaged=True)
+
+    assert [one.cube for one in done.skipped] == [pair[1]]
+    assert done.planned - done.trials > 0
+
+
+def test_merge_cubes__inputs_are_only_read(pair: tuple[str, str], tmp_path: Path) -> None:
+    def state() -> list[tuple[str, int, int]]:
+        return sorted(
+            (str(path), path.stat().st_mtime_ns, path.stat().st_size)
+            for url in pair
+            for path in Path(url).rglob("*")
+        )
+
+    before = state()
+
+    merge_cubes(str(tmp_path / "out.zarr"), pair, prefer="first")
+
+    assert state() == before
+
+
+def test_merge_cubes__provenance_names_each_source_once(pair: tuple[str, str], tmp_path: Path) -> None:
+    first, second = str(tmp_path / "first.zarr"), str(tmp_path / "second.zarr")
+    merge_cubes(first, pair, prefer="first")
+
+    merge_cubes(second, [first, pair[0]], prefer="first")
+
+    sources, _ = sources_of(Cube.open(second))
+    assert [source.name for source in sources] == ["ours.zarr", "theirs.zarr"]
+    assert [source.models for source in sources] == [
+        ["alpha / plain / greedy", "beta / plain / greedy"],
+        ["beta / plain / greedy", "gamma / plain / greedy"],
+    ]
+    assert [(source.first, source.last, source.trials) for source in sources] == [
+        (1_000, 1_000, 24),
+        (2_000, 2_000, 24),
+    ]
+
+
+def test_merge_cubes__what_a_hostile_cube_says_of_its_sources_is_bounded(
+    pair: tuple[str, str], tmp_path: Path
+) -> None:
+
+    document = json.loads(Path(pair[0], "zarr.json").read_text())
+    entry = {
+        "name": "x",
+        "ledger": "0" * 64,
+        "spec": "0" * 64,
+        "models": [],
+        "tasks": [],
+        "trials": 1,
+        "graders": [],
+    }
+    document["attributes"][ATTRIBUTE] = {
+        "sources": [
+            *({**entry, "ledger": f"{number:064x}"} for number in range(5_000)),
+            {**entry, "name": "x" * 10**6},
+            {**entry, "more": 1},
+            "nothing",
+        ],
+        "more": {"deep": [[[[]]]]},
+    }
+    Path(pair[0], "zarr.json").write_text(json.dumps(document))
+
+    merge_cubes(str(tmp_path / "out.zarr"), pair, prefer="first")
+
+    assert len(json.dumps(Cube.open(str(tmp_path / "out.zarr")).attrs[ATTRIBUTE])) < 100_000
+
+
+def test_merge_cubes__a_description_that_lies_is_refused(pair: tuple[str, str], tmp_path: Path) -> None:
+    def lie(spec: dict[str, Any]) -> None:
+        spec["evaluations"][0]["request_model"] = "another"
+
+    change_attributes(pair[1], lie)
+
+    with pytest.raises(SweepError, match=r"damaged|not by evalcube"):
+        merge_cubes(str(tmp_path / "out.zarr"), pair, prefer="first")
+
+
+def test_merge_cubes__flags_that_contradict_are_compared_again(pair: tuple[str, str], tmp_path: Path) -> None:
+    cube = Cube.open(pair[1], writable=True)
+    flags = cube.read_duplicates()[0]
+    flags[0, 1] = 1 - flags[0, 1]
+    cube.write_duplicates(0, flags)
+
+    done = merge_cubes(str(tmp_path / "out.zarr"), pair, prefer="first")
+
+    assert any("do not agree which prompts" in note for note in done.notes)
+    merged = Cube.open(str(tmp_path / "out.zarr")).read_duplicates()[0]
+    assert (merged[0] == 255).all()
+    assert (merged[1] != 255).all()
+
+
+def test_status__the_codes_that_the_overlay_ranks() -> None:
+    assert [int(code) for code in Status] == [0, 1, 2, 3, 4, 254, 255]
+
+
+def test_read__what_the_ledger_vouches_for_while_a_run_goes_on(pair: tuple[str, str]) -> None:
+    one, region = Input(pair[0]), Region(0, 0, 0)
+    before = one.receipts[region]
+    cube = Cube.open(pair[0], writable=True)
+    arrays = cube.read_region(region)
+    arrays["tokens"] = arrays["tokens"] + np.int32(1)
+    digest = cube.write_region(region, arrays)
+
+    with pytest.raises(CubeDamagedError, match="is not what was recorded"):
+        one.read(region)
+    with Ledger(cube.records) as ledger:
+        ledger.append(replace(before, generation=before.generation + 1, digest=digest))
+    found = one.read(region)
+
+    assert found is not None
+    assert found[0].generation == before.generation + 1
+    assert np.array_equal(found[1]["tokens"], arrays["tokens"])
+    assert one.read(Region(0, 7, 0)) is None

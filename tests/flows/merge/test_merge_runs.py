@@ -1,0 +1,102 @@
+"""What runs measured and a merge joined is what one run of all would have measured, and runs go on with it."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flows.cubes.status import cube_status
+from flows.merge.write import merge_cubes
+from flows.rework.rescore import rescore_cube
+from flows.rework.verify import verify_cube
+from flows.run.sweep import run
+from tests.flows.merge.generated import content
+from tests.flows.shared_cluster import SHARED
+from tests.flows.support import evalcube, reset, simulator_stats, sweep_config
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory, _served: Any) -> Path:
+    """A folder with two teams' cubes, and one of all models and tasks together."""
+    reset(_served)
+    folder = tmp_path_factory.mktemp("measured")
+    for name, models, cells in (("a", ("alpha",), 4), ("b", ("beta",), 2), ("c", ("beta",), 4)):
+        run(config_of(folder, _served, name, models=models, cells=cells), cluster=SHARED)
+    run(config_of(folder, _served, "whole", models=("alpha", "beta")), cluster=SHARED)
+    return folder
+
+
+def config_of(folder: Path, served: Any, name: str, **changes: Any) -> dict[str, Any]:
+    return sweep_config(folder, served.base_url, cube=f"{name}.zarr", **changes)
+
+
+def addresses(folder: Path, *names: str) -> list[str]:
+    return [str(folder / f"{name}.zarr") for name in names]
+
+
+def test_merge_cubes__of_two_runs_is_the_run_of_all(measured: Path, tmp_path: Path, simulator: Any) -> None:
+    output = str(tmp_path / "m.zarr")
+
+    merge_cubes(output, addresses(measured, "c", "b", "a"))
+
+    assert content(output, timed=False) == content(measured / "whole.zarr", timed=False)
+    assert verify_cube(output).whole
+    status = cube_status(output)
+    assert (status["complete"], status["done"]) == (True, 80)
+    whole = config_of(measured, simulator, "whole", models=("alpha", "beta"))
+    summary = run({**whole, "cube": output, "cache": str(tmp_path / "empty")}, cluster=SHARED)
+    assert (summary.reason, summary.sent) == ("complete", 0)
+    assert simulator_stats(simulator)["requests"] == 0
+    more = run({**whole, "cube": output, "cache": str(tmp_path / "empty"), "trials": 10}, cluster=SHARED)
+    assert (more.reason, more.sent) == ("complete", 20)
+
+
+def test_merge_cubes__a_merged_cube_is_a_cube_to_every_command(measured: Path, tmp_path: Path) -> None:
+    output = str(tmp_path / "m.zarr")
+    code, out, errors = evalcube("merge", output, *addresses(measured, "a", "c"), cwd=tmp_path)
+    assert (code, errors) == (0, "")
+    assert "2 evaluations, 2 tasks, 80 trials from 2 cubes" in out
+
+    cache = str(measured / "cache")
+    shown = (
+        "show",
+        output,
+        "--task",
+        "arithmetic",
+        "--params",
+        "length=3",
+        "--model",
+        "beta",
+        "--cache",
+        cache,
+    )
+    for arguments in (("status", output), ("cube", "verify", output), ("leaderboard", output), shown):
+        assert evalcube(*arguments, cwd=tmp_path)[0] == 0
+    assert rescore_cube(output, cache=cache).changed == 0
+
+
+def test_merge_cubes__killed_in_the_middle_leaves_nothing(measured: Path, tmp_path: Path) -> None:
+    output = tmp_path / "m.zarr"
+    code = f"""
+import os, signal
+from flows.merge import regions, write
+whole = regions.MergedRegion.receipt
+regions.MergedRegion.receipt = lambda *given: (os.kill(os.getpid(), signal.SIGKILL), whole(*given))[1]
+write.merge_cubes({str(output)!r}, {addresses(measured, "a", "c")!r})
+"""
+    killed = subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False)
+    assert killed.returncode == -signal.SIGKILL
+
+    left = [path.name for path in tmp_path.iterdir()]
+    assert not output.exists()
+    assert len(left) == 1
+    merge_cubes(str(output), addresses(measured, "a", "c"))
+
+    assert [path.name for path in tmp_path.iterdir()] == ["m.zarr"]
