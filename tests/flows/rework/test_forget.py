@@ -185,6 +185,19 @@ def test_forget__for_good_no_run_asks_again_until_it_is_lifted(sweep, served, tm
     assert (statuses(sweep)[1, 0, :2, :8] != Status.MISSING).all()
 
 
+def test_forget__what_went_for_good_stays_away_from_a_config_that_grows(sweep, served):
+    forget(sweep["cube"], BETA, for_good=True)
+    grown = {**sweep, "models": [*sweep["models"], {**sweep["models"][0], "name": "gamma"}]}
+
+    run(grown, cluster=SHARED)
+
+    assert requests_sent(served) == TRIALS
+    after = statuses(sweep)
+    assert (after[1] == Status.MISSING).all()
+    assert (after[2, 0, :2] != Status.MISSING).all()
+    assert_whole(sweep)
+
+
 def test_forget__for_good_takes_whole_cells_only(sweep):
     for choice in (
         Choice(trials=(0, 2)),
