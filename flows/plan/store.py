@@ -17,6 +17,7 @@ from flows.errors import SweepError
 from flows.plan.blocks import RegionWork, pending_positions, window_of
 from flows.plan.coordinates import coordinates, labels
 from flows.plan.differences import criteria_differences, spec_differences
+from flows.plan.forgotten import forgotten_cells, without
 from flows.plan.plan import Plan
 from flows.plan.recording import count_model
 from flows.plan.records import NOTES, SPENT
@@ -63,7 +64,8 @@ class SweepStore:
         self._newest = self.ledger.newest()
         self.planned = planned_of(cube, self._newest)
         """What the cube is to hold, by this run or others."""
-        self.targets = self.planned if targets is None else targets
+        wanted = self.planned if targets is None else targets
+        self.targets = without(wanted, forgotten_cells(plan, cube.records))
         """How far this run goes; the cube may go further."""
         self._wanted = self.planned.union(self.targets)
         sizes, maxima = cube.sizes, self.targets.maxima

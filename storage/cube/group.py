@@ -69,6 +69,7 @@ class CubeGroup:
         _check_version(where, raw)
         self.consolidated = bool(raw.get("consolidated_metadata"))
         """Whether the group's metadata hold those of its arrays; each array is asked for its own where not."""
+        self._opened: dict[str, zarr.Array[Any]] = {}
         try:
             self._group = zarr.open_group(
                 space.zarr(),
@@ -292,9 +293,13 @@ class CubeGroup:
         return bool(np.array_equal(np.asarray(self._uncommitted(name)[...]), np.arange(size)))
 
     def _array(self, name: str) -> zarr.Array[Any]:
+        if name in self._opened:
+            return self._opened[name]
         array = self._group[name]
         if not isinstance(array, zarr.Array):
             raise KeyError(name)
+        if self.consolidated:  # else a growth changes it without making this object outdated
+            self._opened[name] = array
         return array
 
     def _uncommitted(self, name: str) -> zarr.Array[Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import ClassVar, cast
 
@@ -142,7 +143,11 @@ class Dataset(Task):
 
 def _place(params: DatasetParams, view: View, index: int, key: bytes) -> int:
     """Place in the selection of the row that comes at `index`."""
-    return index if params.order == "file" else Shuffle(key, len(view.rows))[index]
+    return index if params.order == "file" else _shuffle(key, len(view.rows))[index]
+
+
+# One for all trials of a cell, which come one after another; it holds ten numbers.
+_shuffle = lru_cache(maxsize=64)(Shuffle)
 
 
 def _accepted(trial: Trial) -> Sequence[str]:

@@ -20,6 +20,8 @@ MOST_TEXT = 1_000_000
 MOST_ACCEPTED = 1000
 """Accepted answers of one row."""
 
+_KEPT_FORMS, _KEPT_LENGTH = 20_000, 100
+"""Answers whose form is kept, and the characters that they may have: a few megabytes."""
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
@@ -110,6 +112,9 @@ class RowReader:
         self._texts_only = texts_only
         self._wanted = [(path, {plain(value) for value in values}) for path, values in params.where]
         self._comparison = Comparison.of(params)
+        self._forms: dict[str, str] = {}
+        """See `_form`: a trial is made three times, to be asked, graded and compared with others, and reading its
+        answer costs more than the rest of it."""
 
     @cached_property
     def fields(self) -> list[tuple[str, str]]:
@@ -291,11 +296,24 @@ class RowReader:
         found: dict[str, None] = {}
         for answer in answers:
             # a reference is read the way a reply is, so that both have one form
-            form = None if _unreadable(kind, answer) else self._read(answer)
-            if form is None or self._read(form) != form:
+            form = self._form(answer)
+            if not form:
                 raise self._problem("answer", self.params.answer, f"holds {_short(answer)}; {_NEEDED[kind]}")
             found[form] = None
         return tuple(found)
+
+    def _form(self, answer: str) -> str:
+        """How an answer is compared; empty if a reply could not give it."""
+        form = self._forms.get(answer)
+        if form is None:
+            form = (None if _unreadable(self.params.kind, answer) else self._read(answer)) or ""
+            if form and self._read(form) != form:
+                form = ""
+            if len(answer) <= _KEPT_LENGTH:
+                if len(self._forms) >= _KEPT_FORMS:
+                    self._forms.clear()
+                self._forms[answer] = form
+        return form
 
     def _read(self, answer: str) -> str | None:
         return READERS[self.params.kind](f"Answer: {answer}", self._comparison)
