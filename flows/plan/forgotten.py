@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -60,6 +61,7 @@ def write_forgotten(plan: Plan, records: Space, cells: BoolArray) -> None:
 
 def without(targets: SampleTargets, cells: BoolArray) -> SampleTargets:
     """The targets without these cells."""
-    return SampleTargets(
-        *(np.where(cells, 0, array).astype(np.int32) for array in (targets.trials, targets.repeats))
+    trials, repeats = (
+        np.where(cells, 0, array).astype(np.int32) for array in (targets.trials, targets.repeats)
     )
+    return replace(targets, trials=trials, repeats=repeats)

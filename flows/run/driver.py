@@ -311,9 +311,11 @@ class Driver:
             region.generation,
             kept,
             [result for _, result in graded],
+            region.unrated,
             priority=20,
         )
-        region.writing, region.kept, region.written_at = future, window.shape[2:], time.monotonic()
+        region.kept = (*window.shape[2:], region.work.shape)
+        region.writing, region.written_at = future, time.monotonic()
 
         def done(future: Future) -> None:
             region.writing = None
@@ -346,6 +348,7 @@ class Driver:
     def _record(self, region: RegionProgress, receipt: Receipt) -> None:
         # Once more, since the task took time: a receipt of a driver that lost its lease must not follow another's.
         self._lease.check()
+        region.unrated = receipt.unrated
         region.causes.update(receipt.causes)
         receipt = replace(
             receipt,

@@ -62,6 +62,11 @@ class SharedArrays:
             with guarded(self._where, "write counters"):
                 self._space.sync(self._group.write_chunks(COUNTERS.name, (rows,), block))
 
+    @property
+    def chunks_of_counters(self) -> int:
+        """Models that share a chunk of the counters: written together, they cost one write."""
+        return self._group.chunks(COUNTERS.name)[0]
+
     def read_counters(self) -> NDArray[np.float64]:
         """Counters of all models, float64 (model, task, params, counter).
 

@@ -121,6 +121,8 @@ class RowReader:
         """Each needed field, with the param that names it."""
         p = self.params
         found = [("template" if p.template else "prompt", path) for path in p.template_fields()]
+        if p.imported:  # the rest may be missing: another tool's questions need not have it
+            return found
         found += [("answer", p.answer)] if p.answer else []
         names = (p.options,) if isinstance(p.options, str) else p.options
         found += [("options", path) for path in names]
@@ -147,6 +149,8 @@ class RowReader:
             raise RowError(f"no value in field '{path}'; fill it in or remove the row", param, path)
         p = self.params
         question = self._question(row)
+        if p.imported:
+            return self._imported(row, number, question)
         options = self._options(row)
         extras = self._extras(row, number)
         if not p.answer:
@@ -161,6 +165,17 @@ class RowReader:
             raise self._problem("answer", p.answer, "names several options; keep one right answer")
         place, by_place = places[0]
         return Item(question, options, place, (), extras, place if by_place else None)
+
+    def _imported(self, row: Row, number: int, question: str) -> Item:
+        """A question whose replies another tool graded: nothing is read as an answer here, and nothing refused."""
+        p = self.params
+        reference = plain(lookup(row, p.answer))
+        listed = lookup(row, "options")
+        options = tuple(map(str, listed)) if isinstance(listed, list) else ()
+        extras: dict[str, object] = {"row": number, "question": plain(lookup(row, "question")) or ""}
+        if p.id and (name := plain(lookup(row, p.id))) is not None:
+            extras["id"] = name
+        return Item(question, options, 0, () if reference is None else (reference,), extras)
 
     # ---- the question
 
