@@ -142,7 +142,13 @@ def trials(
         _print(map(json_line, table.rows()))
     else:
         _print_json(table)
-    warn(table.notes)
+    warn(_in_flags(table.notes))
+
+
+def _in_flags(notes: Iterable[str]) -> list[str]:
+    from flows.cli.flags import in_flags
+
+    return [in_flags(note, {"cache": "--cache"}) for note in notes]
 
 
 def _first(for_people: bool) -> int | None:
@@ -170,7 +176,7 @@ def _show_brief(table: Trials, columns: str | None, *, markdown: bool, cut_off: 
     if columns is None:
         table = table.with_columns(brief_columns(table.columns, repeats=table.repeated, layers=table.layered))
     rows = list(table.rows())
-    notes = list(table.notes)
+    notes = _in_flags(table.notes)
     if cut_off:
         count = table.count()
         if count > len(rows):
@@ -249,7 +255,7 @@ def export(
     from flows.formats.export import export as write
 
     done = write(cube, to=to, output=output, where=where or (), cache=cache, organization=organization)
-    warn(done.notes)
+    warn(_in_flags(done.notes))
     if as_json:
         show_json(asdict(done))
     else:

@@ -84,6 +84,19 @@ def test_rows__stand_in_the_order_of_the_plan(swept):
     assert places == sorted(places)
 
 
+def test_rows__stand_in_the_same_order_if_they_are_read_in_small_parts(swept, monkeypatch):
+    whole = rows(swept)
+    monkeypatch.setattr("flows.trials.scan._SPAN_CELLS", 1)
+
+    parts = rows(swept)
+
+    assert parts != whole
+    assert sorted(parts, key=str) == sorted(whole, key=str)
+    for first, second in zip(parts[::2], parts[1::2], strict=True):
+        assert (first["repeat"], second["repeat"]) == (0, 1)
+        assert first["prompt"] == second["prompt"]
+
+
 def test_rows__of_data_sets_have_row_and_name_and_opinions_of_judges(judged):
     found = rows(judged)
 
