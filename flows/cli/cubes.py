@@ -192,7 +192,9 @@ def _print_trial(view: TrialView, missing: str) -> None:
             Text(f"judge {safe(said.judge)}, repeat {said.repeat}: {score_text}  {safe(said.reason)}")
         )
     first = "" if math.isnan(view.first_token) else f"   first token {view.first_token:.3f} s"
-    console.print(Text(f"tokens {view.tokens}   latency {view.latency:.3f} s{first}", style="dim"))
+    tokens = "not known" if view.tokens < 0 else str(view.tokens)
+    latency = "not known" if math.isnan(view.latency) else f"{view.latency:.3f} s"
+    console.print(Text(f"tokens {tokens}   latency {latency}{first}", style="dim"))
     # On one line however narrow the terminal is: it is there to be copied.
     console.print(Text(f"key {view.digest}", style="dim"), soft_wrap=True)
 

@@ -10,8 +10,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from flows.cli import completion
-from flows.cli.options import CacheOption, CubeArgument, JsonOption, MarkdownOption, WhereOption
+from flows.cli.options import (
+    CacheOption,
+    CubeArgument,
+    CubesArgument,
+    JsonOption,
+    MarkdownOption,
+    WhereOption,
+)
 from flows.cli.output import show
 from flows.cli.selecting import names_of
 from flows.cli.tables import show_table, warn
@@ -24,10 +30,7 @@ _MARKDOWN_WIDTH = 160
 
 
 def trials(
-    cube: Annotated[
-        list[str],
-        typer.Argument(help="Address of a cube; several make one table.", autocompletion=completion.cubes),
-    ],
+    cube: CubesArgument,
     where: Annotated[
         list[str] | None,
         typer.Option(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from flows.plan.plan import is_imported
 from stages.generate import Cell, Trial
 from stages.process.reading import Reading, read_reply
 from stages.reply.record import Record
@@ -43,7 +44,10 @@ def read_answer(data: bytes | None, cell: Cell, truth: Trial) -> Answered | None
     except ValueError:  # whole, but no record: whatever it is, it is no answer
         return None
     reading = read_reply(record)
-    parsed = cell.parse(reading.answer, truth) if reading.finish == "stop" else None
+    if is_imported(cell):  # no parser of ours has read it
+        parsed = None if reading.imported is None else reading.imported.answer
+    else:
+        parsed = cell.parse(reading.answer, truth) if reading.finish == "stop" else None
     return Answered(reading, record.first_token, parsed)
 
 

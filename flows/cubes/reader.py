@@ -177,11 +177,14 @@ class Reader:
         store = self.cache()
         data = store.get(request.digest) if store is not None else None
         response, reasoning, parsed, first_token = None, "", None, math.nan
+        messages: Sequence[Mapping[str, str]] = trial_messages(evaluation, cell, truth)
         said: list[Opinion] = []
         answered = read_answer(data, cell, truth)
         if answered is not None and store is not None:
             response, reasoning = answered.reading.answer, answered.reading.reasoning
             parsed, first_token = answered.parsed, answered.first_token
+            if answered.reading.imported is not None and answered.reading.imported.prompt is not None:
+                messages = [{"role": "user", "content": answered.reading.imported.prompt}]
             rubric = CriteriaBook(self.plan.tasks).of(task, truth).rubric
             if rubric:
                 said = list(opinions(self.plan.judges, rubric, truth.prompt, response, store))
@@ -192,7 +195,7 @@ class Reader:
             trial,
             repeat,
             status_name(Status(int(stored["status"])), cell),
-            trial_messages(evaluation, cell, truth),
+            messages,
             response,
             reasoning,
             parsed,

@@ -16,10 +16,12 @@ from flows.cubes.filters import Where, checked_where
 from flows.errors import SweepError
 from flows.plan.records import read_notes
 from flows.plan.spec import parse_spec
+from flows.plan.unnamed import noted_unnamed
 from stages.analyze.labelled import axes, duplicates
 from stages.analyze.labelled.clustering import with_question_moments
 from stages.analyze.labelled.restriction import restrict
 from stages.analyze.labelled.selection import keys
+from stages.process.grading import IMPORTED
 from stages.reply.status import QUESTION_COUNTERS
 from storage.cube.cube import Cube
 from storage.cube.ledger import Ledger, graders_of
@@ -102,7 +104,7 @@ def open_part(
         part.where, view, most, part.unique_only or bool(view and view.unique_only), part.clip_tokens
     )
     dataset = _labelled(opened, trials=trials or chosen.recounts)
-    warnings = (*_graders(opened), *_unanswered(dataset), *_warnings(dataset, chosen))
+    warnings = (*_graders(opened), *_kept(notes), *_unanswered(dataset), *_warnings(dataset, chosen))
     with refused():
         if chosen.recounts:
             from stages.score.recount import recount, trimmed  # with `dask`, which takes a while
@@ -226,11 +228,18 @@ def _graders(opened: Cube | xr.Dataset) -> tuple[str, ...]:
     if isinstance(opened, xr.Dataset):
         return ()
     with Ledger(opened.records) as ledger:
-        found = graders_of(ledger.newest().values())
+        # Replies that another tool graded are told by the name of their task; no rescoring would make them alike.
+        found = [name for name in graders_of(ledger.newest().values()) if name != IMPORTED]
     if len(found) < 2:
         return ()
     named = f"{', '.join(found[:-1])} and {found[-1]}"
     return (f"Results of graders {named} meet in this cube; evalcube rescore grades all replies alike.",)
+
+
+def _kept(notes: Mapping[str, object]) -> tuple[str, ...]:
+    """That the cube holds more than the config of its last run names."""
+    found = noted_unnamed(notes)
+    return () if found is None else (f"N{str(found)[1:]}; shown all the same.",)
 
 
 def _unanswered(dataset: xr.Dataset) -> tuple[str, ...]:

@@ -75,7 +75,9 @@ class Layers:
         self._inputs, self._places, self._variables = inputs, places, variables
         self._cells = cells[0] * cells[1]
         self._maps = [one.cells(place, cells[1]) for one, place in zip(inputs, places, strict=True)]
-        self._rows = [{target: row for row, target in enumerate(place.models)} for place in places]
+        self._rows = [
+            {target: row for row, target in enumerate(place.models) if target >= 0} for place in places
+        ]
         self._skip_damaged, self._offsets = skip_damaged, offsets
         # A region may be larger than the union's: it is read once for all that it reaches into.
         self._read: OrderedDict[tuple[int, Region], tuple[Receipt, dict[str, Array]] | None] = OrderedDict()

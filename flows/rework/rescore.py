@@ -54,6 +54,11 @@ def rescore_cube(
     """
     source = Cube.open(url)
     notes = read_notes(source.records)
+    if all(evaluation.is_imported for evaluation in cube_plan(source, notes).evaluations):
+        raise SweepError(
+            f"the replies of cube '{url}' were graded by the tool that they were imported from",
+            "Grade them again with that tool, and import its new log into a new cube",
+        )
     found = replies_at_hand(source, notes.get("cache"), cache)
     if found is None:
         raise SweepError(

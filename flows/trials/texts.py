@@ -80,7 +80,9 @@ class Texts:
         rows
             Of this cube; at most `AT_ONCE`, as their replies are all in memory.
         """
-        replies = any(column.source == "reply" for column in columns)
+        # Of an imported trial, what was sent stands with the reply.
+        looked_up = ("messages",) if self._opened.plan.has_imported else ()
+        replies = any(column.source == "reply" or column.name in looked_up for column in columns)
         asked = replies or any(column.name in ("messages", "digest") for column in columns)
         found = self._rows(rows, asked=asked)
         if replies:
@@ -118,6 +120,9 @@ class Texts:
         for row, data in zip(found, self.cache.get_many([row.digest for row in found]), strict=True):
             row.answered = read_answer(data, row.cell, row.truth)
             self.missing += row.answered is None
+            said = None if row.answered is None else row.answered.reading.imported
+            if said is not None and said.prompt is not None:
+                row.messages = [{"role": "user", "content": said.prompt}]
 
     @cached_property
     def _book(self) -> CriteriaBook:
@@ -174,7 +179,7 @@ def whole(text: str) -> str:
 
 def _ask(row: _Row, evaluation: Evaluation, repeat: int) -> None:
     row.messages = trial_messages(evaluation, row.cell, row.truth)
-    row.digest = messages_request(evaluation, row.messages, repeat).digest
+    row.digest = messages_request(evaluation, row.cell, row.truth, row.messages, repeat).digest
 
 
 def _number(value: float) -> float | None:

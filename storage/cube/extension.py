@@ -35,6 +35,7 @@ from storage.errors import CubeDamagedError, CubeMismatchError
 
 _KEPT = ("trial", "repeat", "counter")
 """Indexes that stay as they are."""
+_OF_LABELS = ("tier", "dataset")
 _WHOLE = (COUNTERS, *PLANNED.values())
 
 
@@ -53,8 +54,11 @@ class Extension:
     ) -> None:
         self._space, self._group = space, group
         self._sizes = {**group.sizes, **sizes}
-        if tiers := [one.values.size for one in coordinates if one.name == "tier"]:
-            self._sizes["tier"] = tiers[0]
+        for one in coordinates:
+            # Dims that only labels have are as long as these.
+            self._sizes |= {
+                dim: size for dim, size in zip(one.dims, one.values.shape, strict=True) if dim in _OF_LABELS
+            }
         self._coordinates = [one for one in coordinates if one.name not in _KEPT]
         self._attrs = attrs
         self._layers = tuple(name for name in LAYERS if name in layers)

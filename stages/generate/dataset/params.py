@@ -16,7 +16,7 @@ Kind = Literal["choice", "number", "text", "json"]
 Match = Literal["auto", "exact", "contains", "regex", "prefix", "number"]
 Strictness = Literal["case", "whitespace", "punctuation", "articles", "unicode"]
 
-_LATER = {"match": "auto", "pattern": "", "grader": ""}
+_LATER = {"match": "auto", "pattern": "", "grader": "", "imported": ""}
 PLACEHOLDER = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
 """The parts of a template: a doubled brace, a field in braces, or a stray brace."""
 
@@ -112,6 +112,11 @@ class DatasetParams(TaskParams):
         "",
         description="A function (reply, context) that says whether a reply is right: an entry point of group "
         "evalcube.graders, or module:function.",
+    )
+    imported: str = Field(
+        "",
+        max_length=1000,
+        description="Which tool, task and scorer graded the replies; only `evalcube import` writes it.",
     )
     id: str = Field("", description="Field with a name of the row, carried along.")
     assertions: str = Field("", description="Field with a list of assertions, carried along.")

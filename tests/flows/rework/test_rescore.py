@@ -190,7 +190,7 @@ def test_receipt__names_its_grader_and_old_lines_have_none(sweep: dict[str, Any]
 
 
 def test_region_work__names_both_graders_where_they_meet() -> None:
-    work = RegionWork(None, None, 1, (4, 1), "1")  # type: ignore[arg-type]
+    work = RegionWork(None, None, 1, (4, 1, 0), 0, "1")  # type: ignore[arg-type]
 
     assert work.grader_of("2") == "1+2"
     assert replace(work, grader=None).grader_of("2") == "2"
