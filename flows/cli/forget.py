@@ -148,18 +148,18 @@ def _notes(shown: Forgetting) -> list[str]:
     return notes
 
 
-def _span(text: str) -> slice:
+def _span(text: str) -> tuple[int | None, int | None]:
     if not text:
-        return slice(None)
+        return None, None
     first, colon, last = text.partition(":")
     if not colon or any(part and not (part.isascii() and part.isdecimal()) for part in (first, last)):
         raise typer.BadParameter("write it like 16:32, 16: or :32", param_hint="--trials")
-    span = slice(int(first) if first else None, int(last) if last else None)
-    if span.stop is not None and span.stop <= (span.start or 0):
+    begin, end = (int(part) if part else None for part in (first, last))
+    if end is not None and end <= (begin or 0):
         raise typer.BadParameter(
             "there is no trial from the first number to the second", param_hint="--trials"
         )
-    return slice(None) if span == slice(None) else span
+    return begin, end
 
 
 def _names(text: str) -> tuple[str, ...]:

@@ -27,10 +27,11 @@ from stages.reply.status import COUNTERS, Status
 from storage.cache.cache import ManagedCache, open_cache
 from storage.cube.batch_notes import BatchNotes
 from storage.cube.cube import Cube
-from storage.cube.integrity import stored_problems
+from storage.cube.integrity import CONTENT, stored_problems
 from storage.cube.lease import Lease
 from storage.cube.ledger import Ledger, Receipt
 from storage.cube.regions import Region
+from storage.urls import resolved
 
 Array = npt.NDArray[Any]
 _AT_ONCE = 100_000
@@ -140,12 +141,18 @@ def forget(
 
 
 def _cache_address(cube: Cube, notes: dict[str, Any], cache: str | Path | bool) -> str:
-    if cache is False:
+    if not isinstance(cache, bool):
+        return str(cache)
+    if not cache:
         return ""
-    address = cache_at_hand(cube, notes.get("cache")) if cache is True else str(cache)
-    if address is None:
+    noted = notes.get("cache")
+    address = cache_at_hand(cube, noted)
+    beside = f"{resolved(cube.url).rpartition('/')[0]}/{str(noted).rpartition('/')[2]}"
+    # For reading, the cache of a like sweep elsewhere will do. What is to be deleted must be this cube's.
+    if address is None or address not in (noted, beside):
         raise SweepError(
-            f"the replies of cube '{cube.url}' are not found", "Give the address of its cache with `cache`"
+            f"it is not certain where the replies of cube '{cube.url}' are",
+            "Give the address with `cache_address`",
         )
     return address
 
@@ -199,7 +206,7 @@ class _Forgetter:
                     left += cache.remove(batch)
                     deleted += len(batch)
             cache.close()
-        self._clear(found.regions, planned)
+        self._clear([*found.regions, *self._unrecorded(found.empty)], planned)
         return replace(shown, done=True, replies=deleted, kept_replies=left)
 
     def _lower(self, cells: npt.NDArray[np.bool_]) -> SampleTargets:
@@ -216,6 +223,15 @@ class _Forgetter:
         self._cube.write_planned("trial", trials.astype(np.int32), lower=True)
         self._cube.write_planned("repeat", repeats.astype(np.int32), lower=True)
         return SampleTargets(trials.astype(np.int32), repeats.astype(np.int32))
+
+    def _unrecorded(self, regions: Iterable[Region]) -> Iterator[Chosen]:
+        """Regions that somebody wrote and was killed before recording it, with nothing more to take from them."""
+        with Ledger(self._cube.records) as ledger:
+            newest = ledger.newest()
+        for region in regions:
+            if CONTENT in stored_problems(self._cube, newest[region])[0]:
+                window = window_of(self._cube.sizes, region, self._cube.chunks)
+                yield Chosen(region, window, np.zeros(window.shape, dtype=bool))
 
     def _clear(self, chosen: Iterable[Chosen], planned: SampleTargets) -> None:
         """Write the regions without the results, record it, and count the models anew."""

@@ -264,7 +264,8 @@ def _cost(ds: xr.Dataset, totals: Mapping[str, Floats]) -> Floats:
         return known
     prompt, completion = (ds[f"price_{kind}"].values.astype(float) for kind in ("prompt", "completion"))
     priced = (prompt * totals["prompt_tokens_sum"] + completion * totals["tokens_sum"]) / 1e6
-    return np.where(np.isnan(priced), known, priced)
+    uncounted = totals["prompt_tokens_sum"] + totals["tokens_sum"] == 0
+    return np.where(np.isnan(priced) | uncounted, known, priced)
 
 
 def _row(ds: xr.Dataset, scored: _Scored, index: int) -> Row:
