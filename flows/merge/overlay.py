@@ -72,7 +72,8 @@ def lay(layers: Iterable[Layer], *, newer: bool = False) -> tuple[Layer, list[Co
         One for each layer that contradicts those before it, if any.
     """
     rest = iter(layers)
-    top, found = next(rest), []
+    top = next(rest)
+    found: list[Contradiction] = []
     second = next(rest, None)
     if second is None:
         return top, found
