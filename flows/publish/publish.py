@@ -261,10 +261,7 @@ class _Publishing:
             licence=self._licence,
             time=self._time,
             evalcube=metadata.version("evalcube"),
-            # Where a directory lies on this machine says nothing to others.
-            address=self._target
-            if scheme_of(self._target) not in ("", "file")
-            else PurePath(self._target).name,
+            address=_shown(self._target, self._tag),
             replies=packed.entries if packed else 0,
             grown_from=record.pulled_digest(self._origin),
             sources=lines,

@@ -167,22 +167,26 @@ class _Pulling:
     ) -> None:
         self._space, self._source, self._target = space, source, target
         self._publication, self._digest, self._tick = publication, digest, tick
-        self._done = 0
+        self._done = self._replies = 0
 
     def run(self, models: Sequence[str], cache: str | None) -> Pulled:
         """Make the copy."""
         address = self._cache(cache) if self._publication.replies else None
-        if not models:
-            with_replies = self._publication.replies
-            space_of(self._target).assemble(lambda draft: self._fill(draft, address))
+        if models:
+            self._pull_models(models, address)
         else:
-            rows = self._pull_models(models, address)
-            with_replies = [one for one in self._publication.replies if one.model in rows]
-        # After the cube: a kill leaves one whose texts are not at hand, and never texts that belong to nothing.
-        replies = put_replies(self._archives(with_replies), address) if address and with_replies else 0
-        trials = sum(one.planned - one.transport - one.missing for one in _newest(Cube.open(self._target)))
+            space_of(self._target).assemble(lambda draft: self._fill(draft, address))
+        with Ledger(Cube.open(self._target).records) as ledger:
+            receipts = list(ledger.newest().values())
+        trials = sum(one.planned - one.transport - one.missing for one in receipts)
         return Pulled(
-            self._target, redacted(self._source), self._digest, self._publication, trials, replies, address
+            self._target,
+            redacted(self._source),
+            self._digest,
+            self._publication,
+            trials,
+            self._replies,
+            address,
         )
 
     def _cache(self, named: str | None) -> str | None:
@@ -211,6 +215,7 @@ class _Pulling:
         draft.at(SIDE).put(ORIGIN, self._origin())
         if trials:
             self._verify(Cube(draft, self._target, writable=True))
+            self._put_replies(self._publication.replies, cache)
 
     def _verify(self, draft: Cube) -> None:
         verified = verify_opened(draft)
@@ -252,6 +257,11 @@ class _Pulling:
             )
         return found.data
 
+    def _put_replies(self, wanted: Sequence[record.Packed], cache: str | None) -> None:
+        """Put replies at hand, before the copy appears: what is damaged in them leaves no copy."""
+        if cache is not None and wanted:
+            self._replies = put_replies(self._archives(wanted), cache)
+
     def _archives(self, wanted: Sequence[record.Packed]) -> Iterator[tuple[str, bytes]]:
         for number, one in enumerate(wanted):
             yield one.key, self._object(one.key)
@@ -266,7 +276,7 @@ class _Pulling:
         }
         return json.dumps(document, indent=1).encode()
 
-    def _pull_models(self, models: Sequence[str], cache: str | None) -> tuple[int, ...]:
+    def _pull_models(self, models: Sequence[str], cache: str | None) -> None:
         """Make a copy of some models: through another one beside, which has their chunks and no others."""
         with tempfile.TemporaryDirectory(prefix=".evalcube-pull-", dir=self._nearby()) as folder:
             # First all that is small, which says which models there are, then their trials.
@@ -287,9 +297,11 @@ class _Pulling:
                 if record.README in self._publication.objects:
                     draft.space.put(record.README, self._object(record.README))
                 self._verify(draft)
+                self._put_replies(
+                    [one for one in self._publication.replies if one.model in part.models], cache
+                )
 
             create_copy(source, part, self._target, source.chunks, {}, more)
-            return part.models
 
     def _nearby(self) -> str | None:
         """A folder on the disk of the copy, if it is on one."""
@@ -298,11 +310,6 @@ class _Pulling:
         parent = directory_of(self._target).parent
         parent.mkdir(parents=True, exist_ok=True)
         return str(parent)
-
-
-def _newest(cube: Cube) -> list[Receipt]:
-    with Ledger(cube.records) as ledger:
-        return list(ledger.newest().values())
 
 
 def _row_of(key: str) -> int | None:
