@@ -201,5 +201,3 @@ def _print_trial(view: TrialView, missing: str) -> None:
 
 
 show_trial.__name__ = "show"
-
-COMMANDS = (status, leaderboard, report, show_trial)

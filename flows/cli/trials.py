@@ -261,6 +261,3 @@ def export(
         show_json(asdict(done))
     else:
         show(f"{done.trials:,} trials in {len(done.files):,} files: {done.output}")
-
-
-COMMANDS = (trials, export)
