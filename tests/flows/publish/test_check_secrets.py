@@ -39,6 +39,7 @@ SECRETS = {
         "http://gpu7:8000/v1",
         "http://[::1]:80/",
         "served at 10.0.0.5:8000",
+        "127.0.0.1:8000",
     ],
     "home-folder": ["/home/ann/models/x.gguf", "see /Users/ann/data", "C:\\Users\\ann\\x", "/root/keys.txt"],
 }
