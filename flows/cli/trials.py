@@ -36,8 +36,9 @@ def trials(
         typer.Option(
             "--where",
             metavar="NAME=VALUE",
-            help="Only this: as for leaderboard, and numbers of single trials: trial=0..9, tokens=1000.., latency=..2, "
-            "repeat, prompt_tokens, fact, judge, ... Give it again for more conditions; all must hold.",
+            help="Only this: as for leaderboard, and what single trials have: trial=0..9, tokens=1000.., latency=..2, "
+            "repeat, prompt_tokens, fact, judge, ..., or row_id=NAME of a data set. Give it again for more conditions; "
+            "all must hold.",
         ),
     ] = None,
     status: Annotated[
@@ -142,7 +143,13 @@ def trials(
         _print(map(json_line, table.rows()))
     else:
         _print_json(table)
-    warn(table.notes)
+    warn(_in_flags(table.notes))
+
+
+def _in_flags(notes: Iterable[str]) -> list[str]:
+    from flows.cli.flags import in_flags
+
+    return [in_flags(note, {"cache": "--cache"}) for note in notes]
 
 
 def _first(for_people: bool) -> int | None:
@@ -170,7 +177,7 @@ def _show_brief(table: Trials, columns: str | None, *, markdown: bool, cut_off: 
     if columns is None:
         table = table.with_columns(brief_columns(table.columns, repeats=table.repeated, layers=table.layered))
     rows = list(table.rows())
-    notes = list(table.notes)
+    notes = _in_flags(table.notes)
     if cut_off:
         count = table.count()
         if count > len(rows):
@@ -249,11 +256,8 @@ def export(
     from flows.formats.export import export as write
 
     done = write(cube, to=to, output=output, where=where or (), cache=cache, organization=organization)
-    warn(done.notes)
+    warn(_in_flags(done.notes))
     if as_json:
         show_json(asdict(done))
     else:
         show(f"{done.trials:,} trials in {len(done.files):,} files: {done.output}")
-
-
-COMMANDS = (trials, export)

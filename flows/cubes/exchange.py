@@ -22,10 +22,10 @@ class Answered:
     first_token: float
     """Seconds until the reply began; NaN where it was not streamed."""
     parsed: str | None
-    """The answer in it; None if it has none, or did not come to an end of its own."""
+    """The answer in it; None if it has none, did not come to an end of its own, or was not to be read."""
 
 
-def read_answer(data: bytes | None, cell: Cell, truth: Trial) -> Answered | None:
+def read_answer(data: bytes | None, cell: Cell, truth: Trial, *, parse: bool = True) -> Answered | None:
     """What a cached reply says to one of a cell's trials; None if there is no reply.
 
     The answer is read with the parsers of today, which may see more in a reply than those that graded it.
@@ -36,6 +36,8 @@ def read_answer(data: bytes | None, cell: Cell, truth: Trial) -> Answered | None
         The entry of the cache, None if there is none.
     cell, truth
         What was asked.
+    parse
+        Whether the answer is read, which takes as long as all the rest.
     """
     if data is None:
         return None
@@ -47,7 +49,7 @@ def read_answer(data: bytes | None, cell: Cell, truth: Trial) -> Answered | None
     if is_imported(cell):  # no parser of ours has read it
         parsed = None if reading.imported is None else reading.imported.answer
     else:
-        parsed = cell.parse(reading.answer, truth) if reading.finish == "stop" else None
+        parsed = cell.parse(reading.answer, truth) if parse and reading.finish == "stop" else None
     return Answered(reading, record.first_token, parsed)
 
 

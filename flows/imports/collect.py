@@ -111,6 +111,8 @@ class Collection:
         """Why there are no answers, with the numbers by which the table of answers names it."""
         self.samples = self.repeated = 0
         """Samples read; of them, those that said again what another said."""
+        self.labels: dict[str, str] = {}
+        """Labels of the tasks of the cube that the samples come into, with the identities of imported ones."""
         self._known: dict[str, Iterable[Mapping[str, Any]]] = {}
         self._setups: dict[tuple[Asked, TaskKey], list[str]] = {}
         self._slots: dict[tuple[int, int], dict[int, int]] = {}

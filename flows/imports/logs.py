@@ -201,6 +201,8 @@ def _know(collection: Collection, into: str | Path) -> None:
     plan = cube_plan(cube, read_notes(cube.records))
     for task in plan.tasks:
         cells = [planned.cell for planned in task.cells if is_imported(planned.cell)]
+        identities = {str(cell.plain_params[IMPORTED]) for cell in cells}
+        collection.labels[task.label] = identities.pop() if len(identities) == 1 else ""
         for cell in cells:
             collection.know(str(cell.plain_params[IMPORTED]), _rows(str(cell.plain_params["file"])))
 

@@ -75,7 +75,8 @@ def import_plan(
         See `Collection.table`.
     """
     task, seed = all_tasks()["dataset"], SweepConfig.model_fields["seed"].default
-    labels, evaluations = task_labels(list(collection.tasks)), _evaluations(collection)
+    labels = task_labels(list(collection.tasks), collection.labels)
+    evaluations = _evaluations(collection)
     shape = (len(evaluations), len(labels))
     reach = np.zeros((2, *shape), dtype=np.int64)
     np.maximum.at(reach[0], (table[:, 0], table[:, 1]), table[:, 2] + 1)
@@ -99,8 +100,17 @@ def import_plan(
     return plan, targets
 
 
-def task_labels(keys: Sequence[TaskKey]) -> list[str]:
-    """A name for each task, no longer than it takes to tell them apart."""
+def task_labels(keys: Sequence[TaskKey], known: Mapping[str, str]) -> list[str]:
+    """A name for each task, no longer than it takes to tell them apart.
+
+    Parameters
+    ----------
+    keys
+        The tasks.
+    known
+        Labels of the cube that they come into, with the identity of the task if it is imported; its names stay.
+    """
+    own = {identity: label for label, identity in known.items() if identity}
     forms = [
         [key.task.partition("@")[0] for key in keys],
         [key.task for key in keys],
@@ -109,11 +119,13 @@ def task_labels(keys: Sequence[TaskKey]) -> list[str]:
     ]
     counts = [Counter(form) for form in forms]
     return [
-        next(
-            (form[place] for form, count in zip(forms, counts, strict=True) if count[form[place]] == 1),
-            forms[-1][place],
+        own.get(key.identity)
+        or next(
+            form[place]
+            for form, count in zip(forms, counts, strict=True)
+            if form is forms[-1] or (count[form[place]] == 1 and form[place] not in known)
         )
-        for place in range(len(keys))
+        for place, key in enumerate(keys)
     ]
 
 

@@ -159,7 +159,7 @@ class SweepStore:
         window = window_of(self.plan.sizes, region, self.cube.chunks)
         receipt = self._newest.get(region)
         # Plans only grow, so that equal numbers are equal trials.
-        done = receipt is not None and receipt.complete and receipt.planned == self._wanted.mask(window).sum()
+        done = receipt is not None and receipt.complete and receipt.planned == self._wanted.count(window)
         rated = receipt is None or self._is_rated(receipt)
         if receipt is not None and done and rated and self._is_there(receipt):
             return None

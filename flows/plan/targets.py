@@ -104,6 +104,14 @@ class SampleTargets:
         """Whether both reach equally far."""
         return np.array_equal(self.trials, other.trials) and np.array_equal(self.repeats, other.repeats)
 
+    def count(self, window: Window) -> int:
+        """How many trials of a region belong to the targets: the sum of `mask`, without making it."""
+        model, (_, _, length, width) = window.region.model, window.shape
+        until = np.clip(self.trials[model].astype(np.int64) - window.first_trial, 0, length)
+        trials = np.maximum(until - min(max(self.first - window.first_trial, 0), length), 0)
+        repeats = np.clip(self.repeats[model].astype(np.int64) - window.first_repeat, 0, width)
+        return int((trials * repeats).sum())
+
     def mask(self, window: Window) -> BoolArray:
         """Which trials of a region belong to the targets, in the window's shape."""
         model = window.region.model

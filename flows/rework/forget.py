@@ -15,22 +15,22 @@ from flows.errors import SweepError
 from flows.plan.blocks import Window, window_of
 from flows.plan.forgotten import forgotten_cells, write_forgotten
 from flows.plan.plan import Plan
-from flows.plan.recording import count_model, receipt_of
+from flows.plan.recording import count_model, grader_of, receipt_of
 from flows.plan.records import read_notes
 from flows.plan.shared_arrays import mend_shared, planned_of
 from flows.plan.store import cube_plan
 from flows.plan.targets import SampleTargets
 from flows.rework.forgotten_replies import judge_request_keys, trial_request_keys
 from flows.rework.to_forget import Choice, Chosen, ToForget, find
-from stages.process.grading import GRADER
 from stages.reply.status import COUNTERS, Status
 from storage.cache.cache import ManagedCache, open_cache
 from storage.cube.batch_notes import BatchNotes
 from storage.cube.cube import Cube
-from storage.cube.integrity import stored_problems
+from storage.cube.integrity import CONTENT, stored_problems
 from storage.cube.lease import Lease
 from storage.cube.ledger import Ledger, Receipt
 from storage.cube.regions import Region
+from storage.urls import resolved
 
 Array = npt.NDArray[Any]
 _AT_ONCE = 100_000
@@ -47,7 +47,7 @@ class Row:
     trials: int
     """Results."""
     requests: int
-    """Requests that a run would send to have them again."""
+    """Of these, planned ones: a run sends a request for each to have them again, unless the cache has the reply."""
     usd: float
     """What they cost, by their tokens and the cube's prices: about what it costs to have them again."""
 
@@ -140,12 +140,18 @@ def forget(
 
 
 def _cache_address(cube: Cube, notes: dict[str, Any], cache: str | Path | bool) -> str:
-    if cache is False:
+    if not isinstance(cache, bool):
+        return str(cache)
+    if not cache:
         return ""
-    address = cache_at_hand(cube, notes.get("cache")) if cache is True else str(cache)
-    if address is None:
+    noted = notes.get("cache")
+    address = cache_at_hand(cube, noted)
+    beside = f"{resolved(cube.url).rpartition('/')[0]}/{str(noted).rpartition('/')[2]}"
+    # For reading, the cache of a like sweep elsewhere will do. What is to be deleted must be this cube's.
+    if address is None or address not in (noted, beside):
         raise SweepError(
-            f"the replies of cube '{cube.url}' are not found", "Give the address of its cache with `cache`"
+            f"it is not certain where the replies of cube '{cube.url}' are",
+            "Give the address with `cache_address`",
         )
     return address
 
@@ -199,7 +205,7 @@ class _Forgetter:
                     left += cache.remove(batch)
                     deleted += len(batch)
             cache.close()
-        self._clear(found.regions, planned)
+        self._clear([*found.regions, *self._unrecorded(found.empty)], planned)
         return replace(shown, done=True, replies=deleted, kept_replies=left)
 
     def _lower(self, cells: npt.NDArray[np.bool_]) -> SampleTargets:
@@ -217,12 +223,22 @@ class _Forgetter:
         self._cube.write_planned("repeat", repeats.astype(np.int32), lower=True)
         return SampleTargets(trials.astype(np.int32), repeats.astype(np.int32))
 
+    def _unrecorded(self, regions: Iterable[Region]) -> Iterator[Chosen]:
+        """Regions that somebody wrote and was killed before recording it, with nothing more to take from them."""
+        with Ledger(self._cube.records) as ledger:
+            newest = ledger.newest()
+        for region in regions:
+            if CONTENT in stored_problems(self._cube, newest[region])[0]:
+                window = window_of(self._cube.sizes, region, self._cube.chunks)
+                yield Chosen(region, window, np.zeros(window.shape, dtype=bool))
+
     def _clear(self, chosen: Iterable[Chosen], planned: SampleTargets) -> None:
         """Write the regions without the results, record it, and count the models anew."""
         with Ledger(self._cube.records) as ledger:
             newest = ledger.newest()
             for one in chosen:
-                receipt = _cleared(self._cube, newest[one.region], one.mask, planned)
+                grader = grader_of(self._plan.evaluations[one.region.model])
+                receipt = _cleared(self._cube, newest[one.region], one.mask, planned, grader)
                 ledger.append(receipt)
                 newest[receipt.region] = receipt
             prices = self._prices()
@@ -249,8 +265,10 @@ class _Forgetter:
         return [(float(prompt), float(completion)) for prompt, completion in zip(*both, strict=True)]
 
 
-def _cleared(cube: Cube, receipt: Receipt, mask: npt.NDArray[np.bool_], planned: SampleTargets) -> Receipt:
-    """Write a region without some of its results; the receipt to record."""
+def _cleared(
+    cube: Cube, receipt: Receipt, mask: npt.NDArray[np.bool_], planned: SampleTargets, grader: str
+) -> Receipt:
+    """Write a region without some of its results; the receipt to record, of `grader` where nothing stays."""
     window = window_of(cube.sizes, receipt.region, cube.chunks)
     problems, stored = stored_problems(cube, receipt)
     arrays: dict[str, Array] = {}
@@ -262,12 +280,19 @@ def _cleared(cube: Cube, receipt: Receipt, mask: npt.NDArray[np.bool_], planned:
         if not problems:
             arrays[name][kept] = stored[name][kept]
     digest = cube.write_region(receipt.region, arrays)
-    made = receipt_of(
-        window, receipt.generation + 1, planned.mask(window), arrays["status"], digest, {}, cube.shape_number
-    )
     anything = bool((arrays["status"] <= _FINISHED).any())
     # What stays was graded and written when it was: neither grader nor time are today's.
-    return replace(made, grader=receipt.grader if anything else GRADER, at=receipt.at)
+    made = receipt_of(
+        window,
+        receipt.generation + 1,
+        planned.mask(window),
+        arrays["status"],
+        digest,
+        {},
+        cube.shape_number,
+        receipt.grader if anything else grader,
+    )
+    return replace(made, at=receipt.at)
 
 
 def _kept(cube: Cube, receipt: Receipt, window: Window) -> npt.NDArray[np.bool_]:

@@ -48,12 +48,14 @@ def judge_request_keys(plan: Plan, parts: Sequence[Part], cache: ManagedCache) -
     if not plan.judges:
         return
     book = CriteriaBook(plan.tasks)
-    judges = [variant for judge in plan.judges for variant in _variants(judge)]
+    others = [variant for judge in plan.judges for variant in _variants(judge)]
     for part in parts:
         for _, item in _prepared(plan, part):
             rubric = book.of(item.task, item.trial).rubric
             if rubric:
-                yield from judge_keys(judges, rubric, item.trial.prompt, cache.get(item.request.digest))
+                reply, prompt = cache.get(item.request.digest), item.trial.prompt
+                yield from judge_keys(plan.judges, rubric, prompt, reply)
+                yield from filter(cache.contains, judge_keys(others, rubric, prompt, reply))
 
 
 def reply_times(
@@ -81,9 +83,6 @@ def _prepared(plan: Plan, part: Part) -> Iterator[tuple[int, Prepared]]:
 
 
 def _variants(judge: Judge) -> list[Judge]:
-    """The judge with the sentence about length in its prompt, and without."""
+    """The judge with another prompt than in the sweep: with the sentence about length, or without it."""
     prompts = (judge_prompt_digest(length_debias=debias) for debias in (True, False))
-    return [
-        judge,
-        *(judge.model_copy(update={"prompt": prompt}) for prompt in prompts if prompt != judge.prompt),
-    ]
+    return [judge.model_copy(update={"prompt": prompt}) for prompt in prompts if prompt != judge.prompt]

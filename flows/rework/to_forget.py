@@ -35,8 +35,8 @@ class Choice:
 
     where: Where = ()
     """Conditions on cells, as `flows.cubes.selection.Part` has them."""
-    trials: slice = slice(None)
-    """Numbers of the trials, from 0."""
+    trials: tuple[int | None, int | None] = (None, None)
+    """Number of the first trial, from 0, and of the one behind the last; None for no bound."""
     status: Sequence[str] = ()
     """Outcomes, of `OUTCOMES`; empty means any."""
     rows: Sequence[str] = ()
@@ -47,7 +47,7 @@ class Choice:
     @property
     def whole_cells(self) -> bool:
         """Whether all trials of the cells are meant."""
-        return self.trials == slice(None) and not self.status and not self.rows and self.since is None
+        return self.trials == (None, None) and not self.status and not self.rows and self.since is None
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,6 +67,8 @@ class ToForget:
     cells: BoolArray
     """Chosen cells, with results or without; shape (model, task, params)."""
     regions: list[Chosen] = field(default_factory=list)
+    empty: list[Region] = field(default_factory=list)
+    """Recorded regions of the chosen trials without any result that is meant."""
     counts: dict[tuple[int, int], npt.NDArray[np.float64]] = field(default_factory=dict)
     """By model and task: results, planned ones among them, and what they cost in USD."""
     undated: int = 0
@@ -118,6 +120,7 @@ class _Search:
             window = window_of(self._cube.sizes, region, self._cube.chunks)
             mask = self._chosen(newest[region], window)
             if not mask.any():
+                self._found.empty.append(region)
                 continue
             recorded = _recorded_since(newest[region], history[region], self._choice.since)
             if recorded is None:
@@ -133,7 +136,7 @@ class _Search:
         """Results of a region that are meant, whenever they were recorded."""
         cells = self._found.cells[window.region.model]
         numbers = np.arange(window.first_trial, window.first_trial + window.shape[2])
-        trials = np.isin(numbers, np.arange(self._cube.sizes["trial"])[self._choice.trials])
+        trials = np.isin(numbers, np.arange(self._cube.sizes["trial"])[slice(*self._choice.trials)])
         mask = np.broadcast_to((cells[..., None] & trials)[..., None], window.shape)
         if self._rows is not None:
             mask = mask & self._rows[:, :, numbers, None]
@@ -198,13 +201,14 @@ def _asked_rows(cube: Cube, plan: Plan, rows: Sequence[str]) -> BoolArray:
     if not cube.has_label(ROW_ID):
         raise SweepError("`rows`: the cube's questions have no ids", "Choose trials by their numbers")
     stored = cube.read_label(ROW_ID)
-    if unknown := sorted(set(rows) - set(stored.ravel().tolist())):
+    wanted = set(rows)
+    if unknown := sorted(wanted - set(stored.ravel().tolist())):
         raise SweepError(
             f"`rows`: no question has the id '{unknown[0]}'", "Give ids as the data set has them"
         )
     found = np.zeros((*plan.sources.shape, stored.shape[1]), dtype=bool)
     for (task, slot), ids in zip(plan.named_points, stored, strict=True):
-        found[task, slot] = np.isin(ids.astype(str), list(rows))
+        found[task, slot] = [text in wanted for text in ids.tolist()]
     return found
 
 

@@ -19,7 +19,7 @@ from zarr.core.buffer import default_buffer_prototype
 from zarr.core.sync import sync
 from zarr.storage import MemoryStore
 
-from storage.cube.group import METADATA, CubeGroup, commit, put_own, read_metadata
+from storage.cube.group import CubeGroup
 from storage.cube.layout import (
     MODELS_PER_COUNTER_CHUNK,
     SHAPES,
@@ -28,6 +28,7 @@ from storage.cube.layout import (
     create_coordinate,
     create_variable,
 )
+from storage.cube.metadata import METADATA, commit, put_own, read_metadata
 from storage.cube.regions import RegionShape
 from storage.cube.schema import COUNTERS, LAYERS, PLANNED, SHARED, VARIABLES, Variable
 from storage.cube.space import Space

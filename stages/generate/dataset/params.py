@@ -199,7 +199,12 @@ class DatasetParams(TaskParams):
         return self
 
     def canonical(self) -> dict[str, object]:
-        """All params but the later ones that are not used: cells of cubes that do not know these stay."""
+        """All params but the later ones that are not used: cells of cubes that do not know these stay.
+
+        Of imported cells only what is not the default: how replies are read and compared is nothing to them.
+        """
+        if self.imported:
+            return self.model_dump(mode="json", exclude_defaults=True)
         unused = {name for name, default in _LATER.items() if getattr(self, name) == default}
         return {name: value for name, value in super().canonical().items() if name not in unused}
 

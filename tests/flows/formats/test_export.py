@@ -373,6 +373,8 @@ def test_export__refuses_what_is_there_and_unknown_forms(swept, tmp_path):
     )
     with pytest.raises(SweepError, match="model is never 'gamma'"):
         export(swept / "cube.zarr", to="eee", output=tmp_path / "new", where=["model=gamma"])
+    with pytest.raises(SweepError, match="tokens chooses single trials"):
+        export(swept / "cube.zarr", to="eee", output=tmp_path / "new", where=["tokens=1..2"])
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 

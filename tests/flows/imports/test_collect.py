@@ -160,8 +160,14 @@ def test_task_labels__are_no_longer_than_they_must_be():
         TaskKey("a", "u@2", "n"),
     ]
 
-    assert task_labels(keys) == ["t", "u@1", "u@2 (m)", "u@2 (n)"]
-    assert task_labels([TaskKey("a", "t", "m"), TaskKey("b", "t", "m")]) == ["a/t/m", "b/t/m"]
+    assert task_labels(keys, {}) == ["t", "u@1", "u@2 (m)", "u@2 (n)"]
+    assert task_labels([TaskKey("a", "t", "m"), TaskKey("b", "t", "m")], {}) == ["a/t/m", "b/t/m"]
+
+
+def test_task_labels__leave_those_of_a_cube_their_meaning():
+    keys = [TaskKey("a", "t@1", "m"), TaskKey("b", "u", "m")]
+
+    assert task_labels(keys, {"mine": "a/t@1/m", "u": "", "x": "b/x/m"}) == ["mine", "u (m)"]
 
 
 def test_record__has_the_prompt_only_where_it_is_another():

@@ -344,3 +344,72 @@ def test_import__passes_over_the_same_file_given_twice(tmp_path):
     assert (summary.logs, summary.replies) == (1, 4)
     assert summary.notes == ("b.jsonl: the same as a.jsonl; it counts once",)
     assert Path(summary.cube).exists()
+
+
+ALFA = sorted(INSPECT.glob("alfa-*"))
+OTHERS = [*sorted(INSPECT.glob("bravo-*")), INSPECT / "charlie-sums.json"]
+
+
+def test_import_logs__grows_a_cube_by_models(made, tmp_path):
+    imported(tmp_path, *ALFA)
+    summary = imported(tmp_path, *OTHERS)
+
+    assert summary.new_regions == 2
+    assert verify_cube(tmp_path / "cube.zarr").damages == []
+    ours, theirs = arrays(tmp_path / "cube.zarr"), arrays(made / "cube.zarr")
+    for name in ours:
+        np.testing.assert_array_equal(ours[name], theirs[name])
+    again = imported(tmp_path, INSPECT)
+    assert (again.new_replies, again.new_regions) == (0, 0)
+
+
+def test_import_logs__gives_other_tools_tasks_other_labels(own):
+    imported(own, LM_EVAL)
+
+    plan = Reader(own / "cube.zarr").plan
+    assert plan.task_names == ("capitals", "essays", "sums", "sums@1.0", "capitals@1.0")
+    assert verify_cube(own / "cube.zarr").damages == []
+    assert len(plan.evaluations) == 6
+
+
+def test_import__refuses_new_questions_of_a_task(tmp_path):
+    rows_of(tmp_path, "a.jsonl", "x")
+    write_lines(tmp_path / "b.jsonl", [{"q": "9+1?", "out": "10", "ok": 1, "m": "y"}])
+    flags = ["--into", "c.zarr", "--cache", "cache", "--map", MAP, "--task", "a"]
+    evalcube("import", "a.jsonl", *flags, cwd=tmp_path)
+
+    code, _, error = evalcube("import", "b.jsonl", *flags, cwd=tmp_path)
+
+    assert code == 2
+    assert "the logs have 1 questions of task a that cube 'c.zarr' lacks" in error
+
+
+def test_import__refuses_answers_that_contradict_the_cube(tmp_path):
+    rows_of(tmp_path, "a.jsonl", "x")
+    flags = ["--into", "c.zarr", "--map", MAP, "--task", "a"]
+    evalcube("import", "a.jsonl", *flags, "--cache", "cache", cwd=tmp_path)
+    write_lines(tmp_path / "b.jsonl", [{"q": "0+1?", "out": "another", "ok": 1, "m": "x"}])
+    before = arrays(tmp_path / "c.zarr")
+
+    code, _, error = evalcube("import", "b.jsonl", *flags, "--cache", "other", cwd=tmp_path)
+
+    assert code == 2
+    assert "cube 'c.zarr' has other answers of x to the same questions" in error
+    for name, values in arrays(tmp_path / "c.zarr").items():
+        np.testing.assert_array_equal(values, before[name])
+
+
+def test_import__fills_in_what_had_failed(tmp_path):
+    row = {"q": "0+1?", "out": "1", "ok": 1, "m": "x"}
+    write_lines(tmp_path / "a.jsonl", [{**row, "ok": None}, {**row, "q": "1+1?"}])
+    write_lines(tmp_path / "b.jsonl", [row])
+    flags = ["--into", "c.zarr", "--cache", "cache", "--map", MAP, "--task", "a"]
+
+    evalcube("import", "a.jsonl", *flags, cwd=tmp_path)
+    assert cube_status(tmp_path / "c.zarr")["done"] == 1
+    evalcube("import", "b.jsonl", *flags, cwd=tmp_path)
+
+    status = cube_status(tmp_path / "c.zarr")
+    assert (status["done"], status["models"][0]["transport"], status["complete"]) == (2, 0, True)
+    evalcube("import", "a.jsonl", *flags, cwd=tmp_path)
+    assert cube_status(tmp_path / "c.zarr")["done"] == 2
