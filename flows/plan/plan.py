@@ -20,6 +20,7 @@ from flows.plan.judges import Judge
 from flows.plan.spec import SPEC_FORMAT, TaskSpec, damaged, parse_spec
 from stages.generate import Cell, Task, all_tasks
 from stages.generate.dataset import DatasetParams
+from stages.process.grading import IMPORTED
 
 _TRIAL_CHUNK = 32
 _REPEAT_CHUNK = 8
@@ -30,6 +31,11 @@ _UNLIMITED = 2**31 - 1
 def carries(cell: Cell, field: str) -> bool:
     """Whether the trials of a cell bring assertions or a rubric of their own: a param of that name says so."""
     return bool(getattr(cell.params, field, None))
+
+
+def is_imported(cell: Cell) -> bool:
+    """Whether another tool asked and graded the trials of a cell."""
+    return carries(cell, IMPORTED)
 
 
 @dataclass(frozen=True)
@@ -67,7 +73,7 @@ class TaskPlan:
     @cached_property
     def graded(self) -> bool:
         """Whether outputs have layer scores."""
-        own = ("assertions", "rubric")
+        own = ("assertions", "rubric", IMPORTED)
         return bool(self.assertions or self.rubric) or any(
             carries(entry.cell, field) for entry in self.cells for field in own
         )
@@ -177,6 +183,11 @@ class Plan:
             for j, planned in enumerate(task.cells)
             if isinstance(planned.cell.params, DatasetParams) and planned.cell.params.id
         )
+
+    @cached_property
+    def has_imported(self) -> bool:
+        """Whether another tool asked and graded some of its trials."""
+        return any(is_imported(planned.cell) for task in self.tasks for planned in task.cells)
 
     @property
     def _judge_sizes(self) -> dict[str, int]:

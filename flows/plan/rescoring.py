@@ -12,10 +12,10 @@ import numpy.typing as npt
 
 from flows.plan.blocks import window_of
 from flows.plan.plan import Plan
-from flows.plan.recording import count_model, receipt_of
+from flows.plan.recording import count_model, grader_of, receipt_of
 from flows.plan.regrade import regrade
 from flows.plan.targets import SampleTargets
-from stages.process.grading import GRADER
+from stages.process.grading import GRADER, IMPORTED
 from stages.reply.status import Status
 from storage.cache.cache import Cache, find_cache
 from storage.cube.cube import Cube
@@ -25,6 +25,9 @@ from storage.errors import StorageError
 
 GRADED = (Status.CORRECT, Status.INCORRECT, Status.INVALID)
 """What a grader decides between; the rest an endpoint has decided."""
+
+_UP_TO_DATE = (GRADER, IMPORTED)
+"""Graders that no later one replaces: what another tool graded stays as it said."""
 
 Notify = Callable[[str], None]
 Counts = Counter[tuple[int, int, Status]]
@@ -73,7 +76,7 @@ def regrade_older(cube: Cube, plan: Plan, cache: str, notify: Notify) -> None:
     Regions whose replies the cache lacks stay as they are; whoever reads the cube is told that two graders meet.
     """
     with Ledger(cube.records) as ledger:
-        older = set(graders_of(ledger.newest().values())) - {GRADER}
+        older = set(graders_of(ledger.newest().values())) - set(_UP_TO_DATE)
     if not older:
         return
     found = find_cache(cache)
@@ -123,7 +126,7 @@ class _Rescore:
         old, new = Counts(), Counts()
         touched, lost, regions = set[int](), 0, 0
         for region in sorted(self._newest):
-            if older_only and self._newest[region].grader == GRADER:
+            if self._newest[region].grader in (_UP_TO_DATE if older_only else (IMPORTED,)):
                 continue
             stored, made = self._graded(self._newest[region])
             _count(old, region.model, stored)
@@ -158,7 +161,8 @@ class _Rescore:
         digest = self._cube.write_region(receipt.region, made.arrays)
         mask, generation = self._planned.mask(window), receipt.generation + 1
         status_now, shape = made.arrays["status"], self._cube.shape_number
-        new = receipt_of(window, generation, mask, status_now, digest, receipt.causes, shape)
+        grader = grader_of(self._plan.evaluations[receipt.region.model])
+        new = receipt_of(window, generation, mask, status_now, digest, receipt.causes, shape, grader)
         self._newest[receipt.region] = new
         self._ledger.append(new)
         return status, made.arrays["status"]

@@ -16,6 +16,7 @@ import storage.errors
 from flows.errors import SweepError
 from flows.plan.blocks import NOTHING_KEPT, RegionWork, pending_positions, window_of
 from flows.plan.coordinates import coordinates, labels
+from flows.plan.forgotten import forgotten_cells, without
 from flows.plan.growing import described, extend, grown_cube, padded
 from flows.plan.growth import Contradiction
 from flows.plan.plan import Plan
@@ -67,10 +68,12 @@ class SweepStore:
         there, cells = planned_of(cube, self._newest), (len(plan.evaluations), *plan.sources.shape)
         self.planned = SampleTargets(padded(there.trials, cells), padded(there.repeats, cells))
         """What the cube is to hold, by this run or others."""
-        self.targets = self.planned if targets is None else targets
+        wanted = self.planned if targets is None else targets
+        forgotten = forgotten_cells(plan, cube.records)
+        self.targets = without(wanted, forgotten)
         """How far this run goes; the cube may go further."""
         # A run that is to measure a part of its plan plans all of it.
-        whole = self.targets if whole is None else whole
+        whole = self.targets if whole is None else without(whole, forgotten)
         self._wanted = self.planned.union(whole)
         sizes, maxima = cube.sizes, whole.maxima
         self.plan = replace(

@@ -198,6 +198,8 @@ class Driver:
                     # Its worker died after it had finished, and Dask computes it again: it will arrive once more.
                     self._when_done(future, handler)
                 else:
+                    if future.status == "finished":
+                        self._workers.worked()
                     handler(future)
                 handler, future = self._arrived.get_nowait()
         except queue.Empty:

@@ -25,11 +25,11 @@ ARRAYS = tuple(name for name in (*VARIABLES, *LAYERS) if name not in ("status", 
 """Arrays of the cube that rows may have, beside their status."""
 
 _SPAN_CELLS = 1 << 19
-"""Trials of a span, padding included; at least one region's. Some 30 bytes of each are in memory."""
+"""Trials of a span, padding included; at least all of one trial number. Some 30 bytes of each are in memory."""
 
 
 class _Span(NamedTuple):
-    """Whole regions of one model that are read at once."""
+    """Trials of one model that are read at once."""
 
     model: int
     trials: slice
@@ -92,16 +92,11 @@ def _spans(opened: OpenCube) -> Iterator[_Span]:
         repeats = int((opened.planned.repeats[model] * opened.cells).max())
         if not trials or not repeats:
             continue
-        fits = cells * min(trials, chunks["trial"]) * repeats <= _SPAN_CELLS
-        deep = repeats if fits else chunks["repeat"]
-        long = chunks["trial"] * max(1, _SPAN_CELLS // (cells * chunks["trial"] * deep))
+        # All repeats of a question are in one span, so that they stand side by side, however few questions that makes.
+        long = max(1, _SPAN_CELLS // (cells * repeats))
+        long -= long % chunks["trial"] if long > chunks["trial"] else 0
         for trial in range(0, trials, long):
-            for repeat in range(0, repeats, deep):
-                yield _Span(
-                    model,
-                    slice(trial, min(trial + long, trials)),
-                    slice(repeat, min(repeat + deep, repeats)),
-                )
+            yield _Span(model, slice(trial, min(trial + long, trials)), slice(0, repeats))
 
 
 def _rows(opened: OpenCube, number: int, wanted: Wanted, span: _Span) -> Rows | None:

@@ -64,6 +64,7 @@ class CubeGroup:
         check_version(where, raw)
         self.consolidated = bool(raw.get("consolidated_metadata"))
         """Whether the group's metadata hold those of its arrays; each array is asked for its own where not."""
+        self._opened: dict[str, zarr.Array[Any]] = {}
         try:
             self._group = zarr.open_group(
                 space.zarr(),
@@ -71,8 +72,6 @@ class CubeGroup:
                 use_consolidated=self.consolidated,
                 zarr_format=3,
             )
-            # Zarr takes longer to look up an array than to look at one of its chunks.
-            self._known: dict[str, zarr.Array[Any]] = {}
             present = set(self.names())  # layers are optional, and the arrays themselves say which there are
             self.layers = tuple(variable for name, variable in LAYERS.items() if name in present)
             self._refuse_foreign_codecs()
@@ -296,12 +295,13 @@ class CubeGroup:
         return bool(np.array_equal(np.asarray(self._uncommitted(name)[...]), np.arange(size)))
 
     def _array(self, name: str) -> zarr.Array[Any]:
-        array = self._known.get(name)
-        if array is None:
-            found = self._group[name]
-            if not isinstance(found, zarr.Array):
-                raise KeyError(name)
-            array = self._known[name] = found
+        if name in self._opened:
+            return self._opened[name]
+        array = self._group[name]
+        if not isinstance(array, zarr.Array):
+            raise KeyError(name)
+        if self.consolidated:  # else a growth changes it without making this object outdated
+            self._opened[name] = array
         return array
 
     def _uncommitted(self, name: str) -> zarr.Array[Any]:

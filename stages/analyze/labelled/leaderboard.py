@@ -182,7 +182,7 @@ def _score(ds: xr.Dataset, how: How) -> _Scored:
     due = np.einsum("gkp,mkp->mg", member.astype(np.int64), planned.astype(np.int64))
     others = other_points(planned & member.any(axis=0), names(ds, "task"))
     unranked = (present < due).any(axis=1) | np.array([bool(text) for text in others])
-    tokens = reasonscore.tier_tokens(grouped, labels=labels)
+    tokens = _known(reasonscore.tier_tokens(grouped, labels=labels))
     totals = dict(zip(labels, cells.sum(axis=(1, 2)).T, strict=True))
     shares = dict(zip(labels, (cells * factors[..., np.newaxis]).sum(axis=(1, 2)).T, strict=True))
     effect = how.effect((cells.shape[0], cells.shape[1]))
@@ -224,6 +224,11 @@ def _score(ds: xr.Dataset, how: How) -> _Scored:
         shared_cost=_cost(ds, shares),
         unique=_unique(ds, totals),
     )
+
+
+def _known(tokens: Floats | np.float64) -> Floats:
+    """Tokens per trial; NaN for 0, as every reply has some: nobody has counted them."""
+    return np.where(np.asarray(tokens) > 0, tokens, np.nan)
 
 
 def _planned(ds: xr.Dataset, there: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -268,7 +273,8 @@ def _cost(ds: xr.Dataset, totals: Mapping[str, Floats]) -> Floats:
         return known
     prompt, completion = (ds[f"price_{kind}"].values.astype(float) for kind in ("prompt", "completion"))
     priced = (prompt * totals["prompt_tokens_sum"] + completion * totals["tokens_sum"]) / 1e6
-    return np.where(np.isnan(priced), known, priced)
+    uncounted = totals["prompt_tokens_sum"] + totals["tokens_sum"] == 0
+    return np.where(np.isnan(priced) | uncounted, known, priced)
 
 
 def _row(ds: xr.Dataset, scored: _Scored, index: int) -> Row:
@@ -292,7 +298,7 @@ def _row(ds: xr.Dataset, scored: _Scored, index: int) -> Row:
         accuracy=_estimate([part[index] for part in scored.accuracy]),
         rate=_estimate([part[index] for part in scored.rates]),
         guesser=float(scored.guesser[index]),
-        tokens_per_trial=share("tokens_sum"),
+        tokens_per_trial=float(_known(np.float64(share("tokens_sum")))),
         truncated=share("truncated"),
         max_tokens=_limit(ds, index),
         invalid=share("invalid"),

@@ -230,7 +230,7 @@ def _notes(board: Leaderboard) -> list[str]:
     if transport:
         notes.append(
             f"Trials without a reply after the last retry: {transport:,}. They count neither as right nor as "
-            "wrong; the next run tries them again."
+            "wrong; the next run tries them again, of imported ones the tool that they are from."
         )
     if board.mode.endswith("_I") and any(row.truncated > 0 for row in board.rows):
         notes.append(

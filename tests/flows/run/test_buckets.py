@@ -21,7 +21,6 @@ from tests.flows.support import (
 )
 from tests.storage.support import buckets
 
-pytestmark = pytest.mark.chaos
 TRIALS = 40
 IN_FLIGHT = 2 * 8
 MODELS = ("alpha", "beta")
@@ -74,6 +73,7 @@ def until(condition, process=None, seconds=90):
         time.sleep(0.05)
 
 
+@pytest.mark.chaos
 def test_run__through_every_fault_of_a_store_is_as_undisturbed(
     store, config, tmp_path, simulator, undisturbed
 ):
@@ -102,6 +102,7 @@ def kill(process):
     process.communicate()
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize(
     "pattern",
     ["zarr.json", "/status/c/", "/ledger/0", "/counters/c/"],
@@ -127,6 +128,7 @@ def test_run__killed_before_the_store_has_its_answer_is_resumed(
     assert_same_cube(config["cube"], undisturbed())
 
 
+@pytest.mark.integration
 def test_run__goes_on_when_the_store_comes_back(store, config, tmp_path, undisturbed):
     store.settings(held="/ledger/0")
     process = command("run", write_config(tmp_path, config), "--workers", 1, "--quiet", cwd=tmp_path)
@@ -148,7 +150,10 @@ def elsewhere(name, *words, cwd):
     return subprocess_of([sys.executable, str(program), name, "2", *map(str, words)], cwd=cwd)
 
 
-@pytest.mark.parametrize("late", ["/status/c/", "/ledger/0"], ids=["write", "record"])
+@pytest.mark.chaos
+@pytest.mark.parametrize(
+    "late", ["/status/c/", pytest.param("/ledger/0", marks=pytest.mark.integration)], ids=["write", "record"]
+)
 def test_run__that_was_stopped_for_too_long_changes_nothing(store, config, tmp_path, undisturbed, late):
     path = write_config(tmp_path, config)
     store.settings(held=late)
@@ -170,6 +175,7 @@ def test_run__that_was_stopped_for_too_long_changes_nothing(store, config, tmp_p
     assert own_process("cube", "verify", config["cube"], cwd=tmp_path)[0] == 0
 
 
+@pytest.mark.integration
 def test_run__refuses_a_cube_that_another_machine_works_on(store, config, tmp_path):
     path = write_config(tmp_path, config)
     store.settings(held="/ledger/0")
