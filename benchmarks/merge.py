@@ -30,15 +30,14 @@ from storage.cube.ledger import Ledger
 
 def config_of(models: list[str], points: int, trials: int) -> dict[str, Any]:
     """A config of one sampler and two tasks."""
-    lengths = list(range(3, 3 + points))
+    grid = {"length": list(range(3, 3 + min(points, 32))), "max_depth": list(range(-(-points // 32)))}
     return {
         "name": "drawn",
         "trials": trials,
         "models": [{"name": name, "endpoint": "http://127.0.0.1:9/v1", "model": name} for name in models],
         "samplers": {"greedy": {"temperature": 0, "max_tokens": 4096}},
         "tasks": {
-            task: {"manifold": [{"grid": {"length": lengths}, "tiers": ["easy"]}]}
-            for task in ("arithmetic", "boolean")
+            task: {"manifold": [{"grid": grid, "tiers": ["easy"]}]} for task in ("arithmetic", "boolean")
         },
     }
 
@@ -111,8 +110,8 @@ def measure(folder: Path, name: str, cubes: list[Path]) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--models", type=int, default=8, help="In each of two cubes.")
-    parser.add_argument("--points", type=int, default=20)
-    parser.add_argument("--trials", type=int, default=4096)
+    parser.add_argument("--points", type=int, default=160, help="Of each task; a multiple of 32 from 32 on.")
+    parser.add_argument("--trials", type=int, default=1024)
     parser.add_argument("--folder", type=Path, default=None)
     options = parser.parse_args()
     folder = Path(tempfile.mkdtemp(dir=options.folder))

@@ -5,9 +5,12 @@ import re
 import shutil
 import subprocess
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+
+from tests.storage.support.cache_stores import s3_server
 
 PAGE = (Path(__file__).parents[1] / "docs" / "sharing.md").read_text(encoding="utf-8")
 SECTIONS = {text.partition("\n")[0]: text for text in re.split(r"^## ", PAGE, flags=re.MULTILINE)[1:]}
@@ -21,7 +24,7 @@ def blocks(text, language):
     return re.findall(rf"^```{language}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
 
 
-def execute(section, folder):
+def execute(section, folder, environment=()):
     """Type a section's commands in a folder, which has the page's named files; the first that fails ends it."""
     for language in ("yaml", "json", "python"):
         for block in blocks(PAGE, language):
@@ -33,7 +36,7 @@ def execute(section, folder):
         ["bash", "-euo", "pipefail"],
         input="\n".join(blocks(SECTIONS[section], "sh")),
         cwd=folder,
-        env={**os.environ, "PATH": path, "XDG_CACHE_HOME": str(folder / "user-cache")},
+        env={**os.environ, "PATH": path, "XDG_CACHE_HOME": str(folder / "user-cache"), **dict(environment)},
         capture_output=True,
         text=True,
         timeout=300,
@@ -62,4 +65,15 @@ def test_section__is_true(section, teams, tmp_path):
     folder = tmp_path / "here"
     shutil.copytree(teams, folder)
 
-    execute(section, folder)
+    with stores_of(section) as environment:
+        execute(section, folder, environment)
+
+
+@contextmanager
+def stores_of(section):
+    """The environment that leads to the stores which a section's commands name."""
+    if any("s3://" in block for block in blocks(SECTIONS[section], "sh")):
+        with s3_server() as environment:
+            yield environment
+    else:
+        yield {}

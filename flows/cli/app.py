@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import traceback
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Annotated
 
@@ -15,8 +16,11 @@ from flows.cli import (
     analyze,
     cache,
     cubes,
+    forget,
+    imports,
     mending,
     merging,
+    publishing,
     setup,
     statistics,
     sweeps,
@@ -41,24 +45,29 @@ app = typer.Typer(
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
 )
-for commands in (
-    sweeps.COMMANDS,
-    upsample.COMMANDS,
-    cubes.COMMANDS,
-    trials.COMMANDS,
-    mending.COMMANDS,
-    merging.COMMANDS,
-    statistics.COMMANDS,
-    verdict.COMMANDS,
-    tasks.COMMANDS,
-    setup.COMMANDS,
-):
+MEASURE, READ, SHARE, KEEP, BEGIN = "Measure", "Read", "Share", "Look after", "Begin"
+"""Headings of ``--help``, under which its commands stand."""
+_COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
+    BEGIN: (*setup.COMMANDS, *tasks.COMMANDS),
+    MEASURE: (*sweeps.COMMANDS, *upsample.COMMANDS, cubes.status),
+    READ: (
+        cubes.leaderboard,
+        cubes.report,
+        *statistics.COMMANDS,
+        *verdict.COMMANDS,
+        cubes.show_trial,
+        trials.trials,
+    ),
+    SHARE: (*merging.COMMANDS, *publishing.COMMANDS, *imports.COMMANDS, trials.export),
+    KEEP: (*mending.COMMANDS, *forget.COMMANDS),
+}
+for heading, commands in _COMMANDS.items():
     for function in commands:
-        app.command(cls=Command, epilog=EPILOG)(function)
-app.add_typer(analyze.analyze)
-app.add_typer(mending.commands, name="cube")
-app.add_typer(cache.commands, name="cache")
-app.add_typer(setup.local, name="local")
+        app.command(cls=Command, epilog=EPILOG, rich_help_panel=heading)(function)
+app.add_typer(analyze.analyze, rich_help_panel=READ)
+app.add_typer(mending.commands, name="cube", rich_help_panel=KEEP)
+app.add_typer(cache.commands, name="cache", rich_help_panel=KEEP)
+app.add_typer(setup.local, name="local", rich_help_panel=BEGIN)
 
 
 def _print_version(wanted: bool) -> None:

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -16,12 +12,10 @@ from flows.cli.completion import cubes as complete_cubes
 from flows.cli.flags import Command
 from flows.cli.options import CacheArgument, JsonOption, QuietOption
 from flows.cli.output import Code, complain, safe, show, show_json
+from flows.cli.progress import progress, size_text
 
 if TYPE_CHECKING:
-    from flows.cubes.ticker import Ticker
-
-_LINE_SECONDS = 10.0
-_REDRAW_SECONDS = 0.2
+    pass
 
 commands = typer.Typer(help="Look after a response cache.", no_args_is_help=True)
 
@@ -35,7 +29,7 @@ def stats(cache: CacheArgument, as_json: JsonOption = False) -> None:
     if as_json:
         show_json(document)
         return
-    show(f"{document['entries']} entries, {_size(document['bytes'])}")
+    show(f"{document['entries']} entries, {size_text(document['bytes'])}")
     show(f"{document['damaged']} in quarantine, {document['journals']} packs being written")
 
 
@@ -51,12 +45,12 @@ def verify(
     """Read every entry and check it; exit code 1 if one is damaged."""
     from flows.cubes.cache_admin import verify as make
 
-    with _progress(quiet) as tick:
+    with progress(quiet) as tick:
         found = make(cache, repair=repair, tick=tick)
     if as_json:
         show_json(asdict(found))
     else:
-        show(f"{found.entries} entries read, {_size(found.bytes)}: {found.damaged} damaged")
+        show(f"{found.entries} entries read, {size_text(found.bytes)}: {found.damaged} damaged")
         for key in found.keys:
             show(f"damaged: {key}")
         if found.damaged > len(found.keys):
@@ -88,13 +82,13 @@ def gc(
     """Delete the entries that none of the cubes references; let no sweep of another cube run meanwhile."""
     from flows.cubes.cache_admin import collect
 
-    with _progress(quiet) as tick:
+    with progress(quiet) as tick:
         found = collect(cache, cubes or (), delete=yes, tick=tick)
     if as_json:
         show_json(asdict(found))
         return
     verb = "deleted" if found.deleted else "would delete"
-    show(f"{verb} {found.unreferenced - found.in_use} of {found.entries} entries, {_size(found.bytes)}")
+    show(f"{verb} {found.unreferenced - found.in_use} of {found.entries} entries, {size_text(found.bytes)}")
     if found.in_use:
         show(f"{found.in_use} more are in packs that other processes write: run again when they have ended")
     show(f"{verb} {found.temporaries} temporary files of killed writers")
@@ -119,12 +113,12 @@ def export_entries(
     """Write entries into one file, for `evalcube cache import` elsewhere."""
     from flows.cubes.cache_admin import export
 
-    with _progress(quiet) as tick:
+    with progress(quiet) as tick:
         made = export(cache, file, cube=cube, tick=tick)
     if as_json:
         show_json({"file": str(file), **asdict(made)})
     else:
-        show(f"{made.entries} entries written to {safe(str(file))}, {_size(file.stat().st_size)}")
+        show(f"{made.entries} entries written to {safe(str(file))}, {size_text(file.stat().st_size)}")
     if made.skipped:
         complain(f"{made.skipped} damaged entries were left out; see `evalcube cache verify`")
     if made.missing:
@@ -141,41 +135,9 @@ def import_entries(
     """Put the entries of a file into a cache; those that are there stay. Import only files that you trust."""
     from flows.cubes.cache_admin import load
 
-    with _progress(quiet) as tick:
+    with progress(quiet) as tick:
         made = load(cache, file, tick=tick)
     if as_json:
         show_json({"file": str(file), **asdict(made)})
     else:
         show(f"{made.entries} entries read, {made.new} of them new")
-
-
-@contextmanager
-def _progress(quiet: bool) -> Iterator[Ticker]:
-    """One line on standard error that says how far a long command is: redrawn on a terminal, now and then else."""
-    terminal = sys.stderr.isatty()
-    last = time.monotonic()
-    drawn = False
-
-    def tick(what: str, count: int) -> None:
-        nonlocal last, drawn
-        now = time.monotonic()
-        if quiet or now - last < (_REDRAW_SECONDS if terminal else _LINE_SECONDS):
-            return
-        last, drawn = now, True
-        sys.stderr.write(f"\r\x1b[K{count} {what}" if terminal else f"{count} {what}\n")
-        sys.stderr.flush()
-
-    try:
-        yield tick
-    finally:
-        if drawn and terminal:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
-
-
-def _size(count: int) -> str:
-    """A number of bytes for people."""
-    for power, unit in ((4, "TB"), (3, "GB"), (2, "MB"), (1, "kB")):
-        if count >= 1000**power:
-            return f"{count / 1000**power:.1f} {unit}"
-    return f"{count} B"

@@ -13,6 +13,7 @@ from flows.cli.options import (
     CacheOption,
     ClipOption,
     CubeArgument,
+    CubesArgument,
     JsonOption,
     MarkdownOption,
     ModeOption,
@@ -24,7 +25,7 @@ from flows.cli.options import (
     WhereOption,
 )
 from flows.cli.output import safe, show, show_json
-from flows.cli.selecting import part_of
+from flows.cli.selecting import part_of, several
 from flows.cli.tables import emit, one_form, warn
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ def status(
 
 
 def leaderboard(
-    cube: CubeArgument,
+    cube: CubesArgument,
     version: ScoreOption = "auto",
     mode: ModeOption = "C_P",
     tier: Annotated[str | None, typer.Option(help="Only this tier; short for --where tier=NAME.")] = None,
@@ -74,7 +75,7 @@ def leaderboard(
     as_json: JsonOption = False,
     markdown: MarkdownOption = False,
 ) -> None:
-    """Rank the models of a cube, or of a part of it, by ReasonScore; by accuracy where trials are few."""
+    """Rank the models of a cube, or of several as if merged, by ReasonScore; by accuracy where trials are few."""
     from flows.cubes.statistics import boards
     from stages.analyze.render.table_specs import leaderboard_spec
 
@@ -84,7 +85,7 @@ def leaderboard(
     warn(warnings)
     if as_json:
         documents = {value: board.to_dict() for value, board in found.items()}
-        show_json({"by": by, "leaderboards": documents} if by else documents[""])
+        show_json({**several(cube), **({"by": by, "leaderboards": documents} if by else documents[""])})
         return
     for place, (value, board) in enumerate(found.items()):
         if by:
@@ -192,11 +193,11 @@ def _print_trial(view: TrialView, missing: str) -> None:
             Text(f"judge {safe(said.judge)}, repeat {said.repeat}: {score_text}  {safe(said.reason)}")
         )
     first = "" if math.isnan(view.first_token) else f"   first token {view.first_token:.3f} s"
-    console.print(Text(f"tokens {view.tokens}   latency {view.latency:.3f} s{first}", style="dim"))
+    tokens = "not known" if view.tokens < 0 else str(view.tokens)
+    latency = "not known" if math.isnan(view.latency) else f"{view.latency:.3f} s"
+    console.print(Text(f"tokens {tokens}   latency {latency}{first}", style="dim"))
     # On one line however narrow the terminal is: it is there to be copied.
     console.print(Text(f"key {view.digest}", style="dim"), soft_wrap=True)
 
 
 show_trial.__name__ = "show"
-
-COMMANDS = (status, leaderboard, report, show_trial)

@@ -1,4 +1,4 @@
-"""Commands that bring cubes together: merge."""
+"""Commands that bring cubes together: merge, diff."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from flows.cli.options import CubesArgument, JsonOption
-from flows.cli.output import complain, safe, show, show_json
+from flows.cli.options import CubeArgument, CubesArgument, JsonOption
+from flows.cli.output import Code, complain, safe, show, show_json
 
 if TYPE_CHECKING:
     from flows.merge.conflicts import Conflict
+    from flows.merge.difference import Difference
     from flows.merge.write import Merged
 
 _SHOWN = 50
@@ -138,4 +139,70 @@ def _print_conflicts(conflicts: Sequence[Conflict]) -> None:
         )
 
 
-COMMANDS = (merge,)
+def diff(
+    first: CubeArgument,
+    second: CubeArgument,
+    as_json: JsonOption = False,
+) -> None:
+    """Compare two cubes: what they ask, how far they are planned, how trials ended; exit code 1 if they differ."""
+    from flows.merge.difference import diff_cubes
+
+    found = diff_cubes(first, second)
+    if as_json:
+        show_json({"schema": "evalcube.diff", "schema_version": 1, **found.to_dict()})
+    else:
+        _print_difference(found)
+    if not found.equal:
+        raise typer.Exit(Code.INCOMPLETE)
+
+
+def _print_difference(found: Difference) -> None:
+    for text in found.identity:
+        show(safe(text))
+    if found.plan["cells"]:
+        show(f"{found.plan['cells']:,} cells are planned otherwise")
+    for what, counts in (("cells", found.cells), ("trials", found.trials)):
+        show(
+            f"{what}: {counts.equal:,} equal, {counts.differing:,} differ, {counts.only_first:,} only in the first, "
+            f"{counts.only_second:,} only in the second"
+        )
+    if found.status_changes:
+        rows = [
+            [one.model, one.task, f"{one.first} → {one.second}", f"{one.trials:,}"]
+            for one in found.status_changes
+        ]
+        _print_rows("trials that ended otherwise", ("model", "task", "status", "trials"), rows)
+    if found.score_changes:
+        rows = [
+            [
+                one.model,
+                one.task,
+                f"{one.trials:,}",
+                *map(_share, (one.first, one.second)),
+                _share(one.change, sign="+"),
+            ]
+            for one in found.score_changes
+        ]
+        _print_rows("shares of right answers", ("model", "task", "trials", "first", "second", "change"), rows)
+    show("equal" if found.equal else "different")
+
+
+def _share(bounds: tuple[float, float, float], sign: str = "") -> str:
+    value, lower, upper = (f"{100 * bound:{sign}.1f}" for bound in bounds)
+    return f"{value} % ({lower} to {upper})"
+
+
+def _print_rows(title: str, names: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(*names, title=title, title_justify="left")
+    for row in rows[:_SHOWN]:
+        table.add_row(*(escape(safe(text)) for text in row))
+    Console().print(table)
+    if len(rows) > _SHOWN:
+        show(f"... and {len(rows) - _SHOWN} more")
+
+
+COMMANDS = (merge, diff)

@@ -84,6 +84,23 @@ PlotOption = Annotated[
         "--plot", metavar="FILE", help="Draw it, too: FILE.svg, or FILE.png with the extra `plots`."
     ),
 ]
+OnlyOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--only",
+        metavar="NAME=VALUE",
+        help="Ask only this part of the plan now: model=NAME, task=sort,letters or tier=hard. Give it again for more "
+        "conditions; all must hold. The rest stays pending.",
+    ),
+]
+AskedTrialsOption = Annotated[
+    str | None,
+    typer.Option(
+        "--trials",
+        metavar="[A:]B",
+        help="Ask only the trials from A to B - 1 of each cell now, counted from 0; each cell is planned with B.",
+    ),
+]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress display.")]
 LogOption = Annotated[
     str | None,

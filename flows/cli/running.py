@@ -101,6 +101,11 @@ def _print_summary(summary: RunSummary) -> None:
                 f"Set `limits: {{{found.limit}: {found.value}}}` in the config"
             )
         )
+    if summary.pending:
+        asked_for = "done with the part that was asked for; " if summary.reason == "complete" else ""
+        show(f"{asked_for}{summary.pending:,} of the plan are pending")
+    if summary.unnamed is not None:
+        show(safe(f"{summary.unnamed}: kept, and not asked"))
     show(f"cube: {summary.cube}")
 
 
@@ -130,6 +135,8 @@ def tell_what_is_left(summary: RunSummary) -> None:
         complain(
             f"{summary.in_batches} requests are in batches at the endpoint; the same command collects their answers"
         )
+    if summary.unrated:
+        complain(f"{summary.unrated} recorded trials are left that not all judges have rated")
     again = "Run the same command again to resume."
     if summary.reason == "stopped":
         if summary.bound:

@@ -37,6 +37,39 @@ def _compute_here() -> None:
         dask.config.set(scheduler=get)
 
 
+def several(cubes: Sequence[str]) -> dict[str, list[str]]:
+    """The cubes that a JSON document speaks of, where there is more than one."""
+    return {"cubes": list(cubes)} if len(cubes) > 1 else {}
+
+
+def cubes_and_models(first: str, others: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The addresses of cubes at the beginning of a command's arguments, and what comes after them.
+
+    Parameters
+    ----------
+    first
+        The first argument, which is a cube.
+    others
+        The others: of these as many as are cubes without a break.
+    """
+    cubes = [first]
+    for text in others:
+        if not _is_cube(text):
+            break
+        cubes.append(text)
+    return cubes, list(others[len(cubes) - 1 :])
+
+
+def _is_cube(text: str) -> bool:
+    from storage.cube.cube import Cube
+    from storage.errors import StorageError
+
+    try:
+        return Cube.exists(text) and bool(Cube.open(text).sizes)
+    except StorageError:
+        return False
+
+
 def names_of(text: str) -> list[str]:
     """The names of a list with commas."""
     return [name.strip() for name in text.split(",") if name.strip()]

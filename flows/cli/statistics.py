@@ -11,6 +11,7 @@ from flows.cli.completion import models_of_cube
 from flows.cli.options import (
     ClipOption,
     CubeArgument,
+    CubesArgument,
     JsonOption,
     MarkdownOption,
     ModeOption,
@@ -21,12 +22,12 @@ from flows.cli.options import (
     ViewOption,
     WhereOption,
 )
-from flows.cli.selecting import names_of, part_of
+from flows.cli.selecting import cubes_and_models, names_of, part_of, several
 from flows.cli.tables import emit, one_form, warn
 
 
 def table(
-    cube: CubeArgument,
+    cube: CubesArgument,
     by: Annotated[
         str,
         typer.Option(
@@ -74,6 +75,7 @@ def table(
     document = {
         "schema": "evalcube.table",
         "schema_version": 2,
+        **several(cube),
         **found.attrs,
         "by": dims,
         "selection": opened.selection,
@@ -83,7 +85,7 @@ def table(
 
 
 def rank(
-    cube: CubeArgument,
+    cube: CubesArgument,
     version: ScoreOption = "auto",
     prior: Annotated[
         float,
@@ -105,7 +107,12 @@ def rank(
     part = part_of(where, view, trials, unique_only=unique_only, clip_tokens=clip_tokens)
     opened, found, board = make_ranking(cube, part, version=version, prior=prior)  # type: ignore[arg-type]
     warn(opened.warnings)
-    emit(ranking_spec(found, board), found.to_dict(board), as_json=as_json, markdown=markdown)
+    emit(
+        ranking_spec(found, board),
+        {**several(cube), **found.to_dict(board)},
+        as_json=as_json,
+        markdown=markdown,
+    )
 
 
 def compare(
@@ -113,7 +120,8 @@ def compare(
     models: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Labels or numbers of two models or more; default: all.", autocompletion=models_of_cube
+            help="More cubes, read as if they were merged; then labels or numbers of two models or more; default: all.",
+            autocompletion=models_of_cube,
         ),
     ] = None,
     repeats: Annotated[
@@ -140,10 +148,12 @@ def compare(
 
     one_form(as_json=as_json, markdown=markdown)
     part = part_of(where, view, trials, unique_only=unique_only, clip_tokens=clip_tokens)
-    opened, pairs = compare_models(cube, models or (), part, repeats=repeats, truncated=truncated)
+    cubes, chosen = cubes_and_models(cube, models or ())
+    opened, pairs = compare_models(cubes, chosen, part, repeats=repeats, truncated=truncated)
     document = {
         "schema": "evalcube.comparison",
         "schema_version": 2,
+        **several(cubes),
         "truncated": truncated,
         "confidence": 0.95,
         "selection": opened.selection,
@@ -169,7 +179,7 @@ def compare(
 
 
 def metrics(
-    cube: CubeArgument,
+    cube: CubesArgument,
     k: Annotated[
         str, typer.Option(help="Numbers of draws, such as 1,4,8; default: powers of two up to the repeats.")
     ] = "",
@@ -210,6 +220,7 @@ def metrics(
     document = {
         "schema": "evalcube.metrics",
         "schema_version": 1,
+        **several(cube),
         "metrics": wanted,
         "by": dims,
         "selection": opened.selection,

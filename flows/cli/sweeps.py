@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from flows.cli.options import (
+    AskedTrialsOption,
     CacheOption,
     ConfigArgument,
     CubeOption,
@@ -15,6 +16,7 @@ from flows.cli.options import (
     JsonOption,
     KeysOption,
     LogOption,
+    OnlyOption,
     QuietOption,
     SchedulerOption,
     WorkersOption,
@@ -36,6 +38,8 @@ def run(
     cube: CubeOption = None,
     cache: CacheOption = None,
     workers: WorkersOption = None,
+    only: OnlyOption = None,
+    trials: AskedTrialsOption = None,
     log: LogOption = None,
     quiet: QuietOption = False,
     grader: GraderOption = "current",
@@ -53,6 +57,8 @@ def run(
             cache=cache,
             scheduler=scheduler,
             workers=workers,
+            only=only or (),
+            trials=trials,
             grader=grader,  # type: ignore[arg-type]  # refused above if it is neither
             subscribers=followers,
         )
@@ -66,6 +72,8 @@ def plan(
     cube: CubeOption = None,
     cache: CacheOption = None,
     task: Annotated[str | None, typer.Option(help="List the points of this task instead.")] = None,
+    only: OnlyOption = None,
+    trials: AskedTrialsOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show what a run would ask and cost, without asking anything."""
@@ -82,7 +90,7 @@ def plan(
         else:
             _print_points(task, points)
         return
-    result = estimate(sweep, cube=cube, cache=cache)
+    result = estimate(sweep, cube=cube, cache=cache, only=only or (), trials=trials)
     if as_json:
         show_json(result.to_dict())
     else:
@@ -126,6 +134,10 @@ def _print_estimate(result: SweepEstimate) -> None:
     console.print(f"cube {escape(result.cube)}, cache {escape(result.cache)}")
     console.print(_points_table(result))
     console.print(_requests_table(result))
+    if result.unnamed is not None:
+        console.print(escape(str(result.unnamed)))
+    if result.pending:
+        console.print(f"beside this part, {result.pending:,} trials of the plan are pending")
     basis = {row.completion_basis for row in result.rows if row.to_send}
     if basis:
         console.print(f"[dim]completion tokens: {'; '.join(sorted(basis))}[/]")

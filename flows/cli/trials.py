@@ -10,8 +10,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from flows.cli import completion
-from flows.cli.options import CacheOption, CubeArgument, JsonOption, MarkdownOption, WhereOption
+from flows.cli.options import (
+    CacheOption,
+    CubeArgument,
+    CubesArgument,
+    JsonOption,
+    MarkdownOption,
+    WhereOption,
+)
 from flows.cli.output import show
 from flows.cli.selecting import names_of
 from flows.cli.tables import show_table, warn
@@ -24,17 +30,15 @@ _MARKDOWN_WIDTH = 160
 
 
 def trials(
-    cube: Annotated[
-        list[str],
-        typer.Argument(help="Address of a cube; several make one table.", autocompletion=completion.cubes),
-    ],
+    cube: CubesArgument,
     where: Annotated[
         list[str] | None,
         typer.Option(
             "--where",
             metavar="NAME=VALUE",
-            help="Only this: as for leaderboard, and numbers of single trials: trial=0..9, tokens=1000.., latency=..2, "
-            "repeat, prompt_tokens, fact, judge, ... Give it again for more conditions; all must hold.",
+            help="Only this: as for leaderboard, and what single trials have: trial=0..9, tokens=1000.., latency=..2, "
+            "repeat, prompt_tokens, fact, judge, ..., or row_id=NAME of a data set. Give it again for more conditions; "
+            "all must hold.",
         ),
     ] = None,
     status: Annotated[
@@ -139,7 +143,13 @@ def trials(
         _print(map(json_line, table.rows()))
     else:
         _print_json(table)
-    warn(table.notes)
+    warn(_in_flags(table.notes))
+
+
+def _in_flags(notes: Iterable[str]) -> list[str]:
+    from flows.cli.flags import in_flags
+
+    return [in_flags(note, {"cache": "--cache"}) for note in notes]
 
 
 def _first(for_people: bool) -> int | None:
@@ -167,7 +177,7 @@ def _show_brief(table: Trials, columns: str | None, *, markdown: bool, cut_off: 
     if columns is None:
         table = table.with_columns(brief_columns(table.columns, repeats=table.repeated, layers=table.layered))
     rows = list(table.rows())
-    notes = list(table.notes)
+    notes = _in_flags(table.notes)
     if cut_off:
         count = table.count()
         if count > len(rows):
@@ -246,11 +256,8 @@ def export(
     from flows.formats.export import export as write
 
     done = write(cube, to=to, output=output, where=where or (), cache=cache, organization=organization)
-    warn(done.notes)
+    warn(_in_flags(done.notes))
     if as_json:
         show_json(asdict(done))
     else:
         show(f"{done.trials:,} trials in {len(done.files):,} files: {done.output}")
-
-
-COMMANDS = (trials, export)

@@ -137,6 +137,8 @@ def _render(document: dict[str, Any], pace: _Pace | None = None) -> RenderableTy
     from rich.table import Table
     from rich.text import Text
 
+    from flows.plan.unnamed import Unnamed
+
     table = Table()
     table.add_column("evaluation", overflow="fold")
     for name in ("trials", "done", "transport errors", "missing", "regions"):
@@ -144,12 +146,15 @@ def _render(document: dict[str, Any], pace: _Pace | None = None) -> RenderableTy
     causes = []
     for row in document["models"]:
         name = safe(row["model"])
+        kept = document["unnamed"] is not None and row["model"] in document["unnamed"]["models"]
         regions = f"{row['regions_complete']}/{row['regions']}"
         numbers = (row["trials"], row["done"], row["transport"], row["missing"], regions)
-        table.add_row(Text(name), *map(str, numbers))
+        table.add_row(Text(f"{name} (not in the config)" if kept else name), *map(str, numbers))
         causes += [
             f"{name}: {count} trials failed with {safe(cause)}" for cause, count in row["causes"].items()
         ]
     if pace is not None and len(causes) > _SHOWN_CAUSES:
         causes[_SHOWN_CAUSES:] = [f"... and {len(causes) - _SHOWN_CAUSES} causes more"]
+    if document["unnamed"] is not None:
+        causes.append(safe(str(Unnamed(**document["unnamed"]))))
     return Group(table, *map(Text, causes), Text(_line(document, pace)))

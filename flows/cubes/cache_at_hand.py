@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from flows.plan.trust import remembered_config
+from storage.cache.cache import Cache, find_cache
+from storage.cache.chain import ChainedCache
 from storage.cache.folders import is_cache_without_links
 from storage.cube.cube import Cube
 from storage.urls import HTTP_SCHEMES, OBJECT_SCHEMES, REDIS_SCHEMES, resolved, scheme_of
@@ -51,3 +53,42 @@ def _beside_object(cube: str, noted: str, name: str) -> str | None:
     beside = f"{cube.rpartition('/')[0]}/{name}"
     # With a bucket at least: what is beside a cube that fills its bucket is another bucket.
     return beside if noted.rstrip("/") == beside and cube.count("/") > _SLASHES_OF_A_BUCKET else None
+
+
+def replies_at_hand(cube: Cube, noted: object, named: str | Path | None = None) -> Cache | None:
+    """The replies of a cube as they may be read without being named, or those of a named cache; None if there are none.
+
+    Parameters
+    ----------
+    cube
+        The cube.
+    noted
+        The address of a cache in its notes.
+    named
+        The address of a cache; then no other one is read.
+    """
+    addresses = addresses_at_hand(cube, noted) if named is None else [str(named)]
+    found = [cache for cache in map(find_cache, addresses) if cache is not None]
+    return ChainedCache(found) if len(found) > 1 else next(iter(found), None)
+
+
+def addresses_at_hand(cube: Cube, noted: object) -> list[str]:
+    """Addresses of the caches of `replies_at_hand`: `cache_at_hand`, and the replies that came along with the cube."""
+    found = [cache_at_hand(cube, noted)]
+    if scheme_of(cube.url) not in (*OBJECT_SCHEMES, *HTTP_SCHEMES):
+        # A cube that was pulled and then measured further has replies in two places.
+        path = Path(resolved(cube.url))
+        beside = path.parent / replies_name(path.name)
+        found += [str(beside)] if is_cache_without_links(beside) else []
+    return list(dict.fromkeys(filter(None, found)))
+
+
+def replies_name(cube: str) -> str:
+    """Name of the cache beside a pulled copy that has the replies which came along with it.
+
+    Examples
+    --------
+    >>> replies_name("b.zarr")
+    'b.replies'
+    """
+    return f"{cube.removesuffix('.zarr')}.replies"

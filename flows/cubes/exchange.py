@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from flows.plan.plan import is_imported
 from stages.generate import Cell, Trial
 from stages.process.reading import Reading, read_reply
 from stages.reply.record import Record
@@ -21,10 +22,10 @@ class Answered:
     first_token: float
     """Seconds until the reply began; NaN where it was not streamed."""
     parsed: str | None
-    """The answer in it; None if it has none, or did not come to an end of its own."""
+    """The answer in it; None if it has none, did not come to an end of its own, or was not to be read."""
 
 
-def read_answer(data: bytes | None, cell: Cell, truth: Trial) -> Answered | None:
+def read_answer(data: bytes | None, cell: Cell, truth: Trial, *, parse: bool = True) -> Answered | None:
     """What a cached reply says to one of a cell's trials; None if there is no reply.
 
     The answer is read with the parsers of today, which may see more in a reply than those that graded it.
@@ -35,6 +36,8 @@ def read_answer(data: bytes | None, cell: Cell, truth: Trial) -> Answered | None
         The entry of the cache, None if there is none.
     cell, truth
         What was asked.
+    parse
+        Whether the answer is read, which takes as long as all the rest.
     """
     if data is None:
         return None
@@ -43,7 +46,10 @@ def read_answer(data: bytes | None, cell: Cell, truth: Trial) -> Answered | None
     except ValueError:  # whole, but no record: whatever it is, it is no answer
         return None
     reading = read_reply(record)
-    parsed = cell.parse(reading.answer, truth) if reading.finish == "stop" else None
+    if is_imported(cell):  # no parser of ours has read it
+        parsed = None if reading.imported is None else reading.imported.answer
+    else:
+        parsed = cell.parse(reading.answer, truth) if parse and reading.finish == "stop" else None
     return Answered(reading, record.first_token, parsed)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from flows.cubes.cache_at_hand import cache_at_hand
+from flows.cubes.cache_at_hand import replies_at_hand
 from flows.cubes.exchange import read_answer, row_of, status_name
 from flows.errors import SweepError
 from flows.plan.criteria import CriteriaBook
@@ -21,7 +21,7 @@ from flows.plan.requests import trial_messages, trial_request
 from flows.plan.store import cube_plan
 from stages.generate.stream import canonical_json
 from stages.reply.status import Status
-from storage.cache.cache import Cache, find_cache
+from storage.cache.cache import Cache
 from storage.cube.cube import Cube
 from storage.cube.regions import Region
 
@@ -76,11 +76,11 @@ class Reader:
         self.cube = Cube.open(cube)
         self.notes = read_notes(self.cube.records)
         self.plan = cube_plan(self.cube, self.notes)
-        self._cache_url = cache_at_hand(self.cube, self.notes.get("cache")) if cache is None else str(cache)
+        self._cache = cache
 
     def cache(self) -> Cache | None:
         """The response cache, if it was given, is that of an own run, or lies beside the cube."""
-        return None if self._cache_url is None else find_cache(self._cache_url)
+        return replies_at_hand(self.cube, self.notes.get("cache"), self._cache)
 
     def evaluation_index(self, name: str, parameter: str = "model") -> int:
         """The place of an evaluation, by its model's label, its full label or its number.
@@ -177,11 +177,14 @@ class Reader:
         store = self.cache()
         data = store.get(request.digest) if store is not None else None
         response, reasoning, parsed, first_token = None, "", None, math.nan
+        messages: Sequence[Mapping[str, str]] = trial_messages(evaluation, cell, truth)
         said: list[Opinion] = []
         answered = read_answer(data, cell, truth)
         if answered is not None and store is not None:
             response, reasoning = answered.reading.answer, answered.reading.reasoning
             parsed, first_token = answered.parsed, answered.first_token
+            if answered.reading.imported is not None and answered.reading.imported.prompt is not None:
+                messages = [{"role": "user", "content": answered.reading.imported.prompt}]
             rubric = CriteriaBook(self.plan.tasks).of(task, truth).rubric
             if rubric:
                 said = list(opinions(self.plan.judges, rubric, truth.prompt, response, store))
@@ -192,7 +195,7 @@ class Reader:
             trial,
             repeat,
             status_name(Status(int(stored["status"])), cell),
-            trial_messages(evaluation, cell, truth),
+            messages,
             response,
             reasoning,
             parsed,

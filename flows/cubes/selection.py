@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,10 +16,12 @@ from flows.cubes.filters import Where, checked_where
 from flows.errors import SweepError
 from flows.plan.records import read_notes
 from flows.plan.spec import parse_spec
+from flows.plan.unnamed import noted_unnamed
 from stages.analyze.labelled import axes, duplicates
 from stages.analyze.labelled.clustering import with_question_moments
 from stages.analyze.labelled.restriction import restrict
 from stages.analyze.labelled.selection import keys
+from stages.process.grading import IMPORTED
 from stages.reply.status import QUESTION_COUNTERS
 from storage.cube.cube import Cube
 from storage.cube.ledger import Ledger, graders_of
@@ -60,8 +62,12 @@ class OpenPart:
     """What its reader should know, a sentence each."""
 
 
+CubeLike = str | Path | xr.Dataset | Sequence[str | Path]
+"""A cube's address, a dataset of `flows.cubes.report.open_cube`, or the addresses of several cubes, read as one."""
+
+
 def open_part(
-    cube: str | Path | Cube | xr.Dataset,
+    cube: CubeLike | Cube,
     part: Part | None = None,
     *,
     notes: Mapping[str, object] | None = None,
@@ -72,7 +78,8 @@ def open_part(
     Parameters
     ----------
     cube
-        A cube, its address, or a dataset of `flows.cubes.report.open_cube`.
+        A cube, its address, a dataset of `flows.cubes.report.open_cube`, or the addresses of several cubes: what these
+        hold is joined in memory, as `evalcube merge` joins it on disk.
     part
         Default: all of it.
     notes
@@ -93,6 +100,10 @@ def open_part(
         If a view, coordinate or value is unknown, or nothing is left.
     """
     part = part or Part()
+    if isinstance(cube, Sequence) and not isinstance(cube, str):
+        cube = cube[0] if len(set(map(str, cube))) == 1 else [str(one) for one in cube]
+    if isinstance(cube, list):
+        return _several(cube, part, notes, trials=trials)
     opened = cube if isinstance(cube, Cube | xr.Dataset) else _opened(cube)
     if notes is None:
         notes = read_notes(opened.records) if isinstance(opened, Cube) else {}
@@ -103,7 +114,7 @@ def open_part(
     )
     # Without the index of evaluations: what is computed goes by their numbers, and parts are joined by them.
     dataset = _labelled(opened, trials=trials or chosen.recounts).drop_vars("model", errors="ignore")
-    warnings = (*_graders(opened), *_unanswered(dataset), *_warnings(dataset, chosen))
+    warnings = (*_graders(opened), *_kept(notes), *_unanswered(dataset), *_warnings(dataset, chosen))
     with refused():
         if chosen.recounts:
             from stages.score.recount import recount, trimmed  # with `dask`, which takes a while
@@ -126,6 +137,22 @@ def open_part(
         words = _in_words(Part(part.where))
         dataset = _restricted(dataset, part.where, f"`where`: nothing fulfils all of {words}")
     return OpenPart(dataset, _in_words(chosen), warnings)
+
+
+def _several(
+    cubes: Sequence[str], part: Part, notes: Mapping[str, object] | None, *, trials: bool
+) -> OpenPart:
+    """The part of several cubes that is meant."""
+    from flows.merge.dataset import open_joined  # with much that one cube needs nothing of
+
+    if isinstance(part.view, str):
+        raise SweepError(
+            f"`view`: several cubes have no config in common, so that there is no view '{part.view}'",
+            "Write its conditions with `where`",
+        )
+    joined = open_joined(cubes, trials=trials or part.recounts or bool(part.view))
+    found = open_part(joined.dataset, part, notes=notes, trials=trials)
+    return replace(found, warnings=(*joined.warnings, *found.warnings))
 
 
 _FEW = 20
@@ -227,11 +254,18 @@ def _graders(opened: Cube | xr.Dataset) -> tuple[str, ...]:
     if isinstance(opened, xr.Dataset):
         return ()
     with Ledger(opened.records) as ledger:
-        found = graders_of(ledger.newest().values())
+        # Replies that another tool graded are told by the name of their task; no rescoring would make them alike.
+        found = [name for name in graders_of(ledger.newest().values()) if name != IMPORTED]
     if len(found) < 2:
         return ()
     named = f"{', '.join(found[:-1])} and {found[-1]}"
     return (f"Results of graders {named} meet in this cube; evalcube rescore grades all replies alike.",)
+
+
+def _kept(notes: Mapping[str, object]) -> tuple[str, ...]:
+    """That the cube holds more than the config of its last run names."""
+    found = noted_unnamed(notes)
+    return () if found is None else (f"N{str(found)[1:]}; shown all the same.",)
 
 
 def _unanswered(dataset: xr.Dataset) -> tuple[str, ...]:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from pathlib import Path
 from typing import get_args
 
 import xarray as xr
 
 from flows.config.near_names import close_name
 from flows.cubes.filters import checked_names
-from flows.cubes.selection import OpenPart, Part, checked_option, open_part, refused
+from flows.cubes.selection import CubeLike, OpenPart, Part, checked_option, open_part, refused
 from flows.errors import SweepError
 from stages.analyze.formulas.estimators import MODES, Joint, Mode
 from stages.analyze.formulas.outcomes.table import METRICS, Options
@@ -29,7 +28,7 @@ from stages.analyze.labelled.selection import keys
 
 
 def leaderboard(
-    cube: str | Path | xr.Dataset,
+    cube: CubeLike,
     part: Part | None = None,
     *,
     version: Version = "auto",
@@ -106,7 +105,7 @@ def leaderboard_of(
 
 
 def boards(
-    cube: str | Path | xr.Dataset,
+    cube: CubeLike,
     by: str | None,
     part: Part | None = None,
     *,
@@ -118,7 +117,7 @@ def boards(
     Parameters
     ----------
     cube
-        A cube's address, or a dataset of `flows.cubes.report.open_cube`.
+        A cube's address, the addresses of several cubes, or a dataset of `flows.cubes.report.open_cube`.
     by
         A facet, tier, task, ...; None is one leaderboard, under the empty text.
     part
@@ -153,7 +152,7 @@ def boards(
 
 
 def aggregate(
-    cube: str | Path | xr.Dataset,
+    cube: CubeLike,
     part: Part | None = None,
     *,
     by: Sequence[str] = ("model",),
@@ -167,7 +166,7 @@ def aggregate(
     Parameters
     ----------
     cube
-        A cube's address, or a dataset of `flows.cubes.report.open_cube`.
+        A cube's address, the addresses of several cubes, or a dataset of `flows.cubes.report.open_cube`.
     part
         Which part of it; default: all of it.
     by
@@ -203,7 +202,7 @@ def aggregate(
 
 
 def rank(
-    cube: str | Path | xr.Dataset,
+    cube: CubeLike,
     part: Part | None = None,
     *,
     version: Version = "auto",
@@ -244,7 +243,7 @@ def rank(
 
 
 def compare(
-    cube: str | Path | xr.Dataset,
+    cube: CubeLike,
     models: Sequence[str] = (),
     part: Part | None = None,
     *,
@@ -290,7 +289,7 @@ def compare(
 
 
 def metrics(
-    cube: str | Path | xr.Dataset,
+    cube: CubeLike,
     part: Part | None = None,
     *,
     names: Sequence[str] = ("pass_at_k", "pass_hat_k", "maj_at_k"),
@@ -304,7 +303,7 @@ def metrics(
     Parameters
     ----------
     cube
-        A cube's address, or a dataset of `flows.cubes.report.open_cube`.
+        A cube's address, the addresses of several cubes, or a dataset of `flows.cubes.report.open_cube`.
     part
         Which part of it; default: all of it.
     names

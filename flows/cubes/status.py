@@ -9,6 +9,7 @@ from typing import Any
 from flows.plan.records import read_live, read_notes, read_spent
 from flows.plan.store import cube_plan
 from flows.plan.targets import SampleTargets
+from flows.plan.unnamed import KEY, noted_unnamed
 from storage.cube.address import Address
 from storage.cube.cube import Cube
 from storage.cube.holder import apparent_holder
@@ -29,7 +30,7 @@ def cube_status(url: Address) -> dict[str, Any]:
     -------
     dict
         JSON values: totals, ``damaged`` regions, ``models`` with their counts and causes, ``running``, ``live``,
-        ``spent``, ``notes``.
+        ``spent``, ``unnamed`` (what the config of the last run does not name), ``notes``.
 
     Raises
     ------
@@ -75,6 +76,7 @@ def cube_status(url: Address) -> dict[str, Any]:
         )
     total = sum(counts)
     done = sum(int(str(model["done"])) for model in models)
+    kept = noted_unnamed(notes)
     running, spent = _running(cube), read_spent(cube.records)
     return {
         "cube": str(url),
@@ -88,7 +90,8 @@ def cube_status(url: Address) -> dict[str, Any]:
         "running": running,
         "live": read_live(cube.records) if running else None,
         "spent": None if spent is None else asdict(spent),
-        "notes": {name: value for name, value in notes.items() if name not in ("config", "files")},
+        "unnamed": None if kept is None else kept.to_dict(),
+        "notes": {name: value for name, value in notes.items() if name not in ("config", "files", KEY)},
     }
 
 

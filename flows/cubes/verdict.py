@@ -241,7 +241,9 @@ class _Data:
             notes.append(f"{self.unshared} questions that only some of the variants were asked are left out")
         left = int((self.planned & ~self.finished).sum())
         if left:
-            notes.append(f"{left} planned trials are not finished: run the sweep again, and compare then")
+            imported = all(evaluation.is_imported for evaluation in self.plan.evaluations)
+            remedy = "the logs lack them" if imported else "run the sweep again, and compare then"
+            notes.append(f"{left} planned trials are not finished: {remedy}")
         if lost:
             notes.append(
                 f"{lost} of {asked} judge readings are missing: the reply was cut, refused, or had no score"

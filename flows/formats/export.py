@@ -12,6 +12,7 @@ from flows.cubes.selection import checked_option
 from flows.errors import SweepError
 from flows.formats import eee, inspect_log, lm_eval
 from flows.formats.source import Source
+from flows.trials.opened import split_where
 
 Writer = Callable[[Source, Path], Iterator[Path]]
 
@@ -77,6 +78,12 @@ def export(
         If the form is unknown, something is at `output`, or nothing is to be exported.
     """
     checked_option("to", to, list(FORMATS))
+    _, measured = split_where(where)
+    if measured:  # intervals of part of a cell's trials would be of trials that were chosen by how they went
+        raise SweepError(
+            f"`where`: {', '.join(measured)} chooses single trials, and whole points are exported",
+            "Give conditions on models, tasks and points; single trials are listed by evalcube trials",
+        )
     source = Source(cube, where, cache, organization, time.time() if now is None else now)
     with new_folder(Path(output), "export the cube") as folder:
         files = [path.relative_to(folder).as_posix() for path in FORMATS[to](source, folder)]

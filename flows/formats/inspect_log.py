@@ -10,9 +10,10 @@ import json
 import math
 import uuid
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
 from flows.formats.source import (
@@ -37,6 +38,8 @@ SAMPLE = "samples/{id}_epoch_{epoch}.json"
 _STOPS = {"length": "max_tokens", "context": "model_length", "refused": "content_filter"}
 _SHORT = 1000
 """Characters of a text in a summary, and of what is left out of its metadata."""
+_LARGE = 1 << 31
+"""Bytes from which a member needs the larger form of ZIP."""
 _NAMESPACE = uuid.UUID("6a1c3f3e-3b0a-5d3e-9a0e-5b8f6f0a4d11")
 _ZIP_TIME = (1980, 1, 1, 0, 0, 0)
 
@@ -77,7 +80,7 @@ class _Log:
         self._id = uuid.uuid5(_NAMESPACE, f"{source.identity(evaluation)}/{task.label}").hex[:22]
         first, last = source.measured_at(model)
         self._started, self._ended = first or source.now, last or source.now
-        self._model_name = _model_name(evaluation)
+        self._model_name = evaluation.request_model
         self._names = Names(task)
         self._scores: dict[str, Mean] = {}
         self._tokens = {"input_tokens": 0, "output_tokens": 0, "total_tokens": 0}
@@ -92,18 +95,25 @@ class _Log:
 
     def write(self, path: Path) -> int:
         """Write it; the number of its samples, which may be none."""
-        summaries = []
-        with zipfile.ZipFile(path, "x", zipfile.ZIP_DEFLATED) as log:
+        with (
+            zipfile.ZipFile(path, "x", zipfile.ZIP_DEFLATED) as log,
+            TemporaryFile("w+", encoding="utf-8", dir=path.parent) as summaries,
+        ):
             for row in self._source.rows(self._model, self._number):
                 sample = self._sample(row)
                 name = SAMPLE.format(id=sample["id"], epoch=sample["epoch"])
-                _put(log, name, sample)
-                summaries.append(_summary(sample))
+                _put(log, name, [json.dumps(sample, allow_nan=False)])
+                summaries.write(",\n" if self._samples else "[")
+                summaries.write(json.dumps(_summary(sample), allow_nan=False))
                 self._count(row, sample)
             spec = self._spec()
-            _put(log, START, {"version": VERSION, "eval": spec, "plan": _plan(self._evaluation)})
-            _put(log, SUMMARIES, summaries)
-            _put(log, HEADER, self._header(spec))
+            start = {"version": VERSION, "eval": spec, "plan": _plan(self._evaluation)}
+            _put(log, START, [json.dumps(start, allow_nan=False)])
+            summaries.write("]" if self._samples else "[]")
+            large = summaries.tell() > _LARGE
+            summaries.seek(0)
+            _put(log, SUMMARIES, iter(lambda: summaries.read(1 << 20), ""), large=large)
+            _put(log, HEADER, [json.dumps(self._header(spec), allow_nan=False)])
         return self._samples
 
     def _count(self, row: Row, sample: dict[str, Any]) -> None:
@@ -278,11 +288,6 @@ def _metrics(scorer: str) -> tuple[str, str]:
     return ("accuracy" if scorer == SCORER else "mean"), "stderr"
 
 
-def _model_name(evaluation: Evaluation) -> str:
-    """The model as Inspect names one: behind the way in which it is asked."""
-    return f"openai-api/{evaluation.request_model}"
-
-
 def _generate_config(evaluation: Evaluation) -> dict[str, Any]:
     sampler = evaluation.sampler.params
     known = (
@@ -354,8 +359,10 @@ def _cut(message: dict[str, Any]) -> dict[str, Any]:
     return {**message, "content": message["content"][:_SHORT]}
 
 
-def _put(log: zipfile.ZipFile, name: str, document: Any) -> None:  # noqa: ANN401 - any JSON value
+def _put(log: zipfile.ZipFile, name: str, texts: Iterable[str], *, large: bool = False) -> None:
     """Write a member, with a time of its own that never changes: equal trials make equal files."""
     member = zipfile.ZipInfo(name, _ZIP_TIME)
     member.compress_type = zipfile.ZIP_DEFLATED
-    log.writestr(member, json.dumps(document, allow_nan=False))
+    with log.open(member, "w", force_zip64=large) as file:
+        for text in texts:
+            file.write(text.encode())

@@ -11,6 +11,7 @@ shared      the arrays that all models of a cube share, joined
 joined      several cubes as one sweep: its plan, targets and flags
 regions     the regions of one model, merged one after another
 provenance  where the trials of a merged cube come from
+difference  how two cubes differ
 write       the merged cube on disk
 ==========  ===========================================================================
 """

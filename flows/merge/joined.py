@@ -144,13 +144,15 @@ class Joined:
             offsets,
         )
 
-    def layers(self, offsets: Sequence[Array] | None) -> Layers:
+    def layers(self, offsets: Sequence[Array] | None, only: str | None = None) -> Layers:
         """What each of the cubes knows, for one thread.
 
         Parameters
         ----------
         offsets
             How much later the repeats of each cube come; None if they do not.
+        only
+            The one array to read, of models that one cube alone has; default: all, compared with their receipts.
         """
         return Layers(
             self.inputs,
@@ -159,4 +161,5 @@ class Joined:
             self.variables,
             skip_damaged=self._skip_damaged,
             offsets=offsets,
+            only=only,
         )

@@ -60,6 +60,8 @@ class Layers:
         Whether damaged regions are left out.
     offsets
         How much later a cube's repeats come in the union, int (model, cell), by cube; None if they do not.
+    only
+        The one array to read, which then nothing compares with what was recorded; None for all.
     """
 
     def __init__(
@@ -71,11 +73,16 @@ class Layers:
         *,
         skip_damaged: bool = False,
         offsets: Sequence[Array] | None = None,
+        only: str | None = None,
     ) -> None:
-        self._inputs, self._places, self._variables = inputs, places, variables
+        self._inputs, self._places = inputs, places
+        self._variables = variables if only is None else {only: variables[only]}
+        self._only = only
         self._cells = cells[0] * cells[1]
         self._maps = [one.cells(place, cells[1]) for one, place in zip(inputs, places, strict=True)]
-        self._rows = [{target: row for row, target in enumerate(place.models)} for place in places]
+        self._rows = [
+            {target: row for row, target in enumerate(place.models) if target >= 0} for place in places
+        ]
         self._skip_damaged, self._offsets = skip_damaged, offsets
         # A region may be larger than the union's: it is read once for all that it reaches into.
         self._read: OrderedDict[tuple[int, Region], tuple[Receipt, dict[str, Array]] | None] = OrderedDict()
@@ -160,7 +167,7 @@ class Layers:
         if key not in self._read:
             one = self._inputs[source]
             try:
-                self._read[key] = one.read(region)
+                self._read[key] = one.read(region) if self._only is None else one.peek(region, self._only)
             except CubeDamagedError as error:
                 if not self._skip_damaged:
                     raise

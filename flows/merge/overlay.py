@@ -72,7 +72,8 @@ def lay(layers: Iterable[Layer], *, newer: bool = False) -> tuple[Layer, list[Co
     """
     rest = iter(layers)
     top, found = next(rest), []
-    owner = np.full(top.arrays["status"].shape, top.source, dtype=np.intp)
+    shape = next(iter(top.arrays.values())).shape[:3]
+    owner = np.full(shape, top.source, dtype=np.intp)
     time = np.broadcast_to(top.at, owner.shape).copy()
     for layer in rest:
         found += _lay_one(top.arrays, owner, time, layer, newer=newer)

@@ -36,6 +36,8 @@ def planned_of(
     found = np.zeros((shape[0], shape[1] * shape[2]), dtype=np.int32)
     values: Array = getattr(one.planned, dim)
     for row, target in enumerate(place.models):
+        if target < 0:
+            continue
         found[target, theirs] = values[row].reshape(-1)[mine]
     return found
 

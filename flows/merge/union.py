@@ -19,7 +19,7 @@ _EXACT = 2**53
 
 @dataclass(frozen=True)
 class Place:
-    """Where what one cube holds stands in the union."""
+    """Where what one cube holds stands in the union, or among what several have; -1 where it does not."""
 
     models: tuple[int, ...]
     """Of each of its evaluations."""

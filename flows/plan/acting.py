@@ -12,6 +12,7 @@ from flows.config.models import ModelConfig, SweepConfig
 from flows.errors import SweepError
 from flows.plan.records import read_notes
 from flows.plan.trust import remembered_config
+from stages.process.grading import IMPORTED
 from storage.cube.cube import Cube
 
 _NONE: Mapping[str, str] = MappingProxyType({})
@@ -72,10 +73,16 @@ def acting_config(
     if config is not None:
         return as_config(config, cube=place, cache=cache)
     opened = Cube.open(source)
+    notes = read_notes(opened.records)
+    if IMPORTED in notes:
+        raise SweepError(
+            f"cube '{source}' was imported from the logs of another tool: there is nobody to ask for more",
+            "Ask with that tool, and import its new log, too; or measure with a config and a cube of your own",
+        )
     own = None if endpoints or key_envs else remembered_config(opened)
     if own is not None:
         return as_config(own, cube=place, cache=cache)
-    noted = read_notes(opened.records).get("config")
+    noted = notes.get("config")
     if not isinstance(noted, dict):
         raise SweepError(
             f"cube '{source}' does not tell how it was made: {source}/_evalcube/sweep.json is gone or damaged",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,9 @@ from stages.reply.status import Status
 from storage.cube.cube import Region
 
 IntArray = npt.NDArray[np.int64]
+Kept = tuple[int, int, int]
+"""Trials and repeats of a region that are kept, and the number of the shape that it had when they were recorded."""
+NOTHING_KEPT: Kept = (0, 0, 0)
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,8 @@ class Block:
     """Number within the region and generation."""
     positions: IntArray
     """Flat positions in the window."""
+    recorded: bool = False
+    """Whether its trials are recorded, and only judges who have not rated them are asked."""
 
     @property
     def size(self) -> int:
@@ -64,10 +69,14 @@ class RegionWork:
     """Flat positions to ask for; see `pending_positions`."""
     generation: int
     """Of the newest receipt; 0 if there is none."""
-    kept: tuple[int, int]
-    """Trials and repeats of what is stored that a receipt vouches for; nothing else is kept."""
+    kept: Kept
+    """What is stored that a receipt vouches for; nothing else is kept."""
+    shape: int
+    """Number of the shape that the cube's regions have now."""
     grader: str | None = None
     """Version of the grader of what is kept; None if nothing is."""
+    unrated: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
+    """Flat positions of recorded trials that not all judges have rated."""
 
     def grader_of(self, new: str) -> str:
         """The grader to record of the region: both, where trials that are kept were graded by another one.
@@ -112,8 +121,11 @@ def pending_positions(
     return positions[np.argsort(rank[positions], kind="stable")]
 
 
-def cut_blocks(window: Window, generation: int, positions: IntArray, size: int) -> Iterator[Block]:
-    """Cut positions into blocks of about `size` trials."""
-    count = -(-len(positions) // size)
-    for index, part in enumerate(np.array_split(positions, count) if count else ()):
-        yield Block(window, generation, index, part)
+def cut_blocks(work: RegionWork, size: int) -> Iterator[Block]:
+    """Cut what is to do in a region into blocks of about `size` trials."""
+    index = 0
+    for positions, recorded in ((work.positions, False), (work.unrated, True)):
+        count = -(-len(positions) // size)
+        for part in np.array_split(positions, count) if count else ():
+            yield Block(work.window, work.generation, index, part, recorded)
+            index += 1

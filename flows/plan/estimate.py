@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -19,10 +19,12 @@ from flows.plan.build import build_plan
 from flows.plan.evaluations import token_limit
 from flows.plan.judge_estimate import JudgeCount, JudgeTally
 from flows.plan.judges import Judge
+from flows.plan.part import Only
 from flows.plan.plan import Plan
 from flows.plan.requests import prepare_trials
 from flows.plan.store import SweepStore, existing_store
 from flows.plan.targets import SampleTargets
+from flows.plan.unnamed import Unnamed, unnamed
 from stages.process.reading import read_reply
 from stages.reply.record import Record
 from storage.cache.cache import Cache, find_cache
@@ -81,6 +83,10 @@ class SweepEstimate:
     evaluations: tuple[EvaluationEstimate, ...]
     judges: tuple[EvaluationEstimate, ...] = ()
     """What judges are asked about them, in the same terms."""
+    pending: int = 0
+    """Trials of the plan that are not done, outside of the part that is asked."""
+    unnamed: Unnamed | None = None
+    """What the cube has and the config does not name."""
 
     @property
     def rows(self) -> tuple[EvaluationEstimate, ...]:
@@ -116,6 +122,8 @@ def estimate(
     *,
     cube: str | Path | None = None,
     cache: str | Path | None = None,
+    only: Sequence[str] = (),
+    trials: str | None = None,
 ) -> SweepEstimate:
     """Work out what a run would do.
 
@@ -125,6 +133,8 @@ def estimate(
         A config, a mapping of the same form, or the path of a YAML file.
     cube, cache
         Address of the results and of the response cache; default: those of the config.
+    only, trials
+        The part of the plan that a run is to ask, as for `evalcube.run`; default: all of it.
 
     Returns
     -------
@@ -136,41 +146,54 @@ def estimate(
     ConfigError
         If the config has problems.
     SweepError
-        If the cube belongs to another config.
+        If the cube contradicts the config, or the part is none of the plan's.
     """
     config = as_config(config, cube=cube, cache=cache)
-    plan = build_plan(config)
+    part = Only.of(only, trials)
+    own = plan = build_plan(config)
+    if part is not None and part.trials is not None:
+        own = plan = replace(plan, trials=part.trials)
     store = existing_store(plan, config.cube)
+    plan = plan if store is None else replace(store.plan, trials=own.trials, repeats=own.repeats)
+    whole = SampleTargets.uniform(plan, plan.trials, plan.repeats)
+    targets = whole if part is None else part.targets(plan)
     cache_store = find_cache(config.cache)
-    left = _open_trials(plan, store)
+    left = _open_trials(plan, store, targets)
+    pending = sum(map(_count, _open_trials(plan, store, whole))) - sum(map(_count, left)) if part else 0
     limit = max(SMALLEST_SAMPLE, EXACT_LIMIT // max(1, sum(map(bool, left))))
     if sum(map(_count, left)) <= EXACT_LIMIT:
         limit = EXACT_LIMIT
     tally = JudgeTally(plan, cache_store)
     rows = tuple(
-        _estimate_evaluation(plan, trials, cache_store, i, limit, tally) for i, trials in enumerate(left)
+        _estimate_evaluation(plan, pending_trials, cache_store, i, limit, tally, targets.counts[i])
+        for i, pending_trials in enumerate(left)
+        if plan.named is None or plan.named.evaluations[i]
     )
     points = {
         task.label: {
             "all": len(task.cells),
-            **{tier: sum(1 for cell in task.cells if tier in cell.tiers) for tier in plan.tiers},
+            **{tier: sum(1 for cell in task.cells if tier in cell.tiers) for tier in own.tiers},
         }
-        for task in plan.tasks
+        for task in own.tasks
     }
     return SweepEstimate(
         config.name,
         config.cube,
         config.cache,
-        plan.cells,
+        own.cells,
         points,
-        {name: sum(counts[name] for counts in points.values()) for name in ("all", *plan.tiers)},
+        {name: sum(counts[name] for counts in points.values()) for name in ("all", *own.tiers)},
         plan.trials,
         max(plan.trials, config.precision.max if config.precision else 0),
         plan.repeats,
         rows,
         tuple(
-            _judge_row(config, judge, count) for judge, count in zip(plan.judges, tally.counts, strict=True)
+            _judge_row(config, judge, count)
+            for judge, count in zip(plan.judges, tally.counts, strict=True)
+            if any(judge.identity == one.identity for one in own.judges)
         ),
+        pending,
+        None if store is None else unnamed(store.plan, store.counters()),
     )
 
 
@@ -205,10 +228,15 @@ def planned_points(config: SweepConfig, label: str) -> list[PlannedPoint]:
 
 
 def _estimate_evaluation(
-    plan: Plan, open_trials: OpenTrials, cache: Cache | None, model: int, limit: int, tally: JudgeTally
+    plan: Plan,
+    open_trials: OpenTrials,
+    cache: Cache | None,
+    model: int,
+    limit: int,
+    tally: JudgeTally,
+    each: int,
 ) -> EvaluationEstimate:
     evaluation = plan.evaluations[model]
-    each = SampleTargets.uniform(plan, plan.trials, plan.repeats).counts[model]
     left = _count(open_trials)
     sample, exact = (open_trials, True) if left <= limit else (_sample(open_trials, limit), False)
     prompts, hits, lengths = [], 0, []
@@ -269,16 +297,24 @@ def _judge_row(config: SweepConfig, judge: Judge, count: JudgeCount) -> Evaluati
     )
 
 
-def _open_trials(plan: Plan, store: SweepStore | None) -> list[OpenTrials]:
-    """What is not yet recorded, by evaluation."""
+def _open_trials(plan: Plan, store: SweepStore | None, targets: SampleTargets) -> list[OpenTrials]:
+    """What of the targets is not yet recorded, by evaluation."""
     models = range(len(plan.evaluations))
+    targets.refuse_too_many()
     if store is not None:
+        store = SweepStore(store.cube, store.plan, targets, store.found)
         return [[(work.window, work.positions) for work in store.unfinished(model)] for model in models]
     window = Window(Region(0, 0, 0), (len(plan.tasks), plan.slots, plan.trials, plan.repeats), 0, 0)
-    targets = SampleTargets.uniform(plan, plan.trials, plan.repeats)
-    targets.refuse_too_many()
-    positions = np.flatnonzero(targets.mask(window))  # one array for all evaluations
-    return [[(replace(window, region=Region(model, 0, 0)), positions)] for model in models]
+    found: list[OpenTrials] = []
+    known: dict[bytes, IntArray] = {}
+    for model in models:
+        here = replace(window, region=Region(model, 0, 0))
+        # One array for all evaluations that are measured alike.
+        alike = targets.trials[model].tobytes() + targets.repeats[model].tobytes()
+        if alike not in known:
+            known[alike] = np.flatnonzero(targets.mask(here))
+        found.append([(here, known[alike])])
+    return found
 
 
 def _count(open_trials: OpenTrials) -> int:

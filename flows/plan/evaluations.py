@@ -10,6 +10,7 @@ from typing import Any
 
 from flows.config.templates import Template
 from flows.plan.identity import ApiName, IdentityRecord, Values
+from stages.process.grading import IMPORTED
 
 
 class NamedTemplate(IdentityRecord):
@@ -72,6 +73,11 @@ class Evaluation(IdentityRecord):
     def prompt_template(self) -> Template:
         """The compiled template."""
         return Template(self.template.source)
+
+    @property
+    def is_imported(self) -> bool:
+        """Whether another tool asked the model: nobody can be asked for more."""
+        return IMPORTED in self.sampler.params
 
     @property
     def label(self) -> str:

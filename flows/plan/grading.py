@@ -12,13 +12,13 @@ import numpy.typing as npt
 from flows.config.assertions import known_hooks
 from flows.plan.criteria import CriteriaBook
 from flows.plan.judges import score_in
-from flows.plan.plan import Plan
+from flows.plan.plan import Plan, is_imported
 from flows.plan.requests import Prepared
 from stages.generate import Cell, Trial
 from stages.infer.request import Request
 from stages.process.assertions import Context, Hooks, ToolCall, evaluate, layered_scores
 from stages.process.assertions.evaluate import Graded
-from stages.process.grading import Outcome, grade_trial
+from stages.process.grading import Outcome, grade_trial, imported_outcome
 from stages.process.judging import combine_judges
 from stages.process.reading import Reading, read_reply
 from stages.reply.record import Record
@@ -40,7 +40,9 @@ def read_stored(data: bytes | None) -> Reading | None:
 
 
 def grade_reading(reading: Reading, cell: Cell, trial: Trial) -> Outcome:
-    """The outcome of one of a cell's trials, without layer scores."""
+    """The outcome of one of a cell's trials, without layer scores; of imported replies with the other tool's."""
+    if is_imported(cell):
+        return imported_outcome(reading, trial.guess_chance)
     return grade_trial(
         reading,
         trial.guess_chance,
@@ -116,7 +118,8 @@ class LayerGrader:
         scores = layered_scores(self.graded_assertions(item, reading, prices), combine_judges(readings))
         return replace(
             outcome,
-            fact=_or_nan(scores.fact),
+            # What is imported has no assertions, and the score of the tool that graded it.
+            fact=outcome.fact if scores.fact is None else scores.fact,
             behavior=_or_nan(scores.behavior),
             judge=_or_nan(scores.judge),
             judge_readings=tuple(readings),

@@ -87,12 +87,31 @@ def opinions(
     judges: Sequence[Judge], rubric: str, prompt: str, output: str, cache: Cache
 ) -> Iterator[Opinion]:
     """The replies about an output that the cache holds."""
+    for judge, repeat, key in opinion_keys(judges, rubric, prompt, output):
+        data = cache.get(key)
+        if data is not None:
+            yield read_opinion(judge, repeat, data)
+
+
+def opinion_keys(
+    judges: Sequence[Judge], rubric: str, prompt: str, output: str
+) -> Iterator[tuple[str, int, str]]:
+    """Judge, repeat and key of every request about an output."""
     for judge in judges:
         for repeat, request in enumerate(judge.requests(rubric, prompt, output)):
-            data = cache.get(request.digest)
-            if data is not None:
-                said = read_judge(read_reply(Record.decode(data)).answer)
-                yield Opinion(judge.name, repeat, score_in(data), said.reason or said.failure)
+            yield judge.name, repeat, request.digest
+
+
+def read_opinion(judge: str, repeat: int, data: bytes) -> Opinion:
+    """What a judge's cached reply says.
+
+    Raises
+    ------
+    ValueError
+        If `data` is no record of a reply.
+    """
+    said = read_judge(read_reply(Record.decode(data)).answer)
+    return Opinion(judge, repeat, score_in(data), said.reason or said.failure)
 
 
 def score_in(data: bytes) -> float:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -18,9 +18,10 @@ from pydantic import ValidationError
 from flows.errors import SweepError
 from flows.plan.evaluations import Evaluation
 from flows.plan.judges import Judge
-from flows.plan.spec import SPEC_FORMAT, Spec, TaskSpec, damaged, parse_spec
+from flows.plan.spec import SPEC_FORMAT, TaskSpec, damaged, parse_spec
 from stages.generate import Cell, Task, all_tasks
 from stages.generate.dataset import DatasetParams
+from stages.process.grading import IMPORTED
 
 _TRIAL_CHUNK = 32
 _REPEAT_CHUNK = 8
@@ -33,6 +34,11 @@ _DIGITS = 8
 def carries(cell: Cell, field: str) -> bool:
     """Whether the trials of a cell bring assertions or a rubric of their own: a param of that name says so."""
     return bool(getattr(cell.params, field, None))
+
+
+def is_imported(cell: Cell) -> bool:
+    """Whether another tool asked and graded the trials of a cell."""
+    return carries(cell, IMPORTED)
 
 
 @dataclass(frozen=True)
@@ -70,10 +76,15 @@ class TaskPlan:
     @cached_property
     def graded(self) -> bool:
         """Whether outputs have layer scores."""
-        own = ("assertions", "rubric")
+        own = ("assertions", "rubric", IMPORTED)
         return bool(self.assertions or self.rubric) or any(
             carries(entry.cell, field) for entry in self.cells for field in own
         )
+
+    @cached_property
+    def judged(self) -> bool:
+        """Whether judges rate outputs."""
+        return bool(self.rubric) or any(carries(entry.cell, "rubric") for entry in self.cells)
 
     def spec(self) -> dict[str, object]:
         """The task's points as JSON."""
@@ -85,6 +96,15 @@ class TaskPlan:
             "points": [cell.spec() for cell in self.cells],
             **{name: value for name, value in criteria.items() if value},
         }
+
+
+@dataclass(frozen=True)
+class Named:
+    """The part of a plan that a config names, where its cube has more."""
+
+    evaluations: tuple[bool, ...]
+    points: tuple[tuple[bool, ...], ...]
+    """By task."""
 
 
 @dataclass(frozen=True)
@@ -103,6 +123,8 @@ class Plan:
     judges: tuple[Judge, ...] = ()
     asserted_prices: tuple[tuple[float, float], ...] = ()
     """The prices, if assertions depend on them: they are part of the identity then."""
+    named: Named | None = None
+    """What the config names of it, which is all that a run asks; None for all."""
 
     @property
     def files(self) -> dict[str, str]:
@@ -171,6 +193,11 @@ class Plan:
             if isinstance(planned.cell.params, DatasetParams) and planned.cell.params.id
         )
 
+    @cached_property
+    def has_imported(self) -> bool:
+        """Whether another tool asked and graded some of its trials."""
+        return any(is_imported(planned.cell) for task in self.tasks for planned in task.cells)
+
     @property
     def _judge_sizes(self) -> dict[str, int]:
         if not self.judges:
@@ -214,21 +241,6 @@ class Plan:
             row[: len(task.cells)] = [planned.base or 0 for planned in task.cells]
         return found
 
-    def based_on(self, spec: Spec) -> Plan:
-        """The plan with the points' weights of a cube that is there already: later plans do not change them."""
-        weights = {(task.label, point.cell_id): point.base for task in spec.tasks for point in task.points}
-        tasks = tuple(
-            replace(
-                task,
-                cells=tuple(
-                    replace(planned, base=weights.get((task.label, planned.cell.id)))
-                    for planned in task.cells
-                ),
-            )
-            for task in self.tasks
-        )
-        return replace(self, tasks=tasks)
-
     def spec(self) -> dict[str, object]:
         """The sweep's identity as JSON, with the points' weights."""
         grading = {
@@ -271,6 +283,17 @@ class Plan:
         for row, task in zip(mask, self.tasks, strict=True):
             row[: len(task.cells)] = True
         return mask
+
+    @cached_property
+    def named_cells(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        """Which cells the config names, shape (model, task, params)."""
+        points, named = self.valid(), self.named
+        if named is None:
+            return np.broadcast_to(points, (len(self.evaluations), *points.shape))
+        for row, own in zip(points, named.points, strict=True):
+            row[: len(own)] = own
+        cells: np.ndarray[Any, np.dtype[np.bool_]] = np.array(named.evaluations)[:, None, None] & points
+        return cells
 
     @cached_property
     def in_tier(self) -> np.ndarray[Any, np.dtype[np.bool_]]:

@@ -11,10 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from flows.plan.blocks import Window, window_of
+from flows.plan.evaluations import Evaluation
 from flows.plan.grading import Prices
 from flows.plan.shared_arrays import counts_questions
 from flows.plan.targets import SampleTargets
-from stages.process.grading import GRADER
+from stages.process.grading import GRADER, IMPORTED
 from stages.reply.status import COUNTERS, Status
 from stages.score.counters import FloatArray, add_counters, count_questions, count_trials
 from storage.cube.cube import Cube
@@ -28,6 +29,11 @@ SUM_WIDTH = 16
 T = TypeVar("T")
 
 
+def grader_of(evaluation: Evaluation) -> str:
+    """The grader that receipts of an evaluation's regions name: today's, or that another tool graded."""
+    return IMPORTED if evaluation.is_imported else GRADER
+
+
 def receipt_of(
     window: Window,
     generation: int,
@@ -36,6 +42,7 @@ def receipt_of(
     digest: str,
     causes: Mapping[str, int],
     shape: int = 0,
+    grader: str = GRADER,
 ) -> Receipt:
     """The receipt of a region that was just written.
 
@@ -55,6 +62,8 @@ def receipt_of(
         How often each cause of a transport error occurred.
     shape
         Number of the shape that regions have, `storage.cube.cube.Cube.shape_number`.
+    grader
+        Version of the grader, see `grader_of`.
     """
     transport = int((planned & (status == Status.TRANSPORT)).sum())
     missing = int((planned & (status == Status.MISSING)).sum())
@@ -69,7 +78,7 @@ def receipt_of(
         missing=missing,
         causes=dict(causes),
         digest=digest,
-        grader=GRADER,
+        grader=grader,
         shape=shape,
         at=int(time.time()),
     )

@@ -30,13 +30,13 @@ class Spent:
 
 def read_notes(records: Space) -> dict[str, Any]:
     """What the last run noted beside the cube; empty if nothing can be read."""
-    notes = _read(records, NOTES, _NOTES_BYTES)
+    notes = read_record(records, NOTES, _NOTES_BYTES)
     return notes if isinstance(notes, dict) else {}
 
 
 def read_spent(records: Space) -> Spent | None:
     """The sum that earlier runs kept; None if there is none that can be read."""
-    document = _read(records, SPENT, _READ_BYTES)
+    document = read_record(records, SPENT, _READ_BYTES)
     try:
         kept = Spent(float(document["tokens"]), float(document["usd"]))
     except (ValueError, KeyError, TypeError):
@@ -46,7 +46,7 @@ def read_spent(records: Space) -> Spent | None:
 
 def read_live(records: Space) -> dict[str, Any] | None:
     """What the last run said of itself; None if nothing can be read."""
-    document = _read(records, LIVE, _READ_BYTES)
+    document = read_record(records, LIVE, _READ_BYTES)
     numbers = ("time", "seconds", "trials", "done", "sent", "in_flight", "cached", "transport")
     if not isinstance(document, dict) or not isinstance(document.get("retries"), dict):
         return None
@@ -67,7 +67,7 @@ def _is_pause(pause: object) -> bool:
     return isinstance(seconds, (int, float)) and 0 <= seconds < _LONGEST_PAUSE
 
 
-def _read(records: Space, key: str, most: int | None = None) -> Any:  # noqa: ANN401 - any JSON, in any form
+def read_record(records: Space, key: str, most: int | None = None) -> Any:  # noqa: ANN401 - any JSON, in any form
     """A record's content; None if there is none that can be read."""
     try:
         found = records.get(key, most)

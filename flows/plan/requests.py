@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from flows.config.templates import Message
 from flows.plan.blocks import Block
 from flows.plan.evaluations import Evaluation
-from flows.plan.plan import Plan
+from flows.plan.plan import Plan, is_imported
 from stages.generate import Cell, Trial
 from stages.infer.request import Request, build_request
+from stages.process.grading import IMPORTED
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,16 +51,21 @@ def trial_messages(evaluation: Evaluation, cell: Cell, trial: Trial) -> list[Mes
 
 def trial_request(evaluation: Evaluation, cell: Cell, trial: Trial, repeat: int) -> Request:
     """The request of one trial of a cell by an evaluation."""
-    return messages_request(evaluation, trial_messages(evaluation, cell, trial), repeat)
+    return messages_request(evaluation, cell, trial, trial_messages(evaluation, cell, trial), repeat)
 
 
-def messages_request(evaluation: Evaluation, messages: Sequence[Message], repeat: int) -> Request:
-    """The request with which an evaluation sends the messages of `trial_messages`."""
+def messages_request(
+    evaluation: Evaluation, cell: Cell, trial: Trial, messages: Sequence[Message], repeat: int
+) -> Request:
+    """The request with which an evaluation sends the messages of `trial_messages`.
+
+    That of an imported trial was never sent: its digest is the key of a reply that another tool got. It names the
+    question, as prompts of other tools' logs need not differ, and can be no digest of a request that a run would send.
+    """
+    params = evaluation.sampler.params
+    if is_imported(cell):
+        origin = [cell.plain_params[IMPORTED], trial.extras.get("question")]
+        params = {**params, IMPORTED: [params.get(IMPORTED), origin]}
     return build_request(
-        evaluation.request_model,
-        messages,
-        evaluation.sampler.params,
-        repeat,
-        evaluation.api,
-        evaluation.revision,
+        evaluation.request_model, messages, params, repeat, evaluation.api, evaluation.revision
     )

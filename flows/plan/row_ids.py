@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import numpy.typing as npt
 
@@ -31,11 +33,7 @@ def row_ids(plan: Plan, trials: int) -> npt.NDArray[np.object_]:
     TaskError
         A file is not there, or not the one that it was.
     """
-    found = np.full((len(plan.named_points), trials), "", dtype=object)
-    for row, cell in zip(found, _cells(plan), strict=True):
-        count = _count(cell, trials)
-        row[:count] = [cell.row_id(trial) for trial in range(count)]
-    return found
+    return _completed(plan, trials, {})
 
 
 def lacks_row_ids(cube: Cube, plan: Plan) -> bool:
@@ -53,7 +51,48 @@ def lacks_row_ids(cube: Cube, plan: Plan) -> bool:
 def label_rows(cube: Cube, plan: Plan) -> None:
     """Write the row ids of a cube anew where some are lacking; only the holder of the lease may."""
     if lacks_row_ids(cube, plan):
-        cube.write_label(ROW_ID, row_ids(plan, cube.sizes["trial"]))
+        readable = cube.label_problem(ROW_ID) is None
+        stored = dict(zip(_places(plan), cube.read_label(ROW_ID), strict=True)) if readable else {}
+        cube.write_label(ROW_ID, _completed(plan, cube.sizes["trial"], stored))
+
+
+def grown_row_ids(cube: Cube, before: Plan, plan: Plan) -> Coordinate | None:
+    """`ROW_ID` of a cube whose sweep has grown; None if it has none, or is of an earlier version without them.
+
+    Parameters
+    ----------
+    cube
+        The cube as it is.
+    before, plan
+        Its plan, and what that has become; of data sets, only the files of those that are new are read.
+    """
+    if not plan.named_points or (before.named_points and not cube.has_label(ROW_ID)):
+        return None
+    stored = {}
+    if before.named_points and cube.label_problem(ROW_ID) is None:
+        stored = dict(zip(_places(before), cube.read_label(ROW_ID), strict=True))
+    found = _completed(plan, cube.sizes["trial"], stored)
+    return Coordinate(ROW_ID, ("dataset", "trial"), found, ROW_ID_ATTRS)
+
+
+def _places(plan: Plan) -> list[tuple[str, str]]:
+    """What the points that have row ids are known by."""
+    points = ((plan.tasks[task], slot) for task, slot in plan.named_points)
+    return [(task.label, task.cells[slot].cell.id) for task, slot in points]
+
+
+def _completed(
+    plan: Plan, trials: int, stored: Mapping[tuple[str, str], npt.NDArray[np.object_]]
+) -> npt.NDArray[np.object_]:
+    """Ids of the rows: those that are stored, and of points that lack some, from their files."""
+    found = np.full((len(plan.named_points), trials), "", dtype=object)
+    for row, place, cell in zip(found, _places(plan), _cells(plan), strict=True):
+        count, known = _count(cell, trials), stored.get(place)
+        if known is not None and len(known) == trials and (known[:count] != "").all():
+            row[:] = known
+        else:
+            row[:count] = [cell.row_id(trial) for trial in range(count)]
+    return found
 
 
 def _cells(plan: Plan) -> list[Cell]:

@@ -43,11 +43,14 @@ class Selection:
         labels = [
             {row.model, row.label, label} for row, label in zip(plan.evaluations, plan.labels, strict=True)
         ]
-        models = _chosen("models", self.models, labels)
-        tasks = _chosen("tasks", self.tasks, [{name} for name in plan.task_names])
+        named: npt.NDArray[np.bool_] = plan.named_cells
+        rows, columns = (np.flatnonzero(named.any(axis=axes)).tolist() for axes in ((1, 2), (0, 2)))
+        models = _chosen("models", self.models, labels, rows)
+        tasks = _chosen("tasks", self.tasks, [{name} for name in plan.task_names], columns)
         tiers = _chosen("tiers", self.tiers, [{name} for name in plan.tiers])
         member = plan.in_tier[tiers].any(axis=0) if self.tiers else plan.valid()
-        chosen: npt.NDArray[np.bool_] = models[:, None, None] & (member & tasks[:, None])
+        # What the config does not name is not asked, although the cube has it.
+        chosen: npt.NDArray[np.bool_] = models[:, None, None] & (member & tasks[:, None]) & named
         if not chosen.any():
             raise SweepError(
                 f"no point of {', '.join(self.tasks)} is in {', '.join(self.tiers)}",
@@ -56,10 +59,21 @@ class Selection:
         return chosen
 
 
-def _chosen(parameter: str, wanted: Sequence[str], known: Sequence[set[str]]) -> npt.NDArray[np.bool_]:
+def _chosen(
+    parameter: str,
+    wanted: Sequence[str],
+    known: Sequence[set[str]],
+    named: Sequence[int] | None = None,
+) -> npt.NDArray[np.bool_]:
+    own = known if named is None else [known[place] for place in named]
     for name in wanted:
-        if not any(name in names for names in known):
-            listed = ", ".join(min(names, key=len) for names in known)
+        if not any(name in names for names in own):
+            listed = ", ".join(min(names, key=len) for names in own)
+            if any(name in names for names in known):
+                raise SweepError(
+                    f"`{parameter}`: '{name}' is in the cube, and the config does not name it",
+                    f"Add it to the config, or give one of: {listed}",
+                )
             raise SweepError(f"`{parameter}`: '{name}' is not in this sweep", f"Give one of: {listed}")
     return np.array([not wanted or not names.isdisjoint(wanted) for names in known], dtype=bool)
 
@@ -91,7 +105,7 @@ class Sampling(ABC):
         return {}
 
 
-def as_configured(config: SweepConfig) -> Sampling:
+def as_configured(config: SweepConfig) -> Fixed | Adaptive:
     """The sampling that a config asks for."""
     if config.precision is None:
         return Fixed(config.trials, config.repeats)

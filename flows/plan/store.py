@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,28 +14,30 @@ import numpy.typing as npt
 
 import storage.errors
 from flows.errors import SweepError
-from flows.plan.blocks import RegionWork, pending_positions, window_of
+from flows.plan.blocks import NOTHING_KEPT, RegionWork, pending_positions, window_of
 from flows.plan.coordinates import coordinates, labels
-from flows.plan.differences import criteria_differences, spec_differences
+from flows.plan.forgotten import forgotten_cells, without
+from flows.plan.growing import described, extend, grown_cube, padded
+from flows.plan.growth import Contradiction
 from flows.plan.plan import Plan
 from flows.plan.recording import count_model
-from flows.plan.records import NOTES, SPENT
+from flows.plan.records import NOTES, SPENT, read_notes
 from flows.plan.row_ids import label_rows
 from flows.plan.shared_arrays import planned_of
 from flows.plan.spec import parse_spec
-from flows.plan.targets import SampleTargets
+from flows.plan.targets import BoolArray, SampleTargets
 from stages.reply.status import COUNTERS, QUESTION_COUNTERS, Status
 from stages.score.counters import set_cost
 from storage.cube.batch_notes import BatchNotes
 from storage.cube.cube import Cube
-from storage.cube.integrity import stored_problems
+from storage.cube.integrity import recorded_part, stored_problems
 from storage.cube.lease import Lease
 from storage.cube.ledger import Ledger, Receipt
 from storage.cube.regions import Region
 from storage.cube.schema import TRIAL_DIMS
 from storage.errors import CubeDamagedError
 
-_SHOWN_DIFFERENCES = 6
+_SHOWN_CONTRADICTIONS = 6
 _UNKNOWN = 255
 _COMPARED_CELLS = 1_000_000
 """Up to so many trials of a cube, padding included, a run compares all that is recorded with its receipts."""
@@ -55,28 +57,36 @@ class SweepStore:
         plan: Plan,
         targets: SampleTargets | None = None,
         found: dict[tuple[Region, int, str], bool] | None = None,
+        whole: SampleTargets | None = None,
     ) -> None:
         self.cube = cube
         self.found = {} if found is None else found
         """Of which receipts it is known whether the regions are as they say; a store made from this one may have it."""
         self.ledger = Ledger(cube.records)
         self._newest = self.ledger.newest()
-        self.planned = planned_of(cube, self._newest)
+        # Where the sweep has grown and the cube has not yet, nothing of what is new is planned.
+        there, cells = planned_of(cube, self._newest), (len(plan.evaluations), *plan.sources.shape)
+        self.planned = SampleTargets(padded(there.trials, cells), padded(there.repeats, cells))
         """What the cube is to hold, by this run or others."""
-        self.targets = self.planned if targets is None else targets
+        wanted = self.planned if targets is None else targets
+        forgotten = forgotten_cells(plan, cube.records)
+        self.targets = without(wanted, forgotten)
         """How far this run goes; the cube may go further."""
-        self._wanted = self.planned.union(self.targets)
-        sizes, maxima = cube.sizes, self.targets.maxima
+        # A run that is to measure a part of its plan plans all of it.
+        whole = self.targets if whole is None else without(whole, forgotten)
+        self._wanted = self.planned.union(whole)
+        sizes, maxima = cube.sizes, whole.maxima
         self.plan = replace(
             plan, trials=max(maxima[0], sizes["trial"]), repeats=max(maxima[1], sizes["repeat"])
         )
         """At the size that the cube has once it has grown to the targets."""
 
     def grow(self) -> None:
-        """Bring the cube to the targets' size and plan; only the holder of the lease may."""
+        """Bring the cube to the sweep's and the targets' size and plan; only the holder of the lease may."""
         # What a store has acknowledged it has, and each look is a request; `evalcube cube verify` looks all the same.
         if not self.cube.trusted:
             self.cube.restore_metadata()
+        extend(self.cube, self.plan)
         sizes = self.cube.sizes
         same = (sizes["trial"], sizes["repeat"]) == (self.plan.trials, self.plan.repeats)
         if not same or not self.cube.consolidated:
@@ -109,13 +119,14 @@ class SweepStore:
         try:
             counters = self.cube.read_counters()
         except CubeDamagedError:
-            models = range(len(self.plan.evaluations))
-            counters = np.stack([self._counted(model) for model in models])
-        return self._priced(counters[..., : len(COUNTERS)])
+            there = planned_of(self.cube, self._newest)
+            counters = np.stack([self._counted(model, there) for model in range(self.cube.sizes["model"])])
+        cells = self.planned.trials.shape
+        return self._priced(padded(counters[..., : len(COUNTERS)], (*cells, len(COUNTERS))))
 
-    def _counted(self, model: int) -> npt.NDArray[np.float64]:
+    def _counted(self, model: int, planned: SampleTargets) -> npt.NDArray[np.float64]:
         regions = (region for region in self._newest if region.model == model)
-        return count_model(self.cube, regions, self.planned, (0.0, 0.0))
+        return count_model(self.cube, regions, planned, (0.0, 0.0))
 
     def _priced(self, counters: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         priced = counters.copy()
@@ -133,7 +144,7 @@ class SweepStore:
         """The regions of one evaluation that the targets reach into."""
         chunks = self.cube.chunks
         trials, repeats = int(self.targets.trials[model].max()), int(self.targets.repeats[model].max())
-        for trial in range(-(-trials // chunks["trial"])):
+        for trial in range(self.targets.first // chunks["trial"], -(-trials // chunks["trial"])):
             for repeat in range(-(-repeats // chunks["repeat"])):
                 yield Region(model, trial, repeat)
 
@@ -148,19 +159,38 @@ class SweepStore:
         window = window_of(self.plan.sizes, region, self.cube.chunks)
         receipt = self._newest.get(region)
         # Plans only grow, so that equal numbers are equal trials.
-        done = receipt is not None and receipt.complete and receipt.planned == self._wanted.mask(window).sum()
-        if receipt is not None and done and self._is_there(receipt):
+        done = receipt is not None and receipt.complete and receipt.planned == self._wanted.count(window)
+        rated = receipt is None or self._is_rated(receipt)
+        if receipt is not None and done and rated and self._is_there(receipt):
             return None
         status, generation = None, 0
         if receipt is not None:
             generation = receipt.generation
             status = self._trusted_status(receipt, window.shape)
-        positions = pending_positions(window, self.targets.mask(window), status)
-        if not len(positions):
+        wanted = self.targets.mask(window)
+        positions = pending_positions(window, wanted, status)
+        unrated = self._unrated(wanted, status) if status is not None and not rated else positions[:0]
+        if not len(positions) and not len(unrated):
             return None
-        kept = (receipt.trials, receipt.repeats) if receipt is not None and status is not None else (0, 0)
-        grader = receipt.grader if receipt is not None and all(kept) else None
-        return RegionWork(window, positions, generation, kept, grader)
+        if receipt is None or status is None:
+            return RegionWork(window, positions, generation, NOTHING_KEPT, self.cube.shape_number)
+        kept = (receipt.trials, receipt.repeats, receipt.shape)
+        return RegionWork(
+            window, positions, generation, kept, self.cube.shape_number, receipt.grader, unrated
+        )
+
+    def _is_rated(self, receipt: Receipt) -> bool:
+        """Whether all judges of today were asked about a region's answers."""
+        then, now = self.cube.shape_of(receipt).sizes, self.plan.sizes
+        return not receipt.unrated and all(
+            then.get(dim, 0) == now.get(dim, 0) for dim in ("judge_name", "judge_repeat")
+        )
+
+    def _unrated(self, wanted: BoolArray, status: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
+        """Flat positions of the finished trials that judges rate: what they said before is in the cache."""
+        judged = np.array([task.judged for task in self.plan.tasks])
+        finished = (status != Status.MISSING) & (status != Status.TRANSPORT)
+        return np.flatnonzero(wanted & finished & judged[:, None, None, None])
 
     def _is_there(self, receipt: Receipt) -> bool:
         """Whether a recorded region is still there: its chunks are whole; of a small cube, all content is compared."""
@@ -172,7 +202,7 @@ class SweepStore:
             self.found[known] = not (
                 stored_problems(self.cube, receipt)[0]
                 if small
-                else self.cube.apparent_problems(receipt.region)
+                else self.cube.apparent_problems(receipt.region, self.cube.shape_of(receipt))
             )
         return self.found[known]
 
@@ -186,9 +216,8 @@ class SweepStore:
         if problems:
             return None
         status = np.full(shape, Status.MISSING, dtype=np.uint8)
-        status[:, :, : receipt.trials, : receipt.repeats] = arrays["status"][
-            :, :, : receipt.trials, : receipt.repeats
-        ]
+        known = recorded_part({"status": arrays["status"]}, receipt, self.cube.shape_of(receipt))["status"]
+        status[tuple(map(slice, known.shape))] = known
         return status
 
     def stale(self) -> list[int]:
@@ -225,7 +254,8 @@ class SweepStore:
     def _unknown(self) -> npt.NDArray[np.bool_]:
         """Planned prompts without a flag, shape (task, params, trial)."""
         flags = self.cube.read_duplicates()
-        planned = self.planned.trials.max(axis=0)
+        # Of the config's tasks: the data file of another one may be anywhere by now.
+        planned = np.where(self.plan.named_cells.any(axis=0), self.planned.trials.max(axis=0), 0)
         unknown: npt.NDArray[np.bool_] = (flags == _UNKNOWN) & (
             np.arange(flags.shape[2]) < planned[:, :, None]
         )
@@ -274,16 +304,16 @@ def sweep_cube(plan: Plan, url: str) -> tuple[Cube, Plan]:
             return cube, plan
         except storage.errors.CubeExistsError:
             pass  # another driver was faster: its lease decides who goes on
-    try:
-        return _open_same(plan, url, writable=True)
-    except OtherSweepError:
+    cube, merged, grows = _opened(plan, url, writable=True)
+    if grows:
         spent = _removed_unused(url)
-        if spent is None:
-            raise
-        cube, plan = sweep_cube(plan, url)
-        if spent:
-            cube.records.put(SPENT, spent)
-        return cube, plan
+        if spent is not None:
+            cube, merged = sweep_cube(plan, url)
+            if spent:
+                cube.records.put(SPENT, spent)
+    if isinstance(merged, OtherSweepError):
+        raise merged
+    return cube, merged
 
 
 def _removed_unused(url: str) -> bytes | None:
@@ -319,32 +349,38 @@ def existing_store(plan: Plan, url: str) -> SweepStore | None:
     """
     if not Cube.exists(url):
         return None
-    targets = SampleTargets.uniform(plan, plan.trials, plan.repeats)
-    targets.refuse_too_many()
-    try:
-        return SweepStore(*_open_same(plan, url, writable=False), targets)
-    except OtherSweepError:
-        if _is_unused(Cube.open(url)):
-            return None  # a run will replace it
-        raise
+    SampleTargets.uniform(plan, plan.trials, plan.repeats).refuse_too_many()
+    cube, merged, grows = _opened(plan, url, writable=False)
+    if grows and _is_unused(cube):
+        return None  # a run will replace it
+    if isinstance(merged, OtherSweepError):
+        raise merged
+    return SweepStore(cube, merged, SampleTargets.uniform(merged, plan.trials, plan.repeats))
 
 
-def _open_same(plan: Plan, url: str, *, writable: bool) -> tuple[Cube, Plan]:
-    """The cube of the plan's sweep, and the plan with the weights of its points that the cube has."""
+def _opened(plan: Plan, url: str, *, writable: bool) -> tuple[Cube, Plan | OtherSweepError, bool]:
+    """The sweep's cube, what the sweep is with the config added, and whether that is more than the cube has."""
     cube = Cube.open(url, writable=writable)
-    written = parse_spec(cube.attrs.get("spec"), cube.sizes)  # damaged, it cannot be compared
-    old, new = cube.attrs.get("spec", {}), plan.spec()
-    differences = spec_differences(old, new) + criteria_differences(old, new)
-    if differences:
-        shown = "; ".join(differences[:_SHOWN_DIFFERENCES])
-        more = len(differences) - _SHOWN_DIFFERENCES
-        raise OtherSweepError(
-            f"cube '{url}' was written by another config: {shown}"
-            + (f"; and {more} more" if more > 0 else ""),
-            "Give this sweep a cube of its own with `cube`, or under `cube:` in its config; with the same cache, what "
-            "both have in common is not asked again",
-        )
-    return cube, plan.based_on(written)
+    parse_spec(cube.attrs.get("spec"), cube.sizes)  # damaged, it cannot be compared
+    try:
+        old = cube_plan(cube, {**read_notes(cube.records), "files": plan.files})
+    except SweepError as error:  # of a task that is not installed, or in another version
+        own = "or give this sweep a cube of its own with `cube`"
+        return cube, OtherSweepError(error.message, f"{error.remedy}; {own}".lstrip("; ").capitalize()), True
+    growth = grown_cube(cube, old, plan)
+    if growth.contradictions:
+        return cube, _other_sweep(url, growth.contradictions), True
+    return cube, growth.plan, cube.attrs["spec"] != described(cube, growth.plan)
+
+
+def _other_sweep(url: str, found: Sequence[Contradiction]) -> OtherSweepError:
+    shown = "; ".join(one.what for one in found[:_SHOWN_CONTRADICTIONS])
+    more = len(found) - _SHOWN_CONTRADICTIONS
+    remedies = dict.fromkeys(one.remedy for one in found[:_SHOWN_CONTRADICTIONS])
+    return OtherSweepError(
+        f"cube '{url}' contradicts the config: {shown}" + (f"; and {more} more" if more > 0 else ""),
+        ". ".join(remedies),
+    )
 
 
 def cube_plan(cube: Cube, notes: Mapping[str, Any]) -> Plan:

@@ -28,18 +28,19 @@ class SampleTargets:
     trials: IntArray
     """Shape (model, task, params); 0 where there is no cell."""
     repeats: IntArray
+    first: int = 0
+    """Number of the first trial that is meant."""
 
     @classmethod
     def uniform(cls, plan: Plan, trials: int, repeats: int, chosen: BoolArray | None = None) -> SampleTargets:
-        """The same for every cell, or for the chosen ones, as far as a cell has so many different trials.
+        """The same for every cell that the config names, or for the chosen ones, as far as it has as many trials.
 
         Parameters
         ----------
         chosen
             Shape (model, task, params); None means all.
         """
-        shape = (len(plan.evaluations), *plan.sources.shape)
-        wanted = np.broadcast_to(plan.valid(), shape) if chosen is None else chosen & plan.valid()
+        wanted = plan.named_cells if chosen is None else chosen & plan.named_cells
         most = np.minimum(plan.sources, trials)
         return cls(np.where(wanted, most, 0).astype(np.int32), np.where(wanted, repeats, 0).astype(np.int32))
 
@@ -51,11 +52,12 @@ class SampleTargets:
     @property
     def counts(self) -> list[int]:
         """Trials of each model, repeats included."""
-        each: Any = (self.trials.astype(np.int64) * self.repeats).sum(axis=(1, 2))
+        trials = np.maximum(self.trials.astype(np.int64) - self.first, 0)
+        each: Any = (trials * self.repeats).sum(axis=(1, 2))
         return [int(count) for count in each]
 
     def union(self, other: SampleTargets) -> SampleTargets:
-        """As far as either of the two reaches in trials, and in repeats."""
+        """As far as either of the two reaches in trials, and in repeats, from the first trial on."""
         return SampleTargets(np.maximum(self.trials, other.trials), np.maximum(self.repeats, other.repeats))
 
     def rectangular(self, planned: SampleTargets) -> SampleTargets:
@@ -102,12 +104,19 @@ class SampleTargets:
         """Whether both reach equally far."""
         return np.array_equal(self.trials, other.trials) and np.array_equal(self.repeats, other.repeats)
 
+    def count(self, window: Window) -> int:
+        """How many trials of a region belong to the targets: the sum of `mask`, without making it."""
+        model, (_, _, length, width) = window.region.model, window.shape
+        until = np.clip(self.trials[model].astype(np.int64) - window.first_trial, 0, length)
+        trials = np.maximum(until - min(max(self.first - window.first_trial, 0), length), 0)
+        repeats = np.clip(self.repeats[model].astype(np.int64) - window.first_repeat, 0, width)
+        return int((trials * repeats).sum())
+
     def mask(self, window: Window) -> BoolArray:
         """Which trials of a region belong to the targets, in the window's shape."""
         model = window.region.model
         trial = np.arange(window.shape[2]) + window.first_trial
         repeat = np.arange(window.shape[3]) + window.first_repeat
-        within: BoolArray = (trial < self.trials[model, :, :, None])[..., None] & (
-            repeat < self.repeats[model, :, :, None]
-        )[:, :, None, :]
+        meant = (trial < self.trials[model, :, :, None]) & (trial >= self.first)
+        within: BoolArray = meant[..., None] & (repeat < self.repeats[model, :, :, None])[:, :, None, :]
         return within

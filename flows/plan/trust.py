@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -32,10 +32,12 @@ def remember_run(cube: Cube, config: Mapping[str, Any]) -> None:
     config
         What the cube's notes hold as ``config``: JSON values, which name secrets' variables only.
     """
-    document = json.dumps({"cube": _place(cube), "config": config})
     with suppress(OSError):  # the run goes on; only going on from the cube alone will need the config file
         path = _record(cube)
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        # Which one is newest is decided by no clock.
+        number = 1 + max((number for number, _ in _records(path.parent)), default=0)
+        document = json.dumps({"cube": _place(cube), "config": config, "number": number})
         replace_synced(path, document.encode())
 
 
@@ -44,11 +46,11 @@ def remembered_config(cube: Cube) -> dict[str, Any] | None:
 
     A cube that was moved since is known by its spec; what was run in the same place counts first.
     """
-    for path in (_record(cube), *_elsewhere(cube)):
-        document = _read(path)
-        if document is not None:
-            return document
-    return None
+    here = _read(_record(cube))
+    if here is not None:
+        return here[1]
+    elsewhere = _records(_folder(cube))
+    return max(elsewhere, key=lambda record: record[0])[1] if elsewhere else None
 
 
 def _place(cube: Cube) -> str:
@@ -59,13 +61,13 @@ def _record(cube: Cube) -> Path:
     return _folder(cube) / f"{_digest(_place(cube))}.json"
 
 
-def _elsewhere(cube: Cube) -> Iterator[Path]:
-    """Records of the same sweep in other places, newest first."""
+def _records(folder: Path) -> list[tuple[int, dict[str, Any]]]:
+    """Numbers and configs of the runs that are recorded in a folder; those of one sweep in other places, too."""
     try:
-        found = [(entry.stat().st_mtime_ns, Path(entry)) for entry in os.scandir(_folder(cube))]
+        paths = sorted(path for path in folder.iterdir() if path.suffix == ".json")
     except OSError:
-        return
-    yield from (path for _, path in sorted(found, reverse=True) if path.suffix == ".json")
+        return []
+    return [record for record in map(_read, paths) if record is not None]
 
 
 def _folder(cube: Cube) -> Path:
@@ -75,8 +77,8 @@ def _folder(cube: Cube) -> Path:
     return home / "evalcube" / "runs" / _digest(json.dumps(cube.attrs.get("spec"), sort_keys=True))
 
 
-def _read(path: Path) -> dict[str, Any] | None:
-    """The config of a record that nobody else could have written."""
+def _read(path: Path) -> tuple[int, dict[str, Any]] | None:
+    """Number and config of a record that nobody else could have written; records of old have no number, which is 0."""
     try:
         with path.open("rb") as file:
             if os.fstat(file.fileno()).st_uid != os.geteuid():
@@ -84,8 +86,10 @@ def _read(path: Path) -> dict[str, Any] | None:
             document = json.loads(file.read(_READ_BYTES))
     except (OSError, ValueError, RecursionError):
         return None
-    config = document.get("config") if isinstance(document, dict) else None
-    return config if isinstance(config, dict) else None
+    if not isinstance(document, dict) or not isinstance(document.get("config"), dict):
+        return None
+    number = document.get("number")
+    return number if isinstance(number, int) else 0, document["config"]
 
 
 def _digest(text: str) -> str:

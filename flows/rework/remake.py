@@ -12,7 +12,7 @@ import numpy.typing as npt
 from flows.plan.blocks import Window, window_of
 from flows.plan.grading import Prices
 from flows.plan.plan import Plan
-from flows.plan.recording import receipt_of
+from flows.plan.recording import grader_of, receipt_of
 from flows.plan.regrade import regrade
 from flows.plan.targets import SampleTargets
 from storage.cache.cache import Cache
@@ -77,9 +77,8 @@ def remake(
         return Remade(made.arrays, 0, None)
     # The cache has got other replies since, or more of them: what is there now is what counts.
     status, generation = made.arrays["status"], receipt.generation + 1
-    new = receipt_of(
-        window, generation, targets.mask(window), status, digest, receipt.causes, cube.shape_number
-    )
+    mask, grader = targets.mask(window), grader_of(plan.evaluations[receipt.region.model])
+    new = receipt_of(window, generation, mask, status, digest, receipt.causes, cube.shape_number, grader)
     return Remade(made.arrays, 0, new)
 
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from flows.cubes.cache_at_hand import cache_at_hand
+from flows.cubes.cache_at_hand import replies_at_hand
 from flows.errors import SweepError
 from flows.plan.records import read_notes
 from flows.plan.rescoring import Rescoring, regrade_recorded
 from flows.plan.store import cube_plan
-from storage.cache.cache import find_cache
 from storage.cube.address import space_of
 from storage.cube.copies import copy_cube
 from storage.cube.cube import Cube
@@ -55,8 +54,12 @@ def rescore_cube(
     """
     source = Cube.open(url)
     notes = read_notes(source.records)
-    address = cache_at_hand(source, notes.get("cache")) if cache is None else str(cache)
-    found = None if address is None else find_cache(address)
+    if all(evaluation.is_imported for evaluation in cube_plan(source, notes).evaluations):
+        raise SweepError(
+            f"the replies of cube '{url}' were graded by the tool that they were imported from",
+            "Grade them again with that tool, and import its new log into a new cube",
+        )
+    found = replies_at_hand(source, notes.get("cache"), cache)
     if found is None:
         raise SweepError(
             f"the replies of cube '{url}' are not found", "Give the address of its cache with `cache`"

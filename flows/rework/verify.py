@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from flows.cubes.cache_at_hand import cache_at_hand
+from flows.cubes.cache_at_hand import replies_at_hand
 from flows.errors import SweepError
 from flows.plan.coordinates import labels
 from flows.plan.grading import Prices
@@ -28,7 +28,7 @@ from stages.generate.errors import TaskError
 from stages.generate.novelty import repeated
 from stages.reply.status import COUNTERS as STATUS_COUNTERS
 from stages.reply.status import QUESTION_COUNTERS
-from storage.cache.cache import Cache, find_cache
+from storage.cache.cache import Cache
 from storage.cube.cube import Cube
 from storage.cube.holder import apparent_holder
 from storage.cube.integrity import CONTENT, stored_problems
@@ -85,8 +85,7 @@ def verify_cube(
     plan = cube_plan(cube, notes)
     found = None
     if heal:
-        address = cache_at_hand(cube, notes.get("cache")) if cache is None else str(cache)
-        found = None if address is None else find_cache(address)
+        found = replies_at_hand(cube, notes.get("cache"), cache)
         if found is None:
             raise SweepError(
                 f"the replies of cube '{url}' are not found", "Give the address of its cache with `cache`"
@@ -101,6 +100,17 @@ def verify_cube(
         if heal:
             stack.enter_context(Lease.acquire(cube.records, notify=notify))
         return _Check(cube, plan, found).run()
+
+
+def verify_opened(cube: Cube) -> Verification:
+    """Compare every recorded region of a cube with its receipt, and what all share with the regions; heal nothing.
+
+    Parameters
+    ----------
+    cube
+        The cube, open; also one that nobody else sees yet.
+    """
+    return _Check(cube, cube_plan(cube, read_notes(cube.records)), None).run()
 
 
 class _Check:
@@ -138,7 +148,10 @@ class _Check:
             self._cube.restore_metadata()
 
     def _check_labels(self, problems: dict[str, str]) -> None:
-        written = labels(self._plan, self._cube.sizes["counter"])
+        # From the description alone: a data file that lies elsewhere now has its old path there and in the labels.
+        sizes = self._cube.sizes
+        described = Plan.from_spec(self._cube.attrs["spec"], sizes["trial"], sizes["repeat"])
+        written = labels(described, sizes["counter"])
         made = {coordinate.name: coordinate.values for coordinate in written}
         made |= self._row_ids(problems)
         made |= {name: np.arange(self._cube.sizes[name]) for name in _INDEXES}

@@ -10,7 +10,7 @@ from typing import Any
 
 from distributed import Future as DaskFuture
 
-from flows.plan.blocks import Block, RegionWork, cut_blocks
+from flows.plan.blocks import Block, Kept, RegionWork, cut_blocks
 from flows.run.in_flight import InFlightLimit
 
 Future = DaskFuture[Any]
@@ -22,7 +22,7 @@ class RegionProgress:
 
     work: RegionWork
     generation: int
-    kept: tuple[int, int]
+    kept: Kept
     open_blocks: int = 0
     all_submitted: bool = False
     graded: list[tuple[Block, Future]] = field(default_factory=list)
@@ -32,6 +32,8 @@ class RegionProgress:
     """Transport errors of this run, by cause."""
     deaths: int = 0
     """How often workers died with the task that writes it."""
+    unrated: int = 0
+    """Recorded trials that not all judges have rated, as of the last writing."""
 
     @property
     def finished(self) -> bool:
@@ -61,10 +63,10 @@ class BlockQueue:
             work = next(self._regions, None)
             if work is None:
                 return None
-            self._region = RegionProgress(work, work.generation, work.kept)
+            self._region = RegionProgress(work, work.generation, work.kept, unrated=len(work.unrated))
             self.opened.append(self._region)
             # Cut when the region is opened, so that the size is what the blocks before it taught.
-            self._blocks = cut_blocks(work.window, work.generation, work.positions, self.limit.block_size)
+            self._blocks = cut_blocks(work, self.limit.block_size)
 
     def stop(self) -> None:
         """Give out no further block."""

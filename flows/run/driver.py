@@ -198,6 +198,8 @@ class Driver:
                     # Its worker died after it had finished, and Dask computes it again: it will arrive once more.
                     self._when_done(future, handler)
                 else:
+                    if future.status == "finished":
+                        self._workers.worked()
                     handler(future)
                 handler, future = self._arrived.get_nowait()
         except queue.Empty:
@@ -309,9 +311,11 @@ class Driver:
             region.generation,
             kept,
             [result for _, result in graded],
+            region.unrated,
             priority=20,
         )
-        region.writing, region.kept, region.written_at = future, window.shape[2:], time.monotonic()
+        region.kept = (*window.shape[2:], region.work.shape)
+        region.writing, region.written_at = future, time.monotonic()
 
         def done(future: Future) -> None:
             region.writing = None
@@ -344,6 +348,7 @@ class Driver:
     def _record(self, region: RegionProgress, receipt: Receipt) -> None:
         # Once more, since the task took time: a receipt of a driver that lost its lease must not follow another's.
         self._lease.check()
+        region.unrated = receipt.unrated
         region.causes.update(receipt.causes)
         receipt = replace(
             receipt,

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
-from flows.plan.blocks import Window, window_of
+from flows.plan.blocks import NOTHING_KEPT, Kept, Window, window_of
 from flows.plan.grading import Arrays, trial_variables
 from flows.plan.recording import count_region, count_split_questions, receipt_of
 from flows.run.tasks import BlockResult
@@ -37,7 +38,12 @@ def find_duplicates(run: str, task: int) -> None:
 
 
 def write_region(
-    run: str, window: Window, generation: int, kept: tuple[int, int], results: Sequence[BlockResult]
+    run: str,
+    window: Window,
+    generation: int,
+    kept: Kept,
+    results: Sequence[BlockResult],
+    unrated: int = 0,
 ) -> Receipt:
     """Gather a region's blocks and write every array's whole chunk.
 
@@ -46,10 +52,12 @@ def write_region(
     generation
         Number of this version of the region; the newest receipt counts.
     kept
-        Trials and repeats of the region as stored that are kept where the blocks say nothing. The rest is missing,
-        whatever a killed run left there.
+        The part of the region as stored that is kept where the blocks say nothing. The rest is missing, whatever a
+        killed run left there.
     results
         Blocks graded since the region was last written.
+    unrated
+        Recorded trials that not all judges had rated before these blocks.
     """
     work = workspace(run)
     work.cube.refresh()  # it may have grown since this worker opened it
@@ -64,19 +72,22 @@ def write_region(
     # within one; a mix between arrays does not fit the digest, and the next run grades the region again.
     digest = work.cube.write_region(window.region, arrays, check=work.check_lease)
     planned = work.planned().mask(window)
-    return receipt_of(window, generation, planned, arrays["status"], digest, causes)
+    shape = work.cube.shape_number
+    receipt = receipt_of(window, generation, planned, arrays["status"], digest, causes, shape)
+    return replace(receipt, unrated=unrated - sum(result.rated for result in results))
 
 
-def _kept_arrays(work: Workspace, window: Window, kept: tuple[int, int]) -> Arrays:
+def _kept_arrays(work: Workspace, window: Window, kept: Kept) -> Arrays:
     """A region of missing trials with what is kept of the stored one, in the window's shape."""
     arrays: Arrays = {
         name: np.full((*window.shape, *more), variable.fill, dtype=variable.dtype)
         for name, (variable, more) in trial_variables(work.plan).items()
     }
-    if all(kept):
-        part = (slice(None), slice(None), slice(kept[0]), slice(kept[1]))
-        for name, values in work.cube.read_region(window.region).items():
-            arrays[name][part] = values[part]
+    if kept != NOTHING_KEPT:
+        trials, repeats, shape = kept
+        stored = work.cube.read_region(window.region)
+        for name, values in work.cube.shapes[shape].cropped(stored, trials, repeats).items():
+            arrays[name][tuple(map(slice, values.shape))] = values
     return arrays
 
 

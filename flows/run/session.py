@@ -9,7 +9,7 @@ import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,8 +17,11 @@ from distributed import Client
 
 from deploy.clusters import Cluster, ThisProcess
 from flows.config.models import SweepConfig
+from flows.plan.blocks import RegionWork
+from flows.plan.part import Only
 from flows.plan.sampling import Sampling
 from flows.plan.store import SweepStore
+from flows.plan.unnamed import unnamed
 from flows.run.batch_notes import requests_in_batches
 from flows.run.default_cluster import default_cluster
 from flows.run.driver import Driver
@@ -64,12 +67,14 @@ class Session:
         lease: Lease,
         subscribers: Sequence[Subscriber],
         flush_seconds: float,
+        only: Only | None = None,
     ) -> None:
         self._store = store
         self._settings = settings
         self._sampling = sampling
         self._cluster = cluster
         self._lease = lease
+        self._only = only
         self._flush_seconds = flush_seconds
         self._id = uuid.uuid4().hex[:12]
         self._tracker = Tracker()
@@ -92,7 +97,7 @@ class Session:
         reason = "complete"
         self._emit(self._started(work))
         if work.needed:
-            reason = "stopped" if any(work.left) and self._spending.reached else self._work(work)
+            reason = "stopped" if work.asks and self._spending.reached else self._work(work)
         summary = self._summary(reason)
         self._emit(Finished(summary.reason, summary.to_dict()))
         return summary
@@ -101,27 +106,29 @@ class Session:
         """Ask the sampling how far to go now, and bring the cube to that size."""
         store = self._store
         targets = self._sampling.targets(store.plan, store.planned, store.counters())
-        targets.refuse_too_many()
+        whole = targets
+        if self._only is not None:
+            whole = targets.union(self._only.whole(self._settings, store.plan))
+            targets = replace(targets, first=self._only.first)
+        whole.refuse_too_many()
         # A new one, since it reads the ledger: what the round before recorded is done.
-        self._store = store = SweepStore(store.cube, store.plan, targets, store.found)
+        self._store = store = SweepStore(store.cube, store.plan, targets, store.found, whole)
         store.grow()
-        left = [
-            sum(len(work.positions) for work in store.unfinished(i))
-            for i in range(len(store.plan.evaluations))
-        ]
-        return _Work(left, store.stale(), store.uncompared())
+        pending = [list(map(_counts, store.unfinished(i))) for i in range(len(store.plan.evaluations))]
+        left, unrated = ([sum(pair[side] for pair in pairs) for pairs in pending] for side in (0, 1))
+        return _Work(left, unrated, store.stale(), store.uncompared())
 
     def _work(self, work: _Work) -> str:
         """Run the tasks round by round; returns "complete", or "stopped" if somebody stopped it."""
         plan = self._store.plan
         names = {plan.evaluations[i].model for i in self._sampling.models(plan)}
         names |= {judge.model for judge in plan.judges}
-        asked = [model for model in self._settings.models if model.name in names] if any(work.left) else []
+        asked = [model for model in self._settings.models if model.name in names] if work.asks else []
         with ExitStack() as stack:
             interrupt = stack.enter_context(stop_on_interrupt())
             routes = stack.enter_context(serve_models(asked, self._note))
             # A Ctrl-C in the middle of starting worker processes would leave some of them behind.
-            cluster = self._cluster or default_cluster(sum(work.left))
+            cluster = self._cluster or default_cluster(sum(work.left) + sum(work.unrated))
             with interrupt.held():
                 client = stack.enter_context(cluster.connect())
             addresses = present(client)
@@ -167,7 +174,7 @@ class Session:
             limits=make_limits(
                 [evaluation.model for evaluation in self._store.plan.evaluations],
                 endpoints,
-                work.left,
+                [left + unrated for left, unrated in zip(work.left, work.unrated, strict=True)],
                 workers,
                 judges,
             ),
@@ -238,17 +245,29 @@ class Session:
             base=store.plan.base,
         )
 
+    def _pending(self, only: Only) -> int:
+        """Trials of the whole plan that are not done."""
+        before = self._store
+        whole = only.whole(self._settings, before.plan)
+        store = SweepStore(before.cube, before.plan, whole, before.found)
+        models = range(len(store.plan.evaluations))
+        return sum(len(work.positions) for model in models for work in store.unfinished(model))
+
     def _summary(self, reason: str) -> RunSummary:
         before, tracker = self._store, self._tracker
         store = SweepStore(before.cube, before.plan, before.targets, before.found)
-        models, transport, counts = [], store.transport_errors(), store.targets.counts
+        models, transport, counts, unrated = [], store.transport_errors(), store.targets.counts, 0
+        finished: list[int] = []
         for i, label in enumerate(store.plan.labels):
-            left = sum(len(work.positions) for work in store.unfinished(i))
-            models.append(ModelSummary(label, counts[i], counts[i] - left, min(left, transport[i])))
+            pairs = list(map(_counts, store.unfinished(i)))
+            left, unrated = sum(pair[0] for pair in pairs), unrated + sum(pair[1] for pair in pairs)
+            finished.append(counts[i] - left)
+            if store.plan.named is None or store.plan.named.evaluations[i]:
+                models.append(ModelSummary(label, counts[i], counts[i] - left, min(left, transport[i])))
         done = sum(model.done for model in models)
         traffic = tracker.traffic()
         bound = self._spending.reached if reason == "stopped" else ""
-        if done == sum(counts) and (bound or reason != "stopped"):
+        if done == sum(counts) and not unrated and (bound or reason != "stopped"):
             reason, bound = "complete", ""
         elif reason == "complete":
             reason = "incomplete"
@@ -276,8 +295,13 @@ class Session:
             found_limits=found_limits(self._endpoints, traffic),
             models=tuple(models),
             in_batches=requests_in_batches(
-                store.cube.records, store.plan, [each.done < each.trials for each in models]
+                store.cube.records,
+                store.plan,
+                [done < count for done, count in zip(finished, counts, strict=True)],
             ),
+            unrated=unrated,
+            unnamed=unnamed(store.plan, store.counters()),
+            pending=0 if self._only is None else self._pending(self._only) - (sum(counts) - done),
         )
 
 
@@ -287,15 +311,27 @@ class _Work:
 
     left: Sequence[int]
     """Trials to ask, by evaluation."""
+    unrated: Sequence[int]
+    """Recorded trials that judges are to rate, by evaluation."""
     stale: Sequence[int]
     """Evaluations to count again."""
     uncompared: Sequence[int]
     """Tasks whose prompts are to be compared."""
 
     @property
+    def asks(self) -> bool:
+        """Whether any model is asked, be it as a judge."""
+        return any(self.left) or any(self.unrated)
+
+    @property
     def needed(self) -> bool:
         """Whether there is anything."""
-        return any(self.left) or bool(self.stale) or bool(self.uncompared)
+        return self.asks or bool(self.stale) or bool(self.uncompared)
+
+
+def _counts(work: RegionWork) -> tuple[int, int]:
+    """How many trials of a region are to be asked, and how many recorded ones to be rated."""
+    return len(work.positions), len(work.unrated)
 
 
 def _described(cluster: Cluster, client: Client, workers: int) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from flows.plan.unnamed import Unnamed
 from flows.run.events import TALLY, BlockDone, Event, Extended, Started, Traffic
 from flows.run.poison_isolation import KILLED
 from stages.infer.endpoint import Endpoint
@@ -102,6 +103,12 @@ class RunSummary:
     models: tuple[ModelSummary, ...] = ()
     in_batches: int = 0
     """Requests in batches that were not waited for."""
+    unrated: int = 0
+    """Recorded trials that not all judges have rated, which the next run has them do."""
+    pending: int = 0
+    """Trials of the plan that are not done and were not asked for, where a part of it was."""
+    unnamed: Unnamed | None = None
+    """What the cube has and the config does not name."""
 
     @property
     def efficiency(self) -> float | None:

@@ -7,17 +7,22 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
+
 from deploy.clusters import Cluster, ExistingScheduler, LocalProcesses
 from flows.config.load import as_config
 from flows.config.models import ModelConfig, SweepConfig
 from flows.errors import SweepError
 from flows.plan.build import build_plan
+from flows.plan.growing import extend
+from flows.plan.part import Only
 from flows.plan.plan import Plan
 from flows.plan.rescoring import regrade_older
 from flows.plan.sampling import Sampling, as_configured
 from flows.plan.shared_arrays import mend_shared
 from flows.plan.store import SweepStore, sweep_cube
 from flows.plan.trust import remember_run
+from flows.plan.unnamed import KEY, unnamed
 from flows.run.driver import FLUSH_SECONDS
 from flows.run.events import Noted, Subscriber
 from flows.run.servers import keyed
@@ -41,6 +46,8 @@ def run(
     workers: int | None = None,
     cluster: Cluster | None = None,
     sampling: Sampling | None = None,
+    only: Sequence[str] = (),
+    trials: str | None = None,
     grader: Graders = "current",
     subscribers: Sequence[Subscriber] = (),
     flush_seconds: float = FLUSH_SECONDS,
@@ -64,7 +71,13 @@ def run(
     cluster
         A cluster of any other kind; excludes `scheduler` and `workers`.
     sampling
-        How far each cell is measured; default: as the config says.
+        How far each cell is measured; default: as the config says. Excludes `only` and `trials`.
+    only
+        Which part of the plan is asked now, as texts such as ``model=gpt`` and ``task=sort,letters``, ``tier=easy``;
+        all have to hold. The rest of the plan stays pending.
+    trials
+        Which trials are asked now: ``16:32`` for 16 to 31, counted from 0, or ``16`` for the first 16. Each cell is
+        planned with as many as that reaches to.
     grader
         What becomes of replies in the cube that another version graded: ``current`` grades them again from the cache,
         ``pinned`` keeps what they were given, so that two graders meet in the cube.
@@ -94,10 +107,12 @@ def run(
     if cluster is not None and (scheduler is not None or workers is not None):
         raise SweepError("`cluster` excludes `scheduler` and `workers`", "Give one of them")
     settings = as_config(config, cube=cube, cache=cache)
+    part = _part(only, trials, sampling)
     plan = build_plan(settings)
+    asked = _asked_models(settings, plan, part)
     cluster = cluster or _named_cluster(scheduler, workers)
     if cluster is None or cluster.inherits_environment:
-        _check_keys(settings.models)
+        _check_keys(asked)
     opened, _ = sweep_cube(plan, settings.cube)
     open_cache(settings.cache)  # fails now, not on a worker later
 
@@ -109,16 +124,19 @@ def run(
         # Opened again: whoever held the lease a moment ago may have grown the cube and added to the ledger.
         opened, plan = sweep_cube(plan, settings.cube)
         mended = mend_shared(opened)
+        opened.restore_metadata()
+        extend(opened, plan)
         if grader == "current":
             regrade_older(opened, plan, settings.cache, notify)
         store = SweepStore(opened, plan)
         store.relabel()
-        chosen, notes = sampling or as_configured(settings), _notes(settings, plan)
+        chosen = sampling or (as_configured(settings) if part is None else part.sampling(settings))
+        notes = _notes(settings, store)
         store.note({**notes, **chosen.notes()})
         remember_run(store.cube, notes["config"])
         for name in mended:
             notify(f"`{name}` of the cube was damaged; it is made again")
-        summary = Session(store, settings, chosen, cluster, lease, subscribers, flush_seconds).run()
+        summary = Session(store, settings, chosen, cluster, lease, subscribers, flush_seconds, part).run()
         if summary.reason == "complete":
             store.note(notes)
         return summary
@@ -130,6 +148,25 @@ def _named_cluster(scheduler: str | None, workers: int | None) -> Cluster | None
     return None if workers is None else LocalProcesses(workers)
 
 
+def _part(only: Sequence[str], trials: str | None, sampling: Sampling | None) -> Only | None:
+    """The part of the plan that is asked; None for all of it."""
+    part = Only.of(only, trials)
+    if part is not None and sampling is not None:
+        raise SweepError("`sampling` excludes `only` and `trials`", "Give one of them")
+    return part
+
+
+def _asked_models(settings: SweepConfig, plan: Plan, part: Only | None) -> Sequence[ModelConfig]:
+    """The models that a run may ask, judges included; refuses a part that is none, before anything is written."""
+    if part is None:
+        return settings.models
+    part.sampling(settings)
+    chosen = np.flatnonzero(part.selection.mask(plan).any(axis=(1, 2)))
+    names = {plan.evaluations[place].model for place in chosen}
+    names |= {judge.model for judge in plan.judges}
+    return [model for model in settings.models if model.name in names]
+
+
 def _check_keys(models: Sequence[ModelConfig]) -> None:
     for model in models:
         try:
@@ -138,10 +175,12 @@ def _check_keys(models: Sequence[ModelConfig]) -> None:
             raise SweepError(str(error)) from None
 
 
-def _notes(settings: SweepConfig, plan: Plan) -> dict[str, Any]:
+def _notes(settings: SweepConfig, store: SweepStore) -> dict[str, Any]:
     """What whoever goes on with the cube needs: its config, which names secrets' variables only, and its data files."""
     config = settings.model_dump(mode="json", exclude_unset=True)
     config |= {"cube": absolute(settings.cube), "cache": absolute(settings.cache)}
-    files = {digest: str(Path(path).absolute()) for digest, path in plan.files.items()}
-    found = {"files": files} if files else {}
+    files = {digest: str(Path(path).absolute()) for digest, path in store.plan.files.items()}
+    found: dict[str, Any] = {"files": files} if files else {}
+    if (kept := unnamed(store.plan, store.counters())) is not None:
+        found[KEY] = kept.to_dict()
     return {"cache": config["cache"], "name": settings.name, "config": config, **found}

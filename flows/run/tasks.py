@@ -19,8 +19,8 @@ Any task may run again anywhere: it finds its inputs by address and writes the s
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -36,6 +36,8 @@ from flows.run.worker import Workspace, workspace
 from stages.process.grading import Outcome
 from stages.process.reading import Reading
 from stages.reply.status import COMPLETED, Status
+
+NOT_RATED = "not rated: the cache lacks the answer"
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,11 +74,16 @@ class BlockResult:
     """By variable, shape (trial of the block, and further dims of the variable)."""
     causes: dict[str, int]
     """Transport errors by cause."""
+    rated: int = 0
+    """Trials that were recorded before, of which nothing is left to be asked: all judges have rated them, or nobody
+    can, since the cache has their answers no more."""
 
 
 def generate(run: str, block: Block) -> Order:
     """Make a block's trials and find out which of them must be asked."""
     work = workspace(run)
+    if block.recorded:
+        return Order(np.zeros(0, dtype=np.int32), get_worker().id)  # its answers were paid for once
     cached = work.cached([item.request.digest for item in work.opened(block).trials])
     asked = [i for i, known in enumerate(cached) if not known]
     return Order(np.array(asked, dtype=np.int32), get_worker().id)
@@ -118,16 +125,26 @@ def process(run: str, block: Block, delivery: Delivery) -> BlockResult:
     causes = Counter(delivery.failed.values())
     skipped, failed = Outcome(Status.MISSING), Outcome(Status.TRANSPORT)
     outcomes = [skipped if i in delivery.skipped else failed for i in range(len(trials))]
+    done, lost = [], 0
     for i, reading, outcome in graded_replies(work, block, delivery):
         graded: Outcome | None = outcome
         if reading is not None and outcome is not None and work.plan.layers:
             graded = _with_layers(work, block, trials[i], reading, outcome)
         if graded is not None:
             outcomes[i] = graded
+            done.append(i)
+        elif block.recorded:
+            # What is recorded of it stays: without its answer, no judge can rate it.
+            lost += reading is None
+            causes.update([NOT_RATED] if reading is None else ())
         else:
             # Lost or damaged between infer and here: not an answer, so the next run asks again.
             causes["cache damaged"] += 1
     work.forget(block)
+    if block.recorded:
+        kept = columns(work.plan, [outcomes[i] for i in done])
+        _report_recorded(run, work, block, delivery, causes)
+        return BlockResult(block.positions[done], kept, dict(causes), len(done) + lost)
     result = BlockResult(block.positions, columns(work.plan, outcomes), dict(causes))
     _report(run, work, block, delivery, result)
     return result
@@ -163,12 +180,25 @@ def _with_layers(
 def give_up(run: str, block: Block) -> BlockResult:
     """Record trials that kill their worker as transport errors; they are not even made, as that may be what kills."""
     work = workspace(run)
-    result = BlockResult(
-        block.positions, columns(work.plan, [Outcome(Status.TRANSPORT)] * block.size), {KILLED: block.size}
-    )
+    failed = columns(work.plan, [Outcome(Status.TRANSPORT)] * block.size)
+    if block.recorded:
+        _report_recorded(run, work, block, Delivery(), {KILLED: block.size})
+        none = {name: column[:0] for name, column in failed.items()}
+        return BlockResult(block.positions[:0], none, {KILLED: block.size})
+    result = BlockResult(block.positions, failed, {KILLED: block.size})
     asked = Delivery(asked=block.size, details={KILLED: name_trials(work.plan, block)})
     _report(run, work, block, asked, result)
     return result
+
+
+def _report_recorded(
+    run: str, work: Workspace, block: Block, delivery: Delivery, causes: Mapping[str, int]
+) -> None:
+    """Notify subscribers of a block whose trials were done before: none of them is done once more."""
+    empty = replace(block, positions=block.positions[:0])
+    details = {cause: text for cause, text in delivery.details.items() if cause in causes}
+    result = BlockResult(empty.positions, columns(work.plan, []), dict(causes))
+    _report(run, work, empty, Delivery(details=details), result)
 
 
 def _report(run: str, work: Workspace, block: Block, delivery: Delivery, result: BlockResult) -> None:

@@ -23,6 +23,11 @@ _NOTED_LOSSES = 5
 """Workers that have to go before it is said that they do: one that dies now and then is restarted, and no news."""
 
 
+_MOST_LOSSES = 24
+"""Workers that have gone, while no task was done, after which none is waited for: more than a trial that kills its
+worker takes until the others of its block are found to be harmless."""
+
+
 class Shared(Protocol):
     """Something that depends on the number of workers, and on what they report of a model."""
 
@@ -59,11 +64,16 @@ class Workers:
         self._gone_at: float | None = None
         self._noted = False
         self._losses = 0
+        self._worked = False
 
     @property
     def any(self) -> bool:
         """Whether there were workers at the last poll."""
         return bool(self._there)
+
+    def worked(self) -> None:
+        """Note that a worker has done a task: whatever ends workers leaves time for that."""
+        self._worked = True
 
     def poll(self) -> None:
         """Look up who is there, at most once a second, and adapt to what workers report of their endpoints.
@@ -71,7 +81,7 @@ class Workers:
         Raises
         ------
         ClusterError
-            If there has been no worker for a minute.
+            If there has been no worker for a minute, or if they end again and again and none has done anything.
         """
         now = time.monotonic()
         # First, as it is cheap and connections are idle meanwhile; who is there is asked over the network.
@@ -117,8 +127,20 @@ class Workers:
         self._shared_with = sorted(address for address, taken in answers.items() if taken is True)
 
     def _count_losses(self, lost: int) -> None:
-        """Say so, once, if workers end again and again: each that is restarted looks as if all were well."""
+        """Say so, once, if workers end again and again: each that is restarted looks as if all were well.
+
+        Raises
+        ------
+        ClusterError
+            If they do and have done nothing else.
+        """
         before, self._losses = self._losses, self._losses + lost
+        if self._losses >= _MOST_LOSSES and not self._worked:
+            raise ClusterError(
+                f"{self._losses} worker processes have ended, and none has finished a task: they crash, or a limit "
+                f"ends them (memory, `ulimit -v`, `-t`, `-n`; Dask ends one at its own memory limit). Look at their "
+                f"logs, give fewer workers, or more memory for each, and run the same command again."
+            )
         if before < _NOTED_LOSSES <= self._losses:
             self._emit(
                 Noted(

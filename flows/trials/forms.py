@@ -12,12 +12,15 @@ from pathlib import Path
 from typing import Any
 
 from flows.cubes.outputs import new_file
+from flows.trials.columns import TrialColumn
 from flows.trials.read import Trials
+from flows.trials.values import Labels, Values
 
 FORMULA = re.compile(r"[=+\-@\t\r\n＝＋－＠]")
 """What a spreadsheet takes for the beginning of a formula, or skips before one."""
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _UNUSUAL = re.compile(r"[^\n\t -~]")
+_NUMERIC = ("integer", "single", "number")
 _GROUP_BYTES = 64_000_000
 """Of a row group of a Parquet file, before compression; about what is in memory while one is written."""
 
@@ -60,8 +63,8 @@ def csv_lines(table: Trials) -> Iterator[str]:
     names = [column.name for column in table.columns]
     yield _line(buffer, writer, names)
     for block in table.blocks():
-        for row in zip(*(block[name].to_list() for name in names), strict=True):
-            yield _line(buffer, writer, [_cell(value) for value in row])
+        for row in zip(*(_cells(column, block[column.name]) for column in table.columns), strict=True):
+            yield _line(buffer, writer, row)
 
 
 def _line(buffer: io.StringIO, writer: Any, row: Any) -> str:  # noqa: ANN401 - of csv, which names no type
@@ -71,7 +74,16 @@ def _line(buffer: io.StringIO, writer: Any, row: Any) -> str:  # noqa: ANN401 - 
     return buffer.getvalue()[:-1]
 
 
-def _cell(value: object) -> object:
+def _cells(column: TrialColumn, values: Values) -> list[Any]:
+    """A column's cells; of labels, of which there are few, each is made once."""
+    if column.kind in _NUMERIC:
+        return values.to_list()  # numbers as they are, nothing for None
+    if isinstance(values, Labels):
+        return Labels([_cell(level) for level in values.levels], values.codes).to_list()
+    return [_cell(value) for value in values.to_list()]
+
+
+def _cell(value: object) -> str:
     match value:
         case None:
             return ""
@@ -79,9 +91,7 @@ def _cell(value: object) -> object:
             return "true" if value else "false"
         case str():
             return csv_text(value)
-        case list():
-            return csv_text(json.dumps(value)) if value else ""
-    return value
+    return csv_text(json.dumps(value)) if value else ""
 
 
 def json_line(row: dict[str, Any]) -> str:
@@ -121,16 +131,17 @@ def write_parquet(table: Trials, path: Path) -> int:
     import pyarrow as pa
     from pyarrow import parquet
 
-    rows, group = 0, list[Any]()
+    rows, size, group = 0, 0, list[Any]()
     with (
         new_file(path, "write the table", "parquet") as temporary,
         parquet.ParquetWriter(temporary, schema, compression="zstd") as writer,
     ):
         for batch in table:
             group.append(batch)
-            rows += batch.num_rows
-            if sum(one.nbytes for one in group) > _GROUP_BYTES:
+            rows, size = rows + batch.num_rows, size + batch.nbytes
+            if size > _GROUP_BYTES:
                 writer.write_table(pa.Table.from_batches(group))
+                size = 0
                 group.clear()
         if group:
             writer.write_table(pa.Table.from_batches(group))

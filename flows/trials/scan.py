@@ -12,6 +12,7 @@ import numpy.typing as npt
 from flows.config.near_names import close_name
 from flows.cubes.exchange import ANSWERED
 from flows.errors import SweepError
+from flows.plan.row_ids import ROW_ID
 from flows.trials.opened import OpenCube, fulfils
 from flows.trials.rows import Rows
 from stages.reply.status import COMPLETED, Status
@@ -25,11 +26,11 @@ ARRAYS = tuple(name for name in (*VARIABLES, *LAYERS) if name not in ("status", 
 """Arrays of the cube that rows may have, beside their status."""
 
 _SPAN_CELLS = 1 << 19
-"""Trials of a span, padding included; at least one region's. Some 30 bytes of each are in memory."""
+"""Trials of a span, padding included; at least all of one trial number. Some 30 bytes of each are in memory."""
 
 
 class _Span(NamedTuple):
-    """Whole regions of one model that are read at once."""
+    """Trials of one model that are read at once."""
 
     model: int
     trials: slice
@@ -92,23 +93,18 @@ def _spans(opened: OpenCube) -> Iterator[_Span]:
         repeats = int((opened.planned.repeats[model] * opened.cells).max())
         if not trials or not repeats:
             continue
-        fits = cells * min(trials, chunks["trial"]) * repeats <= _SPAN_CELLS
-        deep = repeats if fits else chunks["repeat"]
-        long = chunks["trial"] * max(1, _SPAN_CELLS // (cells * chunks["trial"] * deep))
+        # All repeats of a question are in one span, so that they stand side by side, however few questions that makes.
+        long = max(1, _SPAN_CELLS // (cells * repeats))
+        long -= long % chunks["trial"] if long > chunks["trial"] else 0
         for trial in range(0, trials, long):
-            for repeat in range(0, repeats, deep):
-                yield _Span(
-                    model,
-                    slice(trial, min(trial + long, trials)),
-                    slice(repeat, min(repeat + deep, repeats)),
-                )
+            yield _Span(model, slice(trial, min(trial + long, trials)), slice(0, repeats))
 
 
 def _rows(opened: OpenCube, number: int, wanted: Wanted, span: _Span) -> Rows | None:
     """The rows of one span; None without any."""
     status = _read(opened, span, ["status"])["status"]
     found = _meant(opened, wanted.status, status) & _planned(opened, span)
-    _narrow(found, span, wanted.measured)
+    _narrow(found, opened, span, wanted.measured)
     positions = np.flatnonzero(found)
     arrays: dict[str, npt.NDArray[Any]] = {}
     for name in wanted.measured:
@@ -156,8 +152,12 @@ def _meant(opened: OpenCube, names: Sequence[str], status: npt.NDArray[np.uint8]
     return found
 
 
-def _narrow(found: npt.NDArray[np.bool_], span: _Span, measured: Mapping[str, object]) -> None:
-    """Leave out trials and repeats of other numbers, in place."""
+def _narrow(
+    found: npt.NDArray[np.bool_], opened: OpenCube, span: _Span, measured: Mapping[str, object]
+) -> None:
+    """Leave out trials and repeats of other numbers, and of other rows of data sets, in place."""
+    if ROW_ID in measured:
+        found &= opened.asks(measured[ROW_ID])[:, :, span.trials, np.newaxis]
     if "trial" in measured:
         found &= fulfils(np.arange(span.trials.start, span.trials.stop), measured["trial"])[:, None]
     if "repeat" in measured:

@@ -16,7 +16,7 @@ from flows.config.templates import Message
 from flows.cubes.exchange import Answered, read_answer, row_of
 from flows.plan.criteria import CriteriaBook
 from flows.plan.evaluations import Evaluation
-from flows.plan.judges import opinions
+from flows.plan.judges import opinion_keys, read_opinion
 from flows.plan.requests import messages_request, trial_messages
 from flows.trials.columns import TrialColumn
 from flows.trials.opened import OpenCube
@@ -46,6 +46,7 @@ class _Row:
     messages: Sequence[Message] = ()
     digest: str = ""
     answered: Answered | None = None
+    opinions: list[dict[str, Any]] | None = None
 
 
 class Texts:
@@ -80,12 +81,16 @@ class Texts:
         rows
             Of this cube; at most `AT_ONCE`, as their replies are all in memory.
         """
-        replies = any(column.source == "reply" for column in columns)
-        asked = replies or any(column.name in ("messages", "digest") for column in columns)
-        found = self._rows(rows, asked=asked)
+        names = {column.name for column in columns}
+        # Of an imported trial, what was sent stands with the reply.
+        looked_up = ("messages",) if self._opened.plan.has_imported else ()
+        replies = any(column.source == "reply" or column.name in looked_up for column in columns)
+        found = self._rows(rows, asked=replies or bool(names & {"messages", "digest"}))
         if replies:
-            self._look_up(found)
-        return {column.name: Plain([_READ[column.name](self, row) for row in found]) for column in columns}
+            self._look_up(found, parse="answer" in names)
+        if "opinions" in names and self._opened.plan.judges:
+            self._ask_judges(found)
+        return {column.name: Plain([_READ[column.name](row) for row in found]) for column in columns}
 
     def _rows(self, rows: Rows, *, asked: bool) -> list[_Row]:
         plan = self._opened.plan
@@ -111,38 +116,39 @@ class Texts:
                 self._room -= len(truth.prompt) + _OVERHEAD
         return truth
 
-    def _look_up(self, found: Sequence[_Row]) -> None:
+    def _look_up(self, found: Sequence[_Row], *, parse: bool) -> None:
         if self.cache is None:
             self.missing += len(found)
             return
         for row, data in zip(found, self.cache.get_many([row.digest for row in found]), strict=True):
-            row.answered = read_answer(data, row.cell, row.truth)
+            row.answered = read_answer(data, row.cell, row.truth, parse=parse)
             self.missing += row.answered is None
+            said = None if row.answered is None else row.answered.reading.imported
+            if said is not None and said.prompt is not None:
+                row.messages = [{"role": "user", "content": said.prompt}]
 
     @cached_property
     def _book(self) -> CriteriaBook:
         return CriteriaBook(self._opened.plan.tasks)
 
-    def opinions(self, row: _Row) -> list[dict[str, Any]] | None:
-        """What judges gave: from their replies, or else the bare readings that the cube has."""
-        judges = self._opened.plan.judges
-        if not judges:
-            return None
-        if row.answered is None or self.cache is None:
-            return self._readings(row.place)
-        rubric = self._book.of(row.place[1], row.truth).rubric
-        if not rubric:
-            return []
-        said = opinions(judges, rubric, row.truth.prompt, row.answered.reading.answer, self.cache)
-        return [
-            {
-                "judge": one.judge,
-                "repeat": one.repeat,
-                "score": _number(one.score),
-                "reason": whole(one.reason),
-            }
-            for one in said
-        ]
+    def _ask_judges(self, found: Sequence[_Row]) -> None:
+        """Set what judges gave: from their replies, or else the bare readings that the cube has."""
+        keys: list[tuple[_Row, str, int, str]] = []
+        for row in found:
+            row.opinions = []
+            if row.answered is None or self.cache is None:
+                row.opinions = self._readings(row.place)
+                continue
+            rubric = self._book.of(row.place[1], row.truth).rubric
+            answer = row.answered.reading.answer
+            asked = opinion_keys(self._opened.plan.judges, rubric, row.truth.prompt, answer) if rubric else ()
+            keys += [(row, *key) for key in asked]
+        if self.cache is None or not keys:
+            return
+        replies = self.cache.get_many([key for *_, key in keys])
+        for (row, judge, repeat, _), data in zip(keys, replies, strict=True):
+            if data is not None and row.opinions is not None:
+                row.opinions.append(_opinion(judge, repeat, data))
 
     def _readings(self, place: tuple[int, int, int, int, int]) -> list[dict[str, Any]]:
         model, task, slot, trial, repeat = place
@@ -174,7 +180,15 @@ def whole(text: str) -> str:
 
 def _ask(row: _Row, evaluation: Evaluation, repeat: int) -> None:
     row.messages = trial_messages(evaluation, row.cell, row.truth)
-    row.digest = messages_request(evaluation, row.messages, repeat).digest
+    row.digest = messages_request(evaluation, row.cell, row.truth, row.messages, repeat).digest
+
+
+def _opinion(judge: str, repeat: int, data: bytes) -> dict[str, Any]:
+    try:
+        said = read_opinion(judge, repeat, data)
+    except ValueError:  # whole, but no record: whatever it is, it is no opinion
+        return {"judge": judge, "repeat": repeat, "score": None, "reason": None}
+    return {"judge": judge, "repeat": repeat, "score": _number(said.score), "reason": whole(said.reason)}
 
 
 def _number(value: float) -> float | None:
@@ -190,26 +204,24 @@ def _tool_calls(answered: Answered) -> str | None:
     return json.dumps(calls) if calls else None
 
 
-def _of_reply(read: Callable[[Answered], Any]) -> Callable[[Texts, _Row], Any]:
-    return lambda _, row: None if row.answered is None else read(row.answered)
+def _of_reply(read: Callable[[Answered], Any]) -> Callable[[_Row], Any]:
+    return lambda row: None if row.answered is None else read(row.answered)
 
 
-_READ: Mapping[str, Callable[[Texts, _Row], Any]] = {
-    "row": lambda _, row: row_of(row.truth)[0],
-    "row_id": lambda _, row: row_of(row.truth)[1] or None,
-    "prompt": lambda _, row: whole(row.truth.prompt),
-    "messages": lambda _, row: [
-        {"role": one["role"], "content": whole(one["content"])} for one in row.messages
-    ],
-    "options": lambda _, row: [whole(option) for option in row.truth.options],
-    "reference": lambda _, row: whole(row.truth.answer),
-    "digest": lambda _, row: row.digest,
+_READ: Mapping[str, Callable[[_Row], Any]] = {
+    "row": lambda row: row_of(row.truth)[0],
+    "row_id": lambda row: row_of(row.truth)[1] or None,
+    "prompt": lambda row: whole(row.truth.prompt),
+    "messages": lambda row: [{"role": one["role"], "content": whole(one["content"])} for one in row.messages],
+    "options": lambda row: [whole(option) for option in row.truth.options],
+    "reference": lambda row: whole(row.truth.answer),
+    "digest": lambda row: row.digest,
     "answer": _of_reply(lambda answered: _text(answered.parsed)),
     "response": _of_reply(lambda answered: whole(answered.reading.answer)),
     "reasoning": _of_reply(lambda answered: whole(answered.reading.reasoning)),
     "finish": _of_reply(lambda answered: answered.reading.finish),
     "first_token": _of_reply(lambda answered: _number(answered.first_token)),
     "tool_calls": _of_reply(_tool_calls),
-    "opinions": lambda texts, row: texts.opinions(row),
+    "opinions": lambda row: row.opinions,
 }
 """How each column is read from a row."""

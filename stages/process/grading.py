@@ -12,6 +12,9 @@ from stages.reply.status import Status
 GRADER = "3"
 """Version of how replies are read and graded; raised whenever one may be graded otherwise. Cubes note it by region."""
 
+IMPORTED = "imported"
+"""What stands in the place of the version where another tool graded."""
+
 GZIP_LEVEL = 6
 """Fixed, because compressed sizes are compared between models and years."""
 
@@ -72,6 +75,34 @@ def grade_trial(
         reading.latency,
         guess_chance,
         parsed,
+    )
+
+
+def imported_outcome(reading: Reading, guess_chance: float) -> Outcome:
+    """The outcome of a reply that another tool graded, as that tool said; its score is the layer of facts.
+
+    Parameters
+    ----------
+    reading
+        What the reply says. Without another tool's grade it is invalid: nobody has graded it.
+    guess_chance
+        Of the trial.
+    """
+    said = reading.imported
+    if said is None:
+        return Outcome(Status.INVALID, guess_chance=guess_chance)
+    trace = reading.reasoning.encode("utf-8", "surrogatepass")
+    return Outcome(
+        said.status,
+        reading.completion_tokens,
+        reading.prompt_tokens,
+        len(trace) if said.has_text else -1,
+        compressed_size(trace) if said.has_text else -1,
+        reading.latency,
+        guess_chance,
+        said.answer,
+        # The scale of layers, on which a passed assertion has 5 and a failed one has 1.
+        fact=float("nan") if said.score is None else 1 + 4 * said.score,
     )
 
 

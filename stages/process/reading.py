@@ -9,6 +9,7 @@ from stages.process.tool_calls import Call, read_tool_calls
 from stages.reply.body import parse_body, read_error
 from stages.reply.forms import FORMS, counted
 from stages.reply.record import Record
+from stages.reply.status import Status
 
 TEXT_LIMIT = 4_000_000
 """Characters of answer and of reasoning that are read; an endpoint that sends more is cut."""
@@ -19,6 +20,21 @@ _CLOSE = re.compile(r"</(?:think|thinking|reasoning)>", re.I | re.A)
 _LENGTH_REASONS = {"length", "max_tokens", "model_length", "model_context_window_exceeded"}
 _FILTER_REASONS = {"content_filter", "safety", "refusal"}
 _REASONING_FIELDS = ("reasoning_content", "reasoning", "thinking")
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedGrade:
+    """What the tool that a reply was imported from said of it."""
+
+    status: Status
+    score: float | None
+    """From 0 to 1; None where the tool gave no number."""
+    answer: str | None
+    """The answer as the tool read it; None where it does not say."""
+    prompt: str | None = None
+    """What was sent, where that is not what the question's row has, such as with another model's chat template."""
+    has_text: bool = True
+    """Whether there is a text; some logs hold grades alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +55,8 @@ class Reading:
     """Seconds."""
     tool_calls: tuple[Call, ...] = ()
     """Tools that the model asks for, with their arguments; only chat completions have them."""
+    imported: ImportedGrade | None = None
+    """What another tool said of the reply; None of one that evalcube got itself."""
 
 
 def read_reply(record: Record) -> Reading:
@@ -69,6 +87,27 @@ def read_reply(record: Record) -> Reading:
         *counted(document.get("usage"), form),
         record.latency,
         read_tool_calls(message.get("tool_calls")) if "tool_calls" in message else (),
+        _imported(document.get("imported")) if record.imported else None,
+    )
+
+
+_IMPORTED = {
+    status.name.lower(): status
+    for status in (Status.CORRECT, Status.INCORRECT, Status.TRUNCATED, Status.INVALID, Status.REFUSED)
+}
+
+
+def _imported(said: object) -> ImportedGrade:
+    """The grade in an imported reply. A cache may be anybody's: what is no grade is an answer that cannot be read."""
+    fields = _mapping(said)
+    score, answer, prompt = fields.get("score"), fields.get("answer"), fields.get("prompt")
+    known = isinstance(score, (int, float)) and not isinstance(score, bool) and 0 <= score <= 1
+    return ImportedGrade(
+        _IMPORTED.get(str(fields.get("status")), Status.INVALID),
+        float(score) if known else None,  # type: ignore[arg-type]  # known says that it is a number
+        answer if isinstance(answer, str) else None,
+        prompt if isinstance(prompt, str) else None,
+        fields.get("text") is not False,
     )
 
 

@@ -39,18 +39,25 @@ class Record:
     api: str = CHAT
     """Which of `stages.reply.forms.FORMS` the body has."""
 
+    imported: bool = False
+    """Whether another tool got the reply and graded it; the body then has a field ``imported`` with its grade.
+
+    It stands in the header, which no endpoint can write: a reply with such a field in its body has no say in its grade.
+    """
+
     def encode(self) -> bytes:
         """The record as bytes: the header line, then the body.
 
         Examples
         --------
         >>> Record.decode(Record(200, 0.25, b"{}").encode())
-        Record(status=200, latency=0.25, body=b'{}', first_token=nan, api='chat')
+        Record(status=200, latency=0.25, body=b'{}', first_token=nan, api='chat', imported=False)
         """
         first = "" if math.isnan(self.first_token) else f',"first_token":{self.first_token:.6f}'
         kind = "" if self.api == CHAT else f',"api":"{self.api}"'
+        other = ',"imported":true' if self.imported else ""
         latency = "NaN" if math.isnan(self.latency) else f"{self.latency:.6f}"
-        header = f'{{"format":{_FORMAT},"status":{self.status},"latency":{latency}{first}{kind}}}\n'
+        header = f'{{"format":{_FORMAT},"status":{self.status},"latency":{latency}{first}{kind}{other}}}\n'
         return header.encode() + self.body
 
     @classmethod
@@ -77,7 +84,8 @@ class Record:
                 status, latency, body = int(fields["status"]), float(fields["latency"]), data[end + 1 :]
                 api = fields.get("api", CHAT)
                 if api in FORMS:
-                    return cls(status, latency, body, float(fields.get("first_token", math.nan)), api)
+                    first = float(fields.get("first_token", math.nan))
+                    return cls(status, latency, body, first, api, fields.get("imported") is True)
         except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
             pass
         raise ValueError("not a record of a reply, or one of a newer format")

@@ -99,7 +99,8 @@ class ManagedCache(Cache, Protocol):
     def remove(self, keys: Sequence[str]) -> int:
         """Delete entries for good; the number of those that stay, since other processes write the packs they are in.
 
-        Those that are not there are passed over. In a directory, one call for many keys costs least.
+        Copies of damaged ones under the same keys go, too. Those that are not there are passed over. In a directory,
+        one call for many keys costs least.
         """
 
     def sweep(self, *, delete: bool) -> int:

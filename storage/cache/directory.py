@@ -310,8 +310,15 @@ class DirectoryCache:
             with self._folders.exclusive():
                 compaction.recover_all(self._folders)
                 left = compaction.remove(self._folders, raws, self._index.is_corrupt)
+                self._remove_aside(set(keys))
             self._index.reload()
         return left
+
+    def _remove_aside(self, keys: set[str]) -> None:
+        """Delete the copies of damaged entries under some keys."""
+        for copy in self._folders.damaged.iterdir():
+            if copy.name[:64] in keys:
+                copy.unlink(missing_ok=True)
 
     def sweep(self, *, delete: bool) -> int:
         """Count, or delete, temporary files of killed writers, from an hour after they were written.

@@ -86,7 +86,7 @@ class ObjectBackend:
         """Delete what was seen. Stores have no conditional delete: whoever heals it at this instant asks again."""
         if self._read(key) != seen:
             return False
-        self.remove([key])
+        self._delete([_path(key)])
         return True
 
     def set_aside(self, key: str) -> None:
@@ -105,8 +105,10 @@ class ObjectBackend:
                 yield EntryInfo(match[1] + match[2], size, modified)
 
     def remove(self, keys: Sequence[str]) -> None:
-        """Delete objects."""
+        """Delete objects, and copies of damaged ones under the same keys."""
         self._delete([_path(key) for key in keys])
+        wanted = set(keys)
+        self._delete([path for path, _, _ in self._list("damaged") if path.rpartition("/")[2][:64] in wanted])
 
     def aside(self) -> int:
         """Number of objects below ``damaged/``."""

@@ -111,10 +111,15 @@ class RedisBackend:
                 yield EntryInfo(key, size, None)
 
     def remove(self, keys: Sequence[str]) -> None:
-        """Delete keys; the server frees their memory in the background."""
+        """Delete keys, and copies of damaged entries under them; the server frees their memory in the background."""
+        wanted = set(keys)
+        copies = [
+            name for page in self._scan(_ASIDE) for name in page if name.removeprefix(_ASIDE)[:64] in wanted
+        ]
+        names = [*(_ENTRY + key for key in keys), *copies]
         with self._translated("delete from the cache"):
-            if keys:
-                self._client.unlink(*(_ENTRY + key for key in keys))
+            for start in range(0, len(names), _SCAN):
+                self._client.unlink(*names[start : start + _SCAN])
 
     def aside(self) -> int:
         """Number of copies of damaged entries."""

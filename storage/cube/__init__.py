@@ -5,6 +5,7 @@ cube           a cube at an address: where everybody begins
 schema         names, dims, dtypes, fills and units of its arrays
 layout         what a new cube consists of
 group          its zarr arrays, read and written chunk by chunk
+metadata       the object that commits its shape
 growing        how it becomes larger
 extension      one growth along models, tasks, points or judges
 shared_arrays  the arrays beside the trials: counters, labels, plans, repeated prompts

@@ -14,7 +14,7 @@ Address = str | Path
 
 
 def space_of(url: Address) -> Space:
-    """The space that an address means: a directory, a bucket, or a server that gives files to read.
+    """The space that an address means: a directory, a zip file, a bucket, or a server that gives files to read.
 
     Raises
     ------
@@ -37,4 +37,9 @@ def space_of(url: Address) -> Space:
         from storage.cube.served import ServedFiles
 
         return ServedFiles(address)
-    return Directory(directory_of(url))
+    path = directory_of(url)
+    if path.name.endswith(".zip") and not path.is_dir():
+        from storage.cube.zipped import ZippedFiles
+
+        return ZippedFiles(path)
+    return Directory(path)

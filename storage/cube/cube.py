@@ -16,6 +16,7 @@ from storage.cube.address import Address, space_of
 from storage.cube.group import UNREADABLE, undecodable
 from storage.cube.growing import GrowingCube
 from storage.cube.layout import SIDE, Coordinate, create_cube, expected_warnings
+from storage.cube.read_only import ReadOnly
 from storage.cube.regions import Region, RegionShape, region_digest
 from storage.cube.schema import REGION_DIMS, SHARED, Variable
 from storage.cube.space import Space
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
     import xarray as xr
 
 __all__ = ["Coordinate", "Cube", "Region", "region_digest"]
+
+PUBLISHED = "published"
+"""Attribute of a cube that was published: nobody writes into it any more."""
 
 
 class Cube(GrowingCube):
@@ -57,7 +61,8 @@ class Cube(GrowingCube):
             Cells along model, task, params, trial, repeat; tier if there are tiers without a coordinate; judge_name and
             judge_repeat if there are readings of judges.
         chunks
-            Cells of one region along trial and repeat; may exceed the sizes, so that a cube grows in place.
+            Cells of one region along trial and repeat; may exceed the sizes, so that a cube grows in place. Under
+            ``model``, models of one chunk of the counters; default 25.
         coordinates
             Coordinates beyond the counting indexes of params, trial, repeat and counter, made if not given.
         counters
@@ -73,7 +78,7 @@ class Cube(GrowingCube):
         Returns
         -------
         Cube
-            Open for writing.
+            Open for writing, if it is in a place where that is possible.
 
         Raises
         ------
@@ -95,7 +100,7 @@ class Cube(GrowingCube):
             layers=layers,
             fill=None if fill is None else lambda draft: fill(cls(draft, str(url), writable=True)),
         )
-        return cls(space, str(url), writable=True)
+        return cls(space, str(url), writable=not isinstance(space, ReadOnly))
 
     @classmethod
     def open(cls, url: Address, *, writable: bool = False) -> Cube:
@@ -110,11 +115,16 @@ class Cube(GrowingCube):
         CubeDamagedError
             Its metadata cannot be read or lack an array.
         NotWritableError
-            `writable` is asked for and the place is read-only.
+            `writable` is asked for and the cube is published, or its place is read-only.
         """
         space = space_of(url)
+        if writable and isinstance(space, ReadOnly) and space.is_there():
+            raise space.refusal()
         can_write = space.is_writable()
         cube = cls(space, str(url), writable=writable and can_write)
+        if writable and PUBLISHED in cube.attrs:
+            remedy = f"Make a copy of your own: evalcube pull {url} DIRECTORY."
+            raise NotWritableError("the cube is published, and stays as it is", space.address, remedy)
         if writable and not can_write:
             remedy = "Open it for reading, or copy it."
             raise NotWritableError("cannot open the cube for writing: it is read-only", space.address, remedy)
@@ -160,6 +170,11 @@ class Cube(GrowingCube):
     def trial_arrays(self) -> Mapping[str, Variable]:
         """The arrays of a region: those that every cube has, and the layers of this one."""
         return self._group.trial_arrays
+
+    @property
+    def space(self) -> Space:
+        """Where all of it is."""
+        return self._space
 
     @property
     def records(self) -> Space:

@@ -19,7 +19,7 @@ from zarr.core.buffer import default_buffer_prototype
 from zarr.core.sync import sync
 from zarr.storage import MemoryStore
 
-from storage.cube.group import METADATA, CubeGroup, commit, put_own, read_metadata
+from storage.cube.group import CubeGroup
 from storage.cube.layout import (
     MODELS_PER_COUNTER_CHUNK,
     SHAPES,
@@ -28,6 +28,7 @@ from storage.cube.layout import (
     create_coordinate,
     create_variable,
 )
+from storage.cube.metadata import METADATA, commit, put_own, read_metadata
 from storage.cube.regions import RegionShape
 from storage.cube.schema import COUNTERS, LAYERS, PLANNED, SHARED, VARIABLES, Variable
 from storage.cube.space import Space
@@ -35,6 +36,7 @@ from storage.errors import CubeDamagedError, CubeMismatchError
 
 _KEPT = ("trial", "repeat", "counter")
 """Indexes that stay as they are."""
+_OF_LABELS = ("tier", "dataset")
 _WHOLE = (COUNTERS, *PLANNED.values())
 
 
@@ -53,8 +55,11 @@ class Extension:
     ) -> None:
         self._space, self._group = space, group
         self._sizes = {**group.sizes, **sizes}
-        if tiers := [one.values.size for one in coordinates if one.name == "tier"]:
-            self._sizes["tier"] = tiers[0]
+        for one in coordinates:
+            # Dims that only labels have are as long as these.
+            self._sizes |= {
+                dim: size for dim, size in zip(one.dims, one.values.shape, strict=True) if dim in _OF_LABELS
+            }
         self._coordinates = [one for one in coordinates if one.name not in _KEPT]
         self._attrs = attrs
         self._layers = tuple(name for name in LAYERS if name in layers)

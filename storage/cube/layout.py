@@ -172,6 +172,8 @@ def _checked_dims(
     for name in ("trial", "repeat"):
         if int(chunks.get(name, 0)) < 1:
             raise _mismatch(where, f"`chunks` needs at least 1 along {name}, got {chunks.get(name)}")
+    if int(chunks.get("model", 1)) < 1:
+        raise _mismatch(where, f"`chunks` needs at least 1 along model, got {chunks['model']}")
     if dims["counter"] != len(counters) or len(set(counters)) != len(counters):
         raise _mismatch(where, f"`counters` must be {dims['counter']} different labels, got {list(counters)}")
     return dims
@@ -254,7 +256,8 @@ def _build(
     whole = {**dims, "model": 1, "trial": int(chunks["trial"]), "repeat": int(chunks["repeat"])}
     for variable in variables:
         create_variable(group, variable, dims, whole)
-    create_variable(group, COUNTERS, dims, {**dims, "model": min(dims["model"], MODELS_PER_COUNTER_CHUNK)})
+    together = int(chunks.get("model", MODELS_PER_COUNTER_CHUNK))
+    create_variable(group, COUNTERS, dims, {**dims, "model": min(dims["model"], together)})
     for variable in PLANNED.values():
         create_variable(group, variable, dims, dims)
     create_variable(group, DUPLICATE, dims, {**whole, "task": 1})

@@ -58,6 +58,8 @@ class Receipt:
     """Version of the grader that graded the region's replies; several joined by + where they meet in it."""
     shape: int = 0
     """Which of `storage.cube.cube.Cube.shapes` the region had; the first one is not written."""
+    unrated: int = 0
+    """Finished trials that not all judges were asked about yet; none is not written."""
     at: int | None = None
     """When it was written, seconds since the epoch by its writer's clock; None in ledgers of earlier versions."""
 
@@ -80,8 +82,9 @@ def to_line(receipt: Receipt) -> bytes:
     fields = {**asdict(receipt), "causes": dict(receipt.causes)}
     if receipt.grader == FIRST_GRADER:
         del fields["grader"]
-    if not receipt.shape:
-        del fields["shape"]
+    for name in ("shape", "unrated"):
+        if not fields[name]:
+            del fields[name]
     if fields.pop("at") is not None:
         # Earlier versions take a line with a key that they do not know for damaged. But where there are `counts`, they
         # read these and never look into `causes`: so that is where the time lies.

@@ -7,17 +7,18 @@ and the numbers of the ledger say, so that nothing else is needed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 import obstore
 from obstore import exceptions
 
 from storage.cube.bucket.lease import BucketLease
 from storage.cube.bucket.log import BucketLog
-from storage.cube.space import Found, HeldRecord, Renewed, Space, Version, When
-from storage.errors import NotWritableError, StorageError
+from storage.cube.read_only import FinishedLog, ReadOnly
+from storage.cube.space import Found, HeldRecord, Renewed, Version
+from storage.errors import NotWritableError
 from storage.object_stores import connected, translated
 
 if TYPE_CHECKING:
@@ -28,15 +29,13 @@ _RANGE_BYTES = 65536
 
 
 @dataclass(frozen=True, slots=True)
-class ServedFiles:
+class ServedFiles(ReadOnly):
     """A `storage.cube.space.Space` at an address that begins with http:// or https://."""
 
     cube: str
     """Address of the whole cube."""
     prefix: str = ""
     """Of the keys, empty or with a slash at its end."""
-
-    trusted = True
 
     @property
     def address(self) -> str:
@@ -50,10 +49,6 @@ class ServedFiles:
     def is_there(self) -> bool:
         """Whether there is a cube: servers do not say what else there is."""
         return self.version("zarr.json") is not None
-
-    def is_writable(self) -> bool:
-        """Never: nobody writes through a server of files."""
-        return False
 
     def get(self, key: str, most: int | None = None) -> Found | None:
         """A file's content, or its first `most` bytes; None if there is none."""
@@ -102,80 +97,22 @@ class ServedFiles:
 
         return BucketStore(self.cube, read_only=True)
 
-    def fence(self, store: Store, keys: Sequence[str]) -> None:
-        """Nothing is written."""
-
-    def log(self, key: str) -> ServedLog:
-        """A log, in the one file of a directory or in the numbered objects of a bucket."""
-        return ServedLog(self, key)
+    def log(self, key: str) -> FinishedLog:
+        """A log that somebody else writes, into one file or into numbered ones."""
+        return FinishedLog(self, lambda: self._lines(key))
 
     def lease(self, key: str) -> ServedLease:
         """The record of whoever works on the cube."""
         return ServedLease(self, key)
 
-    def put(
-        self, key: str, data: bytes, *, when: When | Version = When.ALWAYS, durable: bool = True
-    ) -> NoReturn:
-        """Refuse."""
-        raise self._refused()
-
-    def delete(self, key: str, *, durable: bool = True) -> NoReturn:
-        """Refuse."""
-        raise self._refused()
-
-    def clear(self, prefix: str) -> NoReturn:
-        """Refuse."""
-        raise self._refused()
-
-    def sync(self, keys: Iterable[str]) -> NoReturn:
-        """Refuse."""
-        raise self._refused()
-
-    def create(self, build: Callable[[Store], None]) -> NoReturn:
-        """Refuse."""
-        raise self._refused()
-
-    def assemble(self, fill: Callable[[Space], None]) -> NoReturn:
-        """Refuse."""
-        raise self._refused()
-
-    def remove(self) -> bool:
-        """Not possible."""
-        return False
-
-    def sweep(self, prefixes: Iterable[str], older_than: float, *, delete: bool) -> int:
-        """Nothing is known of what killed writers left."""
-        return 0
-
-    def _refused(self) -> StorageError:
-        remedy = "Write to its directory or bucket, or copy it."
+    def refusal(self) -> NotWritableError:
+        """See `ReadOnly.refusal`."""
+        remedy = "Write to its directory or bucket, or make a copy: evalcube pull."
         return NotWritableError("a cube behind a web server can only be read", self.address, remedy)
 
-
-class ServedLog:
-    """A log that somebody else writes, into one file or into numbered ones."""
-
-    def __init__(self, space: ServedFiles, key: str) -> None:
-        self._space, self._key = space, key
-
-    def lines(self) -> Iterator[bytes]:
-        """All lines."""
-        found = self._space.get(self._key)
-        yield from BucketLog(self._space, self._key).lines() if found is None else found.data.splitlines(True)
-
-    def append(self, line: bytes) -> None:
-        """Refuse."""
-        self._space.put(self._key, line)
-
-    def flush(self, older_than: float = 0.0) -> None:
-        """Nothing waits."""
-
-    def claim(self) -> None:
-        """Refuse."""
-        self._space.put(self._key, b"")
-
-    def close(self) -> None:
-        """Nothing is open."""
+    def _lines(self, key: str) -> Iterator[bytes]:
+        found = self.get(key)
+        yield from BucketLog(self, key).lines() if found is None else found.data.splitlines(True)
 
 
 class ServedLease:
@@ -196,7 +133,7 @@ class ServedLease:
 
     def take(self, successor: Callable[[Renewed | None], Renewed]) -> HeldRecord:
         """Refuse."""
-        self._space.put(self._key, b"")
+        raise self._space.refusal()
 
 
 def _version(meta: ObjectMeta) -> Version:

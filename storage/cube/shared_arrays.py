@@ -62,6 +62,11 @@ class SharedArrays:
             with guarded(self._where, "write counters"):
                 self._space.sync(self._group.write_chunks(COUNTERS.name, (rows,), block))
 
+    @property
+    def chunks_of_counters(self) -> int:
+        """Models that share a chunk of the counters: written together, they cost one write."""
+        return self._group.chunks(COUNTERS.name)[0]
+
     def read_counters(self) -> NDArray[np.float64]:
         """Counters of all models, float64 (model, task, params, counter).
 
@@ -159,20 +164,29 @@ class SharedArrays:
         """
         return self._group.read(PLANNED[f"planned_{dim}s"].name, (slice(None),))
 
-    def write_planned(self, dim: Literal["trial", "repeat"], values: NDArray[Any]) -> None:
+    def write_planned(
+        self, dim: Literal["trial", "repeat"], values: NDArray[Any], *, lower: bool = False
+    ) -> None:
         """Replace the plan along one dim. For the driver only.
+
+        Parameters
+        ----------
+        dim, values
+            The dim, and how far each cell is to be measured along it.
+        lower
+            Whether a cell may lose trials, as what is to be forgotten does.
 
         Raises
         ------
         CubeMismatchError
-            Dtype or shape does not fit, or a cell would lose trials.
+            Dtype or shape does not fit, or a cell would lose trials unasked.
         StorageError
             It could not be written.
         """
         self._need_writable("plan")
         variable = PLANNED[f"planned_{dim}s"]
         problem = variable.problem(values, tuple(self._group.sizes[name] for name in variable.dims))
-        if problem is None and (values < self.read_planned(dim)).any():
+        if problem is None and not lower and (values < self.read_planned(dim)).any():
             problem = f"`{variable.name}` never shrinks"
         if problem:
             raise self._mismatch(problem, "Correct the array.")

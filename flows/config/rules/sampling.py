@@ -10,6 +10,7 @@ from flows.config.findings import Finding, Path
 from flows.config.models import SweepConfig
 from flows.config.partial import each, every
 from flows.config.secrecy import show
+from stages.process.grading import IMPORTED
 
 
 def trials_or_precision(config: SweepConfig) -> Iterator[Finding]:
@@ -117,6 +118,14 @@ def parameter_names(config: SweepConfig) -> Iterator[Finding]:
     for name, sampler in each(config.samplers):
         for param in sampler:
             if param in _PARAMS:
+                continue
+            if param == IMPORTED:
+                yield Finding(
+                    ("samplers", name, param),
+                    "marks evaluations that another tool asked",
+                    remedy="Remove it: no server takes it",
+                    at_key=True,
+                )
                 continue
             close = difflib.get_close_matches(
                 param.lower().replace("-", "_")[:100], _PARAMS, n=1, cutoff=_ALIKE

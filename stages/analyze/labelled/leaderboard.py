@@ -30,6 +30,7 @@ from stages.analyze.labelled.counters import (
     weighing,
 )
 from stages.analyze.labelled.duplicates import unmarked_tasks
+from stages.analyze.labelled.other_points import other_points
 from stages.analyze.labelled.results import Estimate, Leaderboard, Row, TierEstimate
 from stages.analyze.labelled.scores import (
     VERSIONS,
@@ -83,7 +84,8 @@ def leaderboard(
 
     Returns
     -------
-    Leaderboard, complete rows by what leads it from high to low, then incomplete ones, which have no rank; rows without
+    Leaderboard, complete rows by what leads it from high to low, then incomplete ones and those that were asked other
+        points than most, which have no rank; rows without
     it last; equal ones by name. Evaluations of which nothing is planned or measured are left out.
 
     Raises
@@ -126,7 +128,9 @@ def leaderboard(
     )
     rows.sort(key=lambda row: _order(row, board.leading(row).value))
     ranked = [
-        row if math.isnan(board.leading(row).value) or row.incomplete else replace(row, rank=place)
+        row
+        if math.isnan(board.leading(row).value) or row.incomplete or row.others
+        else replace(row, rank=place)
         for place, row in enumerate(rows, start=1)
     ]
     return replace(board, rows=tuple(ranked))
@@ -151,6 +155,8 @@ class _Scored:
     """Shape (model, 3): mean rank, lower and upper."""
     asked: Any
     """Shape (model,): whether anything of it is planned or measured."""
+    others: Sequence[str]
+    """By model, how the points that it was asked differ from those of most."""
     cells_present: Any
     """Shape (model, tier)."""
     cells_expected: Any
@@ -174,7 +180,9 @@ def _score(ds: xr.Dataset, how: How) -> _Scored:
     expected = (planned[:, np.newaxis] & member).any(axis=-1)
     present = np.einsum("gkp,mkp->mg", member.astype(np.int64), there.astype(np.int64))
     due = np.einsum("gkp,mkp->mg", member.astype(np.int64), planned.astype(np.int64))
-    tokens = reasonscore.tier_tokens(grouped, labels=labels)
+    others = other_points(planned & member.any(axis=0), names(ds, "task"))
+    unranked = (present < due).any(axis=1) | np.array([bool(text) for text in others])
+    tokens = _known(reasonscore.tier_tokens(grouped, labels=labels))
     totals = dict(zip(labels, cells.sum(axis=(1, 2)).T, strict=True))
     shares = dict(zip(labels, (cells * factors[..., np.newaxis]).sum(axis=(1, 2)).T, strict=True))
     effect = how.effect((cells.shape[0], cells.shape[1]))
@@ -205,7 +213,8 @@ def _score(ds: xr.Dataset, how: How) -> _Scored:
         ),
         accuracy=stratified.combine(plain, confidence=how.level, exact=True),
         guesser=guesser,
-        ranks=_ranks(np.where((present < due).any(axis=1)[:, np.newaxis], np.nan, draws), how),
+        ranks=_ranks(np.where(unranked[:, np.newaxis], np.nan, draws), how),
+        others=others,
         asked=planned.any(axis=(1, 2)) if planned.any() else np.ones(len(cells), dtype=bool),
         cells_present=present,
         cells_expected=due,
@@ -215,6 +224,11 @@ def _score(ds: xr.Dataset, how: How) -> _Scored:
         shared_cost=_cost(ds, shares),
         unique=_unique(ds, totals),
     )
+
+
+def _known(tokens: Floats | np.float64) -> Floats:
+    """Tokens per trial; NaN for 0, as every reply has some: nobody has counted them."""
+    return np.where(np.asarray(tokens) > 0, tokens, np.nan)
 
 
 def _planned(ds: xr.Dataset, there: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -259,7 +273,8 @@ def _cost(ds: xr.Dataset, totals: Mapping[str, Floats]) -> Floats:
         return known
     prompt, completion = (ds[f"price_{kind}"].values.astype(float) for kind in ("prompt", "completion"))
     priced = (prompt * totals["prompt_tokens_sum"] + completion * totals["tokens_sum"]) / 1e6
-    return np.where(np.isnan(priced), known, priced)
+    uncounted = totals["prompt_tokens_sum"] + totals["tokens_sum"] == 0
+    return np.where(np.isnan(priced) | uncounted, known, priced)
 
 
 def _row(ds: xr.Dataset, scored: _Scored, index: int) -> Row:
@@ -283,7 +298,7 @@ def _row(ds: xr.Dataset, scored: _Scored, index: int) -> Row:
         accuracy=_estimate([part[index] for part in scored.accuracy]),
         rate=_estimate([part[index] for part in scored.rates]),
         guesser=float(scored.guesser[index]),
-        tokens_per_trial=share("tokens_sum"),
+        tokens_per_trial=float(_known(np.float64(share("tokens_sum")))),
         truncated=share("truncated"),
         max_tokens=_limit(ds, index),
         invalid=share("invalid"),
@@ -296,6 +311,7 @@ def _row(ds: xr.Dataset, scored: _Scored, index: int) -> Row:
         unique=float(scored.unique[index]),
         rank_interval=_estimate(scored.ranks[index]),
         revision=names(ds, "revision")[index],
+        others=scored.others[index],
     )
 
 
@@ -330,7 +346,15 @@ def _order(row: Row, value: float) -> tuple[bool, bool, float, str, str, str, st
     """Complete rows by value, then incomplete ones, then those without any."""
     absent = math.isnan(value)
     score = 0.0 if absent else -value
-    return (absent, row.incomplete, score, row.model_name, row.template, row.sampler, row.eval_id)
+    return (
+        absent,
+        row.incomplete or bool(row.others),
+        score,
+        row.model_name,
+        row.template,
+        row.sampler,
+        row.eval_id,
+    )
 
 
 def row_order(ds: xr.Dataset, board: Leaderboard) -> list[int]:

@@ -100,6 +100,7 @@ def task_views(
         count = np.where(trials > 0, trials, np.nan)
         truncated = column(summed, "truncated", labels) / count
         tokens = column(summed, "tokens_sum", labels) / count
+        tokens[tokens == 0] = np.nan  # no reply is without one: nobody has counted them
     return [
         [
             TaskView(

@@ -104,6 +104,8 @@ class Row:
     """Mean rank over the draws of what leads the board, and the ranks that the interval covers; NaN without a score."""
     revision: str = ""
     """What tells the model from others that answer to the same name."""
+    others: str = ""
+    """How the points that it was asked differ from those that most evaluations were, in words; it has no rank then."""
 
     @property
     def incomplete(self) -> bool:
@@ -119,6 +121,11 @@ class Row:
     def partial(self) -> bool:
         """True if it is incomplete, or more than `LACKING` of its planned trials have no result."""
         return self.incomplete or self.planned - self.trials > LACKING * self.planned
+
+    @property
+    def marked(self) -> bool:
+        """True if its figures are not to be taken for those of a finished evaluation that was asked what most were."""
+        return self.partial or bool(self.others)
 
 
 @dataclass(frozen=True)
@@ -214,6 +221,7 @@ def _notes(board: Leaderboard) -> list[str]:
             f"Incomplete evaluations (*): {short} of {len(board.rows)}. Tasks or points have no trial yet: they rest "
             "on other questions than complete rows do, are not comparable with them, and are not ranked."
         )
+    notes += _others(board)
     notes += _parts(board)
     missing = sum(row.missing for row in board.rows)
     if missing:
@@ -222,13 +230,24 @@ def _notes(board: Leaderboard) -> list[str]:
     if transport:
         notes.append(
             f"Trials without a reply after the last retry: {transport:,}. They count neither as right nor as "
-            "wrong; the next run tries them again."
+            "wrong; the next run tries them again, of imported ones the tool that they are from."
         )
     if board.mode.endswith("_I") and any(row.truncated > 0 for row in board.rows):
         notes.append(
             f"{board.mode} leaves truncated trials out; accuracy and `evalcube compare` count them as wrong."
         )
     return [*notes, *_weighing(board)]
+
+
+def _others(board: Leaderboard) -> list[str]:
+    """Which evaluations were asked other points than most."""
+    found = [row for row in board.rows if row.others]
+    if not found:
+        return []
+    named = "; ".join(f"{plain(row.model_name)} {row.others}" for row in found[:_NAMED])
+    more = f"; and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
+    told = f"Asked other questions than most (*), not comparable with them, and not ranked: {named}{more}."
+    return [f"{told} What all were asked can be ranked with --where task=NAME."]
 
 
 def _parts(board: Leaderboard) -> list[str]:

@@ -49,14 +49,14 @@ def leaderboard_spec(board: Leaderboard) -> TableSpec:
         Column("trials", lambda row: number(row.trials), 10),
         *([Column("unique", lambda row: percent(row.unique), 11)] if repeated else []),
     ]
-    return TableSpec(tuple(columns), board.rows, board.notes, lambda row: row.partial).filled()
+    return TableSpec(tuple(columns), board.rows, board.notes, lambda row: row.marked).filled()
 
 
 def _score_columns(board: Leaderboard) -> list[Column]:
     """Score with its interval and tiers, and beside it what was right; a guesser's score beside upper bounds."""
     guesser = Column("guesser", lambda row: number(row.guesser), 1)
     return [
-        Column("score", lambda row: number(row.score.value) + (INCOMPLETE if row.partial else "")),
+        Column("score", lambda row: number(row.score.value) + (INCOMPLETE if row.marked else "")),
         Column(_level(board), lambda row: span(row.score), 1),
         *([guesser] if board.version == "v1" else []),
         *_tier_columns(board, lambda tier: number(tier.score.value)),
@@ -68,7 +68,7 @@ def _score_columns(board: Leaderboard) -> list[Column]:
 def _rate_columns(board: Leaderboard) -> list[Column]:
     """Where trials are too few for a score: what was right, with and without guesses."""
     return [
-        Column("accuracy", lambda row: percent(row.accuracy.value) + (INCOMPLETE if row.partial else "")),
+        Column("accuracy", lambda row: percent(row.accuracy.value) + (INCOMPLETE if row.marked else "")),
         Column(_level(board), lambda row: _shares(row.accuracy.lower, row.accuracy.upper), 2),
         Column(board.mode, lambda row: percent(row.rate.value)),
         Column(_level(board), lambda row: _shares(row.rate.lower, row.rate.upper), 1),
@@ -126,7 +126,7 @@ def ranking_spec(found: Ranking, board: Leaderboard) -> TableSpec:
         Column("model", lambda item: item.label, right=False, name=True),
         Column(
             "score" if board.lead == "score" else board.mode,
-            lambda item: leading_text(board, item.row)[0] + INCOMPLETE * item.row.partial,
+            lambda item: leading_text(board, item.row)[0] + INCOMPLETE * item.row.marked,
         ),
         Column(_level(board), lambda item: leading_text(board, item.row)[1], 3),
         *([Column("guesser", lambda item: number(item.row.guesser), 3)] if board.version == "v1" else []),
@@ -141,7 +141,7 @@ def ranking_spec(found: Ranking, board: Leaderboard) -> TableSpec:
         f"wins: expected against the {len(found.rows) - 1} others. rating: a/(a + b) is a's chance against b.",
         *board.notes,
     )
-    return TableSpec(tuple(columns), found.rows, notes, lambda item: item.row.partial)
+    return TableSpec(tuple(columns), found.rows, notes, lambda item: item.row.marked)
 
 
 def pair_spec(pair: Pair, notes: tuple[str, ...] = ()) -> TableSpec:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import ClassVar, cast
 
@@ -16,6 +17,7 @@ from stages.generate.dataset.matching import context_of, load_grader, read_decla
 from stages.generate.dataset.order import Shuffle
 from stages.generate.dataset.params import DatasetParams
 from stages.generate.dataset.rows import Item, labels
+from stages.generate.errors import TaskError
 from stages.generate.stream import Stream
 
 __all__ = ["Dataset", "DatasetParams"]
@@ -60,6 +62,13 @@ class Dataset(Task):
     def resolve(self, params: TaskParams) -> TaskParams:
         """Read the file, check every selected row, and return the params with format, digest and rows filled in."""
         p = DatasetParams.of(params)
+        if p.imported:
+            raise TaskError(
+                "questions that another tool asked come with its replies: `evalcube import` makes such cells, and no "
+                "sweep can ask them; remove it",
+                field="imported",
+                value=p.imported,
+            )
         if p.grader:
             load_grader(p.grader)
         form = format_of(p.file, p.format)
@@ -72,7 +81,7 @@ class Dataset(Task):
     def has_reference(self, params: TaskParams) -> bool:
         """Whether the params name a field with the answer, or a grader."""
         p = DatasetParams.of(params)
-        return bool(p.answer or p.grader)
+        return bool(p.answer or p.grader or p.imported)
 
     def size(self, params: TaskParams) -> int | None:
         """Number of selected rows; known without the file when the params are resolved."""
@@ -106,6 +115,8 @@ class Dataset(Task):
     def parse_reply(self, text: str, params: TaskParams, trial: Trial) -> str | None:
         """Read the answer as the params' kind says; without a reference, it is the whole reply."""
         p = DatasetParams.of(params)
+        if p.imported:
+            return text.strip() or None
         if p.grader:
             right = load_grader(p.grader)(text, context_of(trial.prompt, _accepted(trial), trial.extras))
             return None if right is None else (_RIGHT if right else _WRONG)
@@ -118,8 +129,13 @@ class Dataset(Task):
         return READERS[p.kind](text, Comparison.of(p))
 
     def grade_reply(self, answer: str, params: TaskParams, trial: Trial) -> bool:
-        """Whether the answer is one of those that are accepted; false without a reference."""
+        """Whether the answer is one of those that are accepted; false without a reference.
+
+        Replies that another tool graded are never graded by this: what it said is recorded with them.
+        """
         p = DatasetParams.of(params)
+        if p.imported:
+            return False
         if p.grader:
             return answer == _RIGHT
         if not p.answer:
@@ -142,7 +158,11 @@ class Dataset(Task):
 
 def _place(params: DatasetParams, view: View, index: int, key: bytes) -> int:
     """Place in the selection of the row that comes at `index`."""
-    return index if params.order == "file" else Shuffle(key, len(view.rows))[index]
+    return index if params.order == "file" else _shuffle(key, len(view.rows))[index]
+
+
+# One for all trials of a cell, which come one after another; it holds ten numbers.
+_shuffle = lru_cache(maxsize=64)(Shuffle)
 
 
 def _accepted(trial: Trial) -> Sequence[str]:
@@ -151,6 +171,11 @@ def _accepted(trial: Trial) -> Sequence[str]:
 
 def _trial(params: DatasetParams, item: Item, stream: Stream) -> Trial:
     """A row's trial; the options in the order that `stream` gives."""
+    if params.imported:
+        guess = 1 / len(item.options) if item.options else 0.0
+        return Trial(
+            item.question, item.accepted[0] if item.accepted else "", guess, item.options, item.extras
+        )
     if not item.options:
         accepted = {"accepted": list(item.accepted)} if len(item.accepted) > 1 else {}
         prompt = _prompt(params, item.question, params.kind)

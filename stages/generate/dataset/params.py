@@ -16,7 +16,7 @@ Kind = Literal["choice", "number", "text", "json"]
 Match = Literal["auto", "exact", "contains", "regex", "prefix", "number"]
 Strictness = Literal["case", "whitespace", "punctuation", "articles", "unicode"]
 
-_LATER = {"match": "auto", "pattern": "", "grader": ""}
+_LATER = {"match": "auto", "pattern": "", "grader": "", "imported": ""}
 PLACEHOLDER = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
 """The parts of a template: a doubled brace, a field in braces, or a stray brace."""
 
@@ -113,6 +113,11 @@ class DatasetParams(TaskParams):
         description="A function (reply, context) that says whether a reply is right: an entry point of group "
         "evalcube.graders, or module:function.",
     )
+    imported: str = Field(
+        "",
+        max_length=1000,
+        description="Which tool, task and scorer graded the replies; only `evalcube import` writes it.",
+    )
     id: str = Field("", description="Field with a name of the row, carried along.")
     assertions: str = Field("", description="Field with a list of assertions, carried along.")
     rubric: str = Field("", description="Field with a rubric for judges, carried along.")
@@ -194,7 +199,12 @@ class DatasetParams(TaskParams):
         return self
 
     def canonical(self) -> dict[str, object]:
-        """All params but the later ones that are not used: cells of cubes that do not know these stay."""
+        """All params but the later ones that are not used: cells of cubes that do not know these stay.
+
+        Of imported cells only what is not the default: how replies are read and compared is nothing to them.
+        """
+        if self.imported:
+            return self.model_dump(mode="json", exclude_defaults=True)
         unused = {name for name, default in _LATER.items() if getattr(self, name) == default}
         return {name: value for name, value in super().canonical().items() if name not in unused}
 

@@ -20,6 +20,8 @@ MOST_TEXT = 1_000_000
 MOST_ACCEPTED = 1000
 """Accepted answers of one row."""
 
+_KEPT_FORMS, _KEPT_LENGTH = 20_000, 100
+"""Answers whose form is kept, and the characters that they may have: a few megabytes."""
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
@@ -110,12 +112,17 @@ class RowReader:
         self._texts_only = texts_only
         self._wanted = [(path, {plain(value) for value in values}) for path, values in params.where]
         self._comparison = Comparison.of(params)
+        self._forms: dict[str, str] = {}
+        """See `_form`: a trial is made three times, to be asked, graded and compared with others, and reading its
+        answer costs more than the rest of it."""
 
     @cached_property
     def fields(self) -> list[tuple[str, str]]:
         """Each needed field, with the param that names it."""
         p = self.params
         found = [("template" if p.template else "prompt", path) for path in p.template_fields()]
+        if p.imported:  # the rest may be missing: another tool's questions need not have it
+            return found
         found += [("answer", p.answer)] if p.answer else []
         names = (p.options,) if isinstance(p.options, str) else p.options
         found += [("options", path) for path in names]
@@ -142,6 +149,8 @@ class RowReader:
             raise RowError(f"no value in field '{path}'; fill it in or remove the row", param, path)
         p = self.params
         question = self._question(row)
+        if p.imported:
+            return self._imported(row, number, question)
         options = self._options(row)
         extras = self._extras(row, number)
         if not p.answer:
@@ -156,6 +165,17 @@ class RowReader:
             raise self._problem("answer", p.answer, "names several options; keep one right answer")
         place, by_place = places[0]
         return Item(question, options, place, (), extras, place if by_place else None)
+
+    def _imported(self, row: Row, number: int, question: str) -> Item:
+        """A question whose replies another tool graded: nothing is read as an answer here, and nothing refused."""
+        p = self.params
+        reference = plain(lookup(row, p.answer))
+        listed = lookup(row, "options")
+        options = tuple(map(str, listed)) if isinstance(listed, list) else ()
+        extras: dict[str, object] = {"row": number, "question": plain(lookup(row, "question")) or ""}
+        if p.id and (name := plain(lookup(row, p.id))) is not None:
+            extras["id"] = name
+        return Item(question, options, 0, () if reference is None else (reference,), extras)
 
     # ---- the question
 
@@ -291,11 +311,24 @@ class RowReader:
         found: dict[str, None] = {}
         for answer in answers:
             # a reference is read the way a reply is, so that both have one form
-            form = None if _unreadable(kind, answer) else self._read(answer)
-            if form is None or self._read(form) != form:
+            form = self._form(answer)
+            if not form:
                 raise self._problem("answer", self.params.answer, f"holds {_short(answer)}; {_NEEDED[kind]}")
             found[form] = None
         return tuple(found)
+
+    def _form(self, answer: str) -> str:
+        """How an answer is compared; empty if a reply could not give it."""
+        form = self._forms.get(answer)
+        if form is None:
+            form = (None if _unreadable(self.params.kind, answer) else self._read(answer)) or ""
+            if form and self._read(form) != form:
+                form = ""
+            if len(answer) <= _KEPT_LENGTH:
+                if len(self._forms) >= _KEPT_FORMS:
+                    self._forms.clear()
+                self._forms[answer] = form
+        return form
 
     def _read(self, answer: str) -> str | None:
         return READERS[self.params.kind](f"Answer: {answer}", self._comparison)

@@ -87,7 +87,7 @@ def index_jsonl(file: BinaryIO, read: Reader, unchanged: Unchanged) -> LineTable
 
 def _json_object(data: bytes) -> Row:
     try:
-        value = json.loads(_decoded(data), parse_constant=_no_json)
+        value = _JSON.decode(_decoded(data))
     except RecursionError:
         raise ValueError("the JSON is nested too deeply; flatten it") from None
     except json.JSONDecodeError as error:
@@ -111,6 +111,10 @@ _KINDS: dict[type, str] = {
 
 def _no_json(word: str) -> object:
     raise ValueError(f"{word} is no JSON; write null or a text")
+
+
+_JSON = json.JSONDecoder(parse_constant=_no_json)
+"""`json.loads` would make one for each row."""
 
 
 def _decoded(data: bytes) -> str:

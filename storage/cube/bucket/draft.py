@@ -31,14 +31,15 @@ class Draft(Bucket):
         if self.prefix:
             return Bucket.get(self, key, most)
         data = self.built.held(key)
-        return None if data is None else Found(data[:most], _version(data), len(data))
+        # What its parts have put is in the bucket already.
+        return Bucket.get(self, key, most) if data is None else Found(data[:most], _version(data), len(data))
 
     def version(self, key: str) -> Version | None:
         """A digest of an object that is being built; None if there is none."""
         if self.prefix:
             return Bucket.version(self, key)
         data = self.built.held(key)
-        return None if data is None else _version(data)
+        return Bucket.version(self, key) if data is None else _version(data)
 
     def put(
         self, key: str, data: bytes, *, when: When | Version = When.ALWAYS, durable: bool = True

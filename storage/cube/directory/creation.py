@@ -30,9 +30,9 @@ def create_directory(path: Path, build: Callable[[Path], None]) -> None:
         The path is taken.
     """
     make_directory(path.parent)
-    _sweep_creations(path)
+    sweep_creations(path)
     _refuse_taken(path)
-    temporary = _temporary(path)
+    temporary = temporary_beside(path)
     try:
         build(temporary)
         # Before the rename: a power cut after it must not find a cube with empty files.
@@ -51,7 +51,7 @@ def remove_directory(path: Path) -> bool:
     bool
         Whether it could be moved away.
     """
-    temporary = _temporary(path)
+    temporary = temporary_beside(path)
     try:
         path.rename(temporary)
     except OSError:
@@ -64,7 +64,7 @@ def _machine(process: ProcessIdentity) -> str:
     return hashlib.blake2b(f"{process.host} {process.boot}".encode(), digest_size=6).hexdigest()
 
 
-def _temporary(path: Path) -> Path:
+def temporary_beside(path: Path) -> Path:
     """A name beside `path` that says who makes it, so that others can find out whether that process is gone."""
     me = this_process()
     mark = f"{_machine(me)}-{me.pid}-{me.start}-{secrets.token_hex(4)}"
@@ -92,7 +92,7 @@ def _refuse_taken(path: Path) -> None:
     )
 
 
-def _sweep_creations(path: Path) -> None:
+def sweep_creations(path: Path) -> None:
     """Remove what killed creations of this cube left: their process is gone, or they are an hour old."""
     me = this_process()
     for stale in path.parent.glob(f".{glob.escape(path.name)}.*.creating"):

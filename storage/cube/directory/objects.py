@@ -84,7 +84,10 @@ class Directory:
         if path.parent != self.path and not path.parent.is_dir():
             # Not the space itself: whoever has deleted a cube does not want its folder back with one record in it.
             self.path.stat()
-            make_directory(path.parent)
+            if self.draft:
+                path.parent.mkdir(parents=True, exist_ok=True)
+            else:
+                make_directory(path.parent)
         temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.partial")
         try:
             if durable:

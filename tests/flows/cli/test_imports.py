@@ -20,6 +20,8 @@ PAYING = ("distributed", "aiohttp")
         ("leaderboard", "cube.zarr"),
         ("report", "cube.zarr", "-o", "imports.html"),
         ("show", "cube.zarr", "--task", "boolean"),
+        ("trials", "cube.zarr", "--where", "tier=easy"),
+        ("export", "cube.zarr", "--to", "inspect", "-o", "exported"),
         ("table", "cube.zarr"),
         ("metrics", "cube.zarr"),
         ("cache", "stats", "cache"),

@@ -40,6 +40,10 @@ BAD = {
         text(models=""),
         "c.yaml:1: models: is missing. Add it: What is measured",
     ),
+    "parameter of imported evaluations": (
+        text(samplers="greedy: {imported: {tool: x}}"),
+        "c.yaml:4: samplers.greedy.imported: marks evaluations that another tool asked. Remove it: no server takes it",
+    ),
     "misspelt parameter": (
         text(samplers="greedy: {temprature: 0}"),
         "c.yaml:4: samplers.greedy.temprature: unknown parameter 'temprature'. Did you mean 'temperature'?",

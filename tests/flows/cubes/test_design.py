@@ -7,8 +7,8 @@ import xarray as xr
 from flows.config.load import from_mapping
 from flows.cubes.design import with_design
 from flows.plan.build import build_plan
+from flows.plan.growth import Recorded, grown
 from flows.plan.plan import Plan
-from flows.plan.spec import parse_spec
 from tests.flows.support import sweep_config
 
 
@@ -52,10 +52,15 @@ def test_build_plan__writes_what_the_first_plan_gives_each_point(plan):
     assert (found.base == plan.base).all()
 
 
-def test_based_on__a_later_plan_keeps_the_weights_of_the_cube(plan, tmp_path):
-    later = build_plan(from_mapping(sweep_config(tmp_path, "", trials=400, repeats=2)))
+def test_grown__a_later_plan_keeps_the_weights_of_the_cube_and_gives_new_points_as_much(plan, tmp_path):
+    config = sweep_config(tmp_path, "", trials=400, repeats=2)
+    config["tasks"]["letters"] = {"params": {}}
+    later = build_plan(from_mapping(config))
 
-    assert (later.based_on(parse_spec(plan.spec())).base == plan.base).all()
+    growth = grown(plan, later, Recorded([1] * len(plan.evaluations), [1] * len(plan.tasks)))
+
+    assert (growth.plan.base[growth.plan.valid()] == 32).all()
+    assert growth.plan.base[: len(plan.tasks), : plan.slots].tolist() == plan.base.tolist()
 
 
 def test_with_design__takes_weights_and_limits_from_the_description(plan):

@@ -42,9 +42,21 @@ def test_mask__is_the_part_of_the_goal_in_a_region(plan):
 
     mask = targets.mask(window)
 
-    assert mask.sum() == 4 * 8
+    assert mask.sum() == targets.count(window) == 4 * 8
     assert mask[0, 0, :, 0].tolist() == [True] * 8 + [False] * 24
     assert not mask[1, 1:].any()
+
+
+@pytest.mark.parametrize("first", [0, 5, 32, 35, 70])
+@pytest.mark.parametrize("repeats", [1, 9])
+def test_count__is_the_sum_of_the_mask(plan, first, repeats):
+    targets = SampleTargets.uniform(plan, 40, repeats)
+    targets.trials[1, 0] = [3, 33, 0]
+    targets = SampleTargets(targets.trials, targets.repeats, first)
+
+    for region in (Region(1, 0, 0), Region(1, 1, 0), Region(1, 1, 1), Region(0, 1, 1)):
+        window = Window(region, (2, 3, 32, 8), 32 * region.trial, 8 * region.repeat)
+        assert targets.count(window) == targets.mask(window).sum()
 
 
 @pytest.mark.parametrize(

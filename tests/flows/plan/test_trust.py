@@ -67,6 +67,18 @@ def test_remembered_config__of_the_same_place_comes_before_that_of_another(tmp_p
     assert remembered_config(there) == {"name": "there"}
 
 
+def test_remembered_config__of_a_moved_cube_is_of_the_last_run_whatever_clocks_say(tmp_path, state):
+    for number, name in enumerate(("first", "second", "third")):
+        remember_run(made(tmp_path, cube=f"{name}.zarr"), {"name": name})
+        for record in records(state):
+            os.utime(record, (1000 - number, 1000 - number))  # a clock that goes backwards
+    newest = max(records(state), key=lambda record: "third" in record.read_text())
+    os.utime(newest, (1, 1))
+    (tmp_path / "first.zarr").rename(tmp_path / "moved.zarr")
+
+    assert remembered_config(Cube.open(tmp_path / "moved.zarr")) == {"name": "third"}
+
+
 def test_remembered_config__another_sweep_is_not_known(tmp_path, state):  # noqa: ARG001
     remember_run(made(tmp_path), {"name": "mine"})
 

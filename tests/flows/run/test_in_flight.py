@@ -1,10 +1,12 @@
 """How many blocks are under way: more of them where a few late answers hold most blocks back."""
 
+import itertools
 import queue
 import time
 
 import pytest
 
+from deploy.clusters import ClusterError
 from flows.run import workers as workers_module
 from flows.run.events import Slowed, Traffic, as_message, from_message
 from flows.run.in_flight import InFlightLimit, make_limits
@@ -155,3 +157,26 @@ def test_workers__that_end_again_and_again_are_told_of_once(monkeypatch):
     assert counts == [0, 0, 0, 1, 1, 1, 1]
     assert "5 worker processes have ended" in notes[0].message
     assert "memory limit" in notes[0].message
+
+
+@pytest.mark.parametrize("worked", [False, True])
+def test_workers__that_all_end_before_any_has_done_a_task_end_the_run(monkeypatch, worked):
+    addresses = itertools.count()
+    monkeypatch.setattr(workers_module, "present", lambda _: [f"{next(addresses)}", f"{next(addresses)}"])
+    monkeypatch.setattr(workers_module, "_POLL_SECONDS", -1.0)
+    workers = Workers(None, "run", (), lambda _: None)
+    monkeypatch.setattr(workers, "_share_out", lambda: None)
+    if worked:
+        workers.worked()
+
+    def poll_often():
+        for _ in range(30):
+            workers.poll()
+
+    if worked:
+        poll_often()
+    else:
+        with pytest.raises(
+            ClusterError, match="24 worker processes have ended, and none has finished a task"
+        ):
+            poll_often()

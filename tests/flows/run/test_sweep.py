@@ -246,7 +246,7 @@ def test_run__another_config_is_refused_with_the_difference(tmp_path, simulator)
 
     text = str(caught.value)
     assert "seed is 42 in the cube and 7 in the config" in text
-    assert "sampler of evaluation alpha / plain / greedy" in text
+    assert "sampler greedy is" in text
     assert "`cube`" in text
 
 

@@ -4,6 +4,7 @@ import json
 import math
 import re
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -83,6 +84,19 @@ def test_rows__stand_in_the_order_of_the_plan(swept):
     assert places == sorted(places)
 
 
+def test_rows__stand_in_the_same_order_if_they_are_read_in_small_parts(swept, monkeypatch):
+    whole = rows(swept)
+    monkeypatch.setattr("flows.trials.scan._SPAN_CELLS", 1)
+
+    parts = rows(swept)
+
+    assert parts != whole
+    assert sorted(parts, key=str) == sorted(whole, key=str)
+    for first, second in zip(parts[::2], parts[1::2], strict=True):
+        assert (first["repeat"], second["repeat"]) == (0, 1)
+        assert first["prompt"] == second["prompt"]
+
+
 def test_rows__of_data_sets_have_row_and_name_and_opinions_of_judges(judged):
     found = rows(judged)
 
@@ -103,6 +117,28 @@ def test_rows__of_data_sets_have_row_and_name_and_opinions_of_judges(judged):
     assert {one["reason"] for one in bare["opinions"]} == {None}
 
 
+@pytest.mark.parametrize(
+    ("condition", "names"),
+    [
+        (["row_id=france,peru"], {"france", "peru"}),
+        ({"row_id": "italy"}, {"italy"}),
+        ({"row_id": ["italy", "spain"]}, {"italy", "spain"}),
+        ({"row_id": lambda name: name.startswith("po")}, {"portugal", "poland"}),
+    ],
+)
+def test_where__takes_names_of_rows(condition, names, judged):
+    found = rows(judged, where=condition, columns=["row_id", "model"])
+
+    assert {row["row_id"] for row in found} == names
+    assert len(found) == 2 * len(names)
+
+
+def test_where__says_that_no_row_is_called_so(judged, swept):
+    for folder in (judged, swept):
+        with pytest.raises(SweepError, match="`where`: row_id is never 'atlantis'"):
+            rows(folder, where=["row_id=atlantis"])
+
+
 def test_columns__have_the_types_of_the_one_list_and_its_meanings(swept, judged):
     schemas = [trials(folder / "cube.zarr", limit=3).to_arrow().schema for folder in (swept, judged)]
 
@@ -112,6 +148,14 @@ def test_columns__have_the_types_of_the_one_list_and_its_meanings(swept, judged)
         assert schema.field("tokens").metadata[b"comment"] == b"Completion tokens, reasoning included."
     assert str(schemas[0].field("param_length").type) == "int64"
     assert str(schemas[0].field("param_prob_not").type) == "double"
+
+
+def test_columns__are_those_of_the_page_about_sharing():
+    page = (Path(__file__).parents[3] / "docs" / "sharing.md").read_text(encoding="utf-8")
+
+    listed = re.findall(r"^\| `(\w+)` \| (\w+) \| (.+) \|$", page, re.MULTILINE)
+
+    assert listed == [(column.name, column.kind, column.meaning) for column in COLUMNS]
 
 
 def test_arrow_and_pandas__hold_what_the_rows_hold(swept):

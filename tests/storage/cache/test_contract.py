@@ -198,6 +198,17 @@ def test_quarantine__moves_damaged_entries_only(cache, place):
     assert (cache.stats().entries, cache.stats().damaged) == (1, 1)
 
 
+def test_remove__takes_the_copies_of_damaged_entries_along(cache, place):
+    cache.put_many([(KEY, b"good" * 100), (OTHER, b"fine")])
+    for key in (KEY, OTHER):
+        place.overwrite(key, b"bad")
+        assert cache.quarantine(key)
+
+    assert cache.remove([KEY]) == 0
+
+    assert (cache.stats().entries, cache.stats().damaged) == (0, 1)
+
+
 def test_entries__lists_keys_and_sizes_and_remove_deletes(cache, place, workers):
     items = dict(workers.entry("list", i) for i in range(40))
     before = time.time() - 5

@@ -9,7 +9,7 @@ import pytest
 import zarr
 from obstore import exceptions
 
-from storage.cube import group as group_module
+from storage.cube import metadata as metadata_module
 from storage.cube.address import space_of
 from storage.cube.bucket import conditions, creation
 from storage.cube.bucket.log import LINES_OF_OBJECT
@@ -356,14 +356,14 @@ def test_write_region__that_arrives_after_a_successors_is_refused(workers):
 @pytest.mark.usefixtures("stores")
 def test_grow__of_whoever_lost_the_cube_is_refused(workers, monkeypatch):
     cube, other = workers.make_cube(URL), Cube.open(URL, writable=True)
-    real = group_module.commit
+    real = metadata_module.commit
 
     def late(*arguments):
-        monkeypatch.setattr(group_module, "commit", real)
+        monkeypatch.setattr(metadata_module, "commit", real)
         other.grow(trial=100)
         real(*arguments)
 
-    monkeypatch.setattr(group_module, "commit", late)
+    monkeypatch.setattr(metadata_module, "commit", late)
 
     with pytest.raises(StorageError, match="changed the cube's metadata"):
         cube.grow(trial=50)

@@ -137,6 +137,20 @@ def test_write_region__round_trip_with_edge_chunks(tmp_path, workers):
     assert list(cube.read_region(region, ["tokens"])) == ["tokens"]
 
 
+def test_read_span__is_what_the_regions_hold(tmp_path, workers):
+    cube = workers.make_cube(tmp_path / "c.zarr", {"trial": 10, "repeat": 3}, {"trial": 4, "repeat": 2})
+    for region in cube.regions():
+        cube.write_region(region, workers.region_arrays(cube, region))
+
+    found = cube.read_span(1, slice(2, 10), slice(1, 3), ["status", "tokens"])
+
+    assert list(found) == ["status", "tokens"]
+    for name, values in found.items():
+        regions = [[cube.read_region(Region(1, t, r))[name] for r in range(2)] for t in range(3)]
+        whole = np.concatenate([np.concatenate(row, axis=3) for row in regions], axis=2)
+        np.testing.assert_array_equal(values, whole[:, :, 2:10, 1:3])
+
+
 def test_write_region__a_chunk_equal_to_the_fill_is_written(tmp_path, cube):
     region = Region(0, 0, 0)
     shape = cube.region_shape(region)

@@ -99,7 +99,12 @@ def test_to_line__earlier_versions_read_a_line_with_a_time(workers):
 
     # What they do: they take `counts` where it is, ignore `causes` then, and refuse any key that is no field.
     assert fields.pop("counts") == {"timeout": 2}
-    assert set(fields) == {field.name for field in dataclasses.fields(Receipt)} - {"grader", "at"}
+    assert set(fields) == {field.name for field in dataclasses.fields(Receipt)} - {
+        "grader",
+        "shape",
+        "unrated",
+        "at",
+    }
 
 
 def test_to_line__the_longest_receipt_is_less_than_a_kilobyte():
@@ -115,6 +120,7 @@ def test_to_line__the_longest_receipt_is_less_than_a_kilobyte():
         10**9,
         causes,
         "f" * 32,
+        shape=10**4,
         at=10**10,
     )
 

@@ -366,7 +366,11 @@ def test_leaderboard__points_that_nobody_asked_for_are_not_missing():
     board = leaderboard(ds, draws=20)
 
     short = row(board, "short")
-    assert (short.incomplete, short.rank is None) == (False, False)
+    assert (short.incomplete, short.rank, short.marked) == (False, None, True)
+    assert short.others.startswith("lacks ")
+    assert f"short {short.others}" in " ".join(board.notes)
+    assert [item.rank for item in board.rows] == [1, 2, None]
+    assert max(item.rank_interval.upper for item in board.rows[:2]) <= 2
     assert [tier.tasks_expected for tier in short.tiers] == [2] * 3
     gone = ds.assign(planned_trials=ds["planned_trials"].copy())
     gone["planned_trials"][2] = 0

@@ -15,6 +15,7 @@ from pydantic import ValidationError
 
 from stages.generate import Entry, TaskError, expand
 from stages.generate.base import Cell
+from stages.generate.dataset import rows
 from stages.generate.stream import Stream
 from tests.stages.generate.dataset.support import DATASET, cell, trials, write_jsonl
 
@@ -194,6 +195,23 @@ def test_answers__a_reference_is_read_back_or_refused(
     assert parsed == trial.answer
     assert source.grade(parsed, trial)
     source.parse(reply, trial)
+
+
+def test_answers__are_read_once_however_often_a_trial_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = cell(
+        write_jsonl(tmp_path / "rows.jsonl", [{"prompt": f"{i}?", "answer": f"a {i}"} for i in range(5)])
+    )
+    reads: list[str] = []
+    real = rows.READERS["text"]
+    monkeypatch.setitem(rows.READERS, "text", lambda *given: reads.append(given[0]) or real(*given))
+
+    first = [source.trial(i) for i in range(5)]
+    count = len(reads)
+
+    assert [source.trial(i) for i in range(5)] == first
+    assert 0 < len(reads) == count
 
 
 def test_answers__what_stands_before_a_mark_is_cut_off(tmp_path: Path) -> None:

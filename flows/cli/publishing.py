@@ -1,0 +1,169 @@
+"""Commands that give cubes to others and take them over: publish, pull, tags."""
+
+from __future__ import annotations
+
+import datetime
+from typing import Annotated
+
+import typer
+
+from flows.cli.options import CubeArgument, JsonOption, QuietOption, WhereOption
+from flows.cli.output import complain, safe, show, show_json
+from flows.cli.progress import progress, size_text
+
+_TAG = typer.Option("--tag", metavar="NAME", help="Name of this state, such as v1, which goes below URL.")
+_BYTES_OF_GB = 10**9
+
+
+def publish(
+    cube: CubeArgument,
+    url: Annotated[
+        str,
+        typer.Argument(
+            metavar="URL",
+            help="Where the copy is made: s3://, gs:// or az:// BUCKET/PREFIX, a directory, or one file NAME.zarr.zip.",
+        ),
+    ],
+    tag: Annotated[str, _TAG] = "",
+    with_replies: Annotated[
+        bool, typer.Option("--with-replies", help="Pack the models' replies beside the cube.")
+    ] = False,
+    cache: Annotated[
+        str | None,
+        typer.Option("--cache", help="Address of the cache with the replies; default: that of your own run."),
+    ] = None,
+    where: WhereOption = None,
+    chunks: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--chunks",
+            metavar="NAME=LENGTH",
+            help="Lengths of chunks: trial=4096,repeat=1, model=25 (of the counters). Default: some megabytes.",
+        ),
+    ] = None,
+    licence: Annotated[str, typer.Option("--licence", "--license", help="Such as CC-BY-4.0.")] = "",
+    by: Annotated[str, typer.Option("--by", metavar="NAME", help="Who publishes it.")] = "",
+    allow: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--allow",
+            metavar="ID|KIND",
+            help="A finding that is no secret, by its id, or all of a kind. Give it again for more.",
+        ),
+    ] = None,
+    quiet: QuietOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Make an immutable, verified copy for others, rechunked for reading; what looks secret or private is refused."""
+    from flows.publish.check_secrets import SecretsError
+    from flows.publish.publish import publish_cube
+
+    try:
+        with progress(quiet) as tick:
+            done = publish_cube(
+                cube,
+                url,
+                tag=tag,
+                where=where or (),
+                chunks=chunks or (),
+                with_replies=with_replies,
+                cache=cache,
+                licence=licence,
+                by=by,
+                allow=allow or (),
+                tick=tick,
+            )
+    except SecretsError as error:
+        if as_json:
+            show_json({**_schema("publish"), "cube": None, "findings": error.to_list()})
+        raise
+    if as_json:
+        show_json({**_schema("publish"), **done.to_dict(), "findings": []})
+    else:
+        made = done.publication
+        replies = "" if done.replies is None else f", {done.replies.entries:,} replies"
+        show(
+            safe(
+                f"{done.cube}: {made.trials:,} trials{replies} in {len(made.objects):,} objects, {size_text(made.size)}"
+            )
+        )
+        show(done.digest)
+    for note in done.notes:
+        complain(note)
+
+
+def pull(
+    url: Annotated[
+        str,
+        typer.Argument(
+            metavar="URL", help="Address of a publication: s3://..., https://..., a directory, or a zip file."
+        ),
+    ],
+    directory: Annotated[
+        str, typer.Argument(metavar="DIR", help="Address of the copy; nothing may be there.")
+    ],
+    tag: Annotated[str, _TAG] = "",
+    models: Annotated[
+        str, typer.Option("--models", metavar="NAME,...", help="Only these models; default: all.")
+    ] = "",
+    cache: Annotated[
+        str | None,
+        typer.Option(
+            "--cache", help="A cache that gets the replies; default: one of its own beside the copy."
+        ),
+    ] = None,
+    most: Annotated[
+        float,
+        typer.Option("--most", min=0.001, max=1e6, metavar="GB", help="Refuse what claims to be larger."),
+    ] = 64.0,
+    quiet: QuietOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Copy a publication, every byte compared with its digest, so that it can be measured further and merged back."""
+    from flows.publish.pull import pull_cube
+
+    names = [name.strip() for name in models.split(",") if name.strip()]
+    with progress(quiet) as tick:
+        done = pull_cube(
+            url,
+            directory,
+            tag=tag,
+            models=names,
+            cache=cache,
+            most_bytes=int(most * _BYTES_OF_GB),
+            tick=tick,
+        )
+    if as_json:
+        show_json({**_schema("pull"), **done.to_dict()})
+        return
+    replies = f"; {done.replies:,} replies in {done.cache}" if done.replies else ""
+    show(safe(f"{done.cube}: {done.trials:,} trials{replies}"))
+    show(done.digest)
+    if done.publication.licence:
+        show(safe(f"licence: {done.publication.licence}"))
+
+
+def tags(
+    url: Annotated[str, typer.Argument(metavar="URL", help="Address below which states are published.")],
+    as_json: JsonOption = False,
+) -> None:
+    """List the states that were published below an address."""
+    from flows.publish.record import tags_at
+    from storage.cube.address import space_of
+
+    found = tags_at(space_of(url))
+    if as_json:
+        show_json({**_schema("tags"), "url": url, "tags": [one.model_dump() for one in found]})
+        return
+    for one in found:
+        date = datetime.datetime.fromtimestamp(one.time, tz=datetime.UTC).date().isoformat()
+        show(safe(f"{one.tag}  {date}  {one.trials:,} trials  {one.digest}"))
+    if not found:
+        complain(f"nothing is published with a tag at {url}")
+
+
+def _schema(name: str) -> dict[str, object]:
+    return {"schema": f"evalcube.{name}", "schema_version": 1}
+
+
+COMMANDS = (publish, pull, tags)

@@ -1,0 +1,203 @@
+"""Several cubes as one labelled dataset in memory: of their trials only what is asked for is read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import chain, groupby
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xarray as xr
+
+from flows.merge.conflicts import Tally
+from flows.merge.inputs import Input
+from flows.merge.joined import Joined
+from flows.merge.layers import Part
+from flows.merge.overlay import Array, lay
+from flows.merge.regions import ModelMerge
+from flows.plan.coordinates import labels
+from flows.plan.recording import summed
+from stages.reply.status import COUNTERS, QUESTION_COUNTERS
+from stages.score.counters import add_counters, count_questions, set_cost
+from storage.cube.ledger import graders_of
+from storage.cube.schema import COUNTERS as COUNTERS_VARIABLE
+from storage.cube.schema import DUPLICATE, PLANNED, Variable
+
+if TYPE_CHECKING:
+    import dask.array as da
+
+_THREADS = 2
+
+
+@dataclass(frozen=True)
+class JoinedCubes:
+    """Several cubes as one."""
+
+    dataset: xr.Dataset
+    """As of a merged cube."""
+    warnings: tuple[str, ...]
+    """What its reader should know, a sentence each."""
+
+
+def open_joined(cubes: Sequence[str], *, trials: bool) -> JoinedCubes:
+    """Several cubes as one dataset, joined by identity as `flows.merge.write.merge_cubes` joins them.
+
+    Where two of them contradict, the outcome of the cube that is named first holds, and a warning says how many.
+
+    Parameters
+    ----------
+    cubes
+        Their addresses.
+    trials
+        Whether single trials are needed, and not only their counters. They are lazy.
+
+    Raises
+    ------
+    StorageError
+        If a cube cannot be read, or is damaged.
+    SweepError
+        If they do not fit together.
+    """
+    joined = Joined([Input(url) for url in cubes])
+    width = len(COUNTERS)
+    if all(one.cube.sizes["counter"] >= width + len(QUESTION_COUNTERS) for one in joined.inputs):
+        width += len(QUESTION_COUNTERS)
+    counters, tally = _counters(joined, width)
+    shape = joined.plan.sizes
+    variables = {
+        COUNTERS_VARIABLE.name: _variable(COUNTERS_VARIABLE, counters),
+        DUPLICATE.name: _variable(DUPLICATE, joined.flags),
+        **{
+            name: _variable(variable, getattr(joined.targets, name.removeprefix("planned_")))
+            for name, variable in PLANNED.items()
+        },
+    }
+    # Without the counters of questions, only single trials say how those went that were asked several times.
+    if trials or (shape["repeat"] > 1 and width == len(COUNTERS)):
+        variables |= {
+            name: _variable(variable, _lazy(joined, name, variable, more))
+            for name, (variable, more) in joined.variables.items()
+        }
+    coords = {one.name: (one.dims, one.values, dict(one.attrs)) for one in labels(joined.plan, width)}
+    for dim in ("trial", "repeat"):
+        coords[dim] = ((dim,), np.arange(shape[dim]), {"long_name": dim})
+    attrs = {"title": "evalcube sweep", "spec": joined.plan.spec()}
+    dataset = xr.Dataset(variables, coords=coords, attrs=attrs)
+    return JoinedCubes(dataset, (*joined.notes, *_contradictions(tally), *_graders(joined)))
+
+
+def _variable(variable: Variable, values: Any) -> tuple[tuple[str, ...], Any, dict[str, object]]:  # noqa: ANN401 - Dask's
+    return variable.dims, values, dict(variable.attributes)
+
+
+def _contradictions(tally: Tally) -> list[str]:
+    if not tally.trials:
+        return []
+    many = f"{tally.trials:,} trials have other outcomes in two of the cubes"
+    return [f"{many}; those of the cube that is named first are taken. evalcube diff shows more."]
+
+
+def _graders(joined: Joined) -> list[str]:
+    found = graders_of(chain.from_iterable(one.receipts.values() for one in joined.inputs))
+    if len(found) < 2:
+        return []
+    named = f"{', '.join(found[:-1])} and {found[-1]}"
+    return [f"Results of graders {named} meet in these cubes; evalcube rescore grades all replies alike."]
+
+
+def _counters(joined: Joined, width: int) -> tuple[Array, Tally]:
+    """Counters (model, task, params, counter): those of the cubes, and counted anew where two of them have one cell."""
+    shape = (len(joined.plan.evaluations), len(joined.plan.tasks), joined.plan.slots, width)
+    found = np.zeros((shape[0], shape[1] * shape[2], width))
+    holders = np.zeros(found.shape[:2], dtype=np.int64)
+    for one, place in zip(joined.inputs, joined.union.places, strict=True):
+        mine, theirs = one.cells(place, shape[2])
+        stored = one.cube.read_counters()[..., :width].reshape(len(place.models), -1, width)
+        recorded = (one.planned.trials > 0).reshape(len(place.models), -1)
+        for row, model in enumerate(place.models):
+            found[model, theirs] += stored[row][mine]
+            holders[model, theirs] += recorded[row][mine]
+    tally = Tally(shape[2])
+    shared = np.flatnonzero((holders > 1).any(axis=1)).tolist()
+    with ThreadPoolExecutor(_THREADS) as pool:
+        for model, merge, values in pool.map(lambda model: _counted(joined, model), shared):
+            tally.update(merge.tally)
+            found[model] = 0.0 if values is None else values.reshape(-1, values.shape[-1])[:, :width]
+    counters = found.reshape(shape)
+    prices = np.array(joined.plan.prices, dtype=np.float64)[:, None, None]
+    set_cost(counters, prices[..., 0], prices[..., 1])
+    return counters, tally
+
+
+def _counted(joined: Joined, model: int) -> tuple[int, ModelMerge, Array | None]:
+    """The counters of a model that several cubes have, from its trials."""
+    merge = ModelMerge(joined, model, newer=False)
+    counted, corrections = [], []
+    for _, group in groupby(merge.regions(), key=lambda region: region.window.region.trial):
+        status = []
+        for region in group:
+            counted.append(region.counters)
+            status.append(region.arrays["status"])
+        if len(status) > 1:
+            # Squares add over questions, and not over the repeats of one.
+            lack = count_questions(np.concatenate(status, axis=-1)) - sum(
+                count_questions(one) for one in status
+            )
+            corrections.append(np.concatenate([np.zeros((*lack.shape[:-1], len(COUNTERS))), lack], axis=-1))
+    return model, merge, summed([*counted, *corrections], add_counters) if counted else None
+
+
+def _lazy(joined: Joined, name: str, variable: Variable, more: tuple[int, ...]) -> da.Array:
+    """A trial array, one chunk for each region."""
+    import dask.array as da
+
+    sizes, chunks = joined.plan.sizes, joined.plan.chunks
+    shape = tuple(sizes[dim] for dim in ("model", "task", "params", "trial", "repeat")) + more
+    array: da.Array = da.from_array(
+        TrialArray(joined, name, shape, np.dtype(variable.dtype)),
+        chunks=(1, shape[1], shape[2], chunks["trial"], chunks["repeat"], *more),
+        name=f"joined-{name}-{id(joined)}",
+        meta=np.empty((0,) * len(shape), variable.dtype),
+        inline_array=True,
+        fancy=False,
+    )
+    return array
+
+
+class TrialArray:
+    """A trial array of several cubes, read and joined on demand."""
+
+    def __init__(self, joined: Joined, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+        self._joined, self._name = joined, name
+        self.shape, self.dtype, self.ndim = shape, dtype, len(shape)
+
+    def __getitem__(self, selection: tuple[slice | int, ...]) -> Array:
+        whole = tuple(slice(part, part + 1) if isinstance(part, int) else part for part in selection)
+        models, _, _, trials, repeats, *_ = (
+            part.indices(size) for part, size in zip(whole, self.shape, strict=True)
+        )
+        spans = [(min(first, last), last) for first, last, _ in (trials, repeats)]
+        rows = [self._of_model(Part(model, spans[0], spans[1])) for model in range(*models)]
+        found = np.stack(rows) if rows else np.empty((0, *self.shape[1:]), self.dtype)
+        steps = slice(None, None, trials[2]), slice(None, None, repeats[2])
+        chosen = found[(slice(None), *whole[1:3], *steps, *whole[5:])]
+        single = tuple(axis for axis, part in enumerate(selection) if isinstance(part, int))
+        return np.squeeze(chosen, axis=single)
+
+    def _of_model(self, part: Part) -> Array:
+        """Some trials of one model, in all cells."""
+        lengths = (part.trials[1] - part.trials[0], part.repeats[1] - part.repeats[0])
+        shape = (*self.shape[1:3], *lengths, *self.shape[5:])
+        layers = self._joined.layers(None)
+        if len(layers.sharing(part.model)) == 1:
+            # Nothing to compare: read as any reader of that cube reads it.
+            layers = self._joined.layers(None, only=self._name)
+        known = layers.of(part, [])
+        first = next(known, None)
+        if first is None:
+            return np.full(shape, self._joined.variables[self._name][0].fill, dtype=self.dtype)
+        top, _ = lay(chain([first], known))
+        values: Array = top.arrays[self._name].reshape(shape)
+        return values

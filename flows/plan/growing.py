@@ -1,0 +1,162 @@
+"""Brings a cube to what its sweep has become: compares what is recorded with a config, makes room for what is new."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from flows.plan.coordinates import labels
+from flows.plan.growth import Growth, Recorded, grown
+from flows.plan.plan import Plan
+from flows.plan.row_ids import grown_row_ids
+from stages.reply.status import COUNTERS
+from storage.cube.batch_notes import BatchNotes
+from storage.cube.cube import Cube
+from storage.cube.ledger import Ledger
+from storage.errors import CubeDamagedError, CubeMismatchError
+
+Array = npt.NDArray[Any]
+
+_GROWING = ("model", "task", "params", "judge_name", "judge_repeat")
+
+
+def grown_cube(cube: Cube, old: Plan, new: Plan) -> Growth:
+    """What the sweep of a cube is with a config added.
+
+    Parameters
+    ----------
+    cube
+        The cube.
+    old
+        Its plan, made from its description.
+    new
+        The config's plan.
+    """
+    growth = grown(_labelled(cube, old), new, _recorded(cube))
+    return replace(growth, plan=replace(growth.plan, trials=new.trials, repeats=new.repeats))
+
+
+def described(cube: Cube, plan: Plan) -> dict[str, Any]:
+    """The description of a plan for its cube: points that the cube has stay described as they are there.
+
+    A data file that lies elsewhere now is another path, and nothing else.
+    """
+    spec: dict[str, Any] = plan.spec()
+    before = cube.attrs["spec"]["tasks"]
+    known = {
+        (task["label"], point["cell_id"]): point["params"] for task in before for point in task["points"]
+    }
+    for task in spec["tasks"]:
+        for point in task["points"]:
+            point["params"] = known.get((task["label"], point["cell_id"]), point["params"])
+    return spec
+
+
+def extend(cube: Cube, plan: Plan) -> None:
+    """Make room in a cube for all that a plan has, with its labels; for the holder of the lease only.
+
+    After a kill the cube is what it was, or what it is to be. Nothing new is planned yet.
+
+    Parameters
+    ----------
+    cube
+        Open for writing.
+    plan
+        As `grown_cube` made it of this cube.
+    """
+    spec, before = described(cube, plan), cube.attrs["spec"]
+    if spec == before:
+        return
+    made = replace(Plan.from_spec(spec, plan.trials, plan.repeats), prices=plan.prices, facets=plan.facets)
+    ids = grown_row_ids(cube, Plan.from_spec(before, plan.trials, plan.repeats), plan)
+    coordinates = [
+        one for one in labels(made, cube.sizes["counter"]) if ids is not None or "dataset" not in one.dims
+    ]
+    cube.extend(
+        sizes={dim: size for dim, size in made.sizes.items() if dim in _GROWING},
+        coordinates=coordinates if ids is None else [*coordinates, ids],
+        attrs={"spec": spec},
+        layers=list(made.layers),
+        shared=_emptied(cube, before, spec, made),
+    )
+
+
+def padded(values: Array, shape: Sequence[int]) -> Array:
+    """Values of a cube at the size that it is to have: 0 for what is new."""
+    if values.shape == tuple(shape):
+        return values
+    found = np.zeros(tuple(map(max, values.shape, shape)), values.dtype)
+    found[tuple(map(slice, values.shape))] = values
+    return found
+
+
+def _emptied(cube: Cube, before: Mapping[str, Any], after: Mapping[str, Any], plan: Plan) -> dict[str, Array]:
+    """Plans of the new size without those of places that stand for something else from now on; none if all stay."""
+    models = [
+        place
+        for place, (was, now) in enumerate(zip(before["evaluations"], after["evaluations"], strict=False))
+        if was["eval_id"] != now["eval_id"]
+    ]
+    points = [
+        (row, slot)
+        for row, (was, now) in enumerate(zip(before["tasks"], after["tasks"], strict=False))
+        for slot, point in enumerate(was["points"])
+        if slot >= len(now["points"]) or now["points"][slot]["cell_id"] != point["cell_id"]
+    ]
+    if not models and not points:
+        return {}
+    for row in {row for row, _ in points}:
+        # Flags of other prompts. Unknown ones are no harm to the cube as it is, should this be cut short.
+        cube.write_duplicates(row, np.full((cube.sizes["params"], cube.sizes["trial"]), 255, np.uint8))
+    shape = (len(plan.evaluations), *plan.sources.shape)
+    emptied = {
+        "planned_trials": padded(cube.read_planned("trial"), shape),
+        "planned_repeats": padded(cube.read_planned("repeat"), shape),
+    }
+    for values in emptied.values():
+        values[models] = 0
+        for row, slot in points:
+            values[:, row, slot] = 0
+    return emptied
+
+
+def _labelled(cube: Cube, plan: Plan) -> Plan:
+    """A cube's plan with its prices and facets, as far as they can be read: a run writes them anew."""
+    prices = [(0.0, 0.0)] * len(plan.evaluations)
+    facets: list[Mapping[str, object]] = [{}] * len(plan.evaluations)
+    with suppress(CubeDamagedError, CubeMismatchError):
+        both = [cube.read_label(f"price_{kind}") for kind in ("prompt", "completion")]
+        prices = [(float(prompt), float(completion)) for prompt, completion in zip(*both, strict=True)]
+    with suppress(CubeDamagedError, CubeMismatchError, ValueError):
+        facets = [dict(json.loads(str(text))) for text in cube.read_label("facets")]
+    asserted = cube.attrs["spec"].get("asserted_prices", ())
+    return replace(
+        plan,
+        prices=tuple(prices),
+        facets=tuple(facets),
+        asserted_prices=tuple((float(prompt), float(completion)) for prompt, completion in asserted),
+    )
+
+
+def _recorded(cube: Cube) -> Recorded:
+    """How many trials are recorded of each evaluation and task; at least 1 where that is not sure to be none."""
+    done = np.zeros(cube.sizes["model"], dtype=np.int64)
+    with Ledger(cube.records) as ledger:
+        for region, receipt in ledger.newest().items():
+            done[region.model] += receipt.planned - receipt.transport - receipt.missing
+    if BatchNotes(cube.records).tokens():
+        done = np.maximum(done, 1)  # answers are on their way
+    try:
+        counted = cube.read_counters()[..., COUNTERS.index("trials")].sum(axis=2)
+        planned = cube.read_planned("trial").any(axis=2)
+    except CubeDamagedError:
+        return Recorded(done.tolist(), [max(1, int(done.sum()))] * cube.sizes["task"])
+    # Where counters are behind the ledger, any planned task may be what was recorded.
+    behind = (counted.sum(axis=1) != done)[:, None] & (done > 0)[:, None] & planned
+    return Recorded(done.tolist(), np.maximum(counted.sum(axis=0), behind.any(axis=0)).astype(int).tolist())

@@ -1,0 +1,345 @@
+"""What a sweep is when a config is added to what its cube has already, and where the two contradict each other. Pure.
+
+Evaluations are known by their `eval_id`, points by their task's label and their `cell_id`, never by their place. What
+the cube has keeps its place, and what is new comes after it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from flows.plan.evaluations import Evaluation
+from flows.plan.judges import Judge
+from flows.plan.plan import Named, Plan, PlannedCell, TaskPlan
+
+_SHOWN_CHARACTERS = 80
+
+
+@dataclass(frozen=True)
+class Contradiction:
+    """Something that has one meaning in the cube and another one in the config."""
+
+    what: str
+    remedy: str
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """Finished trials of a cube: what has none may still become something else."""
+
+    evaluations: Sequence[int]
+    tasks: Sequence[int]
+
+
+@dataclass(frozen=True)
+class Growth:
+    """A sweep that has grown by a config."""
+
+    plan: Plan
+    """Of all that the cube and the config have; it knows which part the config names."""
+    contradictions: tuple[Contradiction, ...]
+    """None if the cube can become that."""
+
+
+def grown(old: Plan, new: Plan, recorded: Recorded) -> Growth:
+    """The sweep of a cube with what a config adds.
+
+    Parameters
+    ----------
+    old
+        Plan of the cube, with prices and facets.
+    new
+        Plan of the config.
+    recorded
+        What the cube holds already, by place.
+    """
+    evaluations, places = _evaluations(old, new, recorded)
+    tasks = _tasks(old, new, recorded)
+    judges = _judges(old, new)
+    contradictions = [
+        *_seeds(old, new),
+        *_meanings(old, new, evaluations, places, recorded),
+        *_generators(old, new, recorded),
+        *_judge_contradictions(old, new, recorded),
+        *_asserted(old, new, places, recorded),
+    ]
+    if not contradictions:
+        contradictions += _twins(evaluations)
+    prices, facets = _labels(old, new, places, len(evaluations))
+    plan = replace(
+        new,
+        evaluations=tuple(evaluations),
+        tasks=tasks,
+        prices=prices,
+        facets=facets,
+        judges=judges,
+        asserted_prices=_asserted_prices(old, new, places, prices),
+        named=_named(new, places, tasks, len(evaluations)),
+    )
+    return Growth(plan, tuple(contradictions))
+
+
+def _evaluations(old: Plan, new: Plan, recorded: Recorded) -> tuple[list[Evaluation], list[int]]:
+    """All evaluations, and the places of the config's among them."""
+    rows = list(old.evaluations)
+    known = {row.eval_id: place for place, row in enumerate(rows)}
+    wanted = {row.eval_id for row in new.evaluations}
+    # A name that was corrected before anything was recorded: its place is taken by what was meant.
+    free = {
+        row.label: place
+        for place, row in enumerate(rows)
+        if row.eval_id not in wanted and not recorded.evaluations[place]
+    }
+    places = []
+    for row in new.evaluations:
+        place = known.get(row.eval_id)
+        if place is None:
+            place = free.pop(row.label, len(rows))
+        rows[place : place + 1] = [row]  # under the name that the config has for it
+        places.append(place)
+    return rows, places
+
+
+def _meanings(
+    old: Plan, new: Plan, rows: Sequence[Evaluation], places: Sequence[int], recorded: Recorded
+) -> Iterator[Contradiction]:
+    """Names of models, templates and samplers that would stand for two things in one cube."""
+    kinds: tuple[tuple[str, str, Callable[[Evaluation], tuple[str, Any]]], ...] = (
+        ("model", "models", lambda row: (row.model, _sent(row))),
+        ("template", "templates", lambda row: (row.template.name, row.template.source)),
+        ("sampler", "samplers", lambda row: (row.sampler.name, row.sampler.params)),
+    )
+    own = set(places)
+    for kind, section, of in kinds:
+        after = dict(of(row) for row in new.evaluations)
+        before: dict[str, tuple[Any, int]] = {}
+        for place, row in enumerate(rows[: len(old.evaluations)]):
+            name, meaning = of(row)
+            if place not in own and recorded.evaluations[place] and after.get(name, meaning) != meaning:
+                _, trials = before.get(name, (meaning, 0))
+                before[name] = meaning, trials + recorded.evaluations[place]
+        for name, (was, trials) in before.items():
+            here, there = _apart(was, after[name])
+            yield Contradiction(
+                f"{kind} {name} is {_short(here)} in the cube, with {trials:,} trials, and {_short(there)} in the "
+                f"config",
+                f"Give the {kind} of the config another name under `{section}:`, such as {name}-2, and the cube "
+                f"keeps both; or take the old one's results away first: "
+                f"evalcube forget CUBE --where {kind}={name}",
+            )
+
+
+def _twins(rows: Sequence[Evaluation]) -> Iterator[Contradiction]:
+    """Names that two evaluations would have."""
+    labels = [row.label for row in rows]
+    for label in dict.fromkeys(label for label in labels if labels.count(label) > 1):
+        yield Contradiction(
+            f"evaluation {label} is another one in the cube", "Give one of the config's another name"
+        )
+
+
+def _seeds(old: Plan, new: Plan) -> Iterator[Contradiction]:
+    if old.seed != new.seed:
+        yield Contradiction(
+            f"seed is {old.seed} in the cube and {new.seed} in the config",
+            "Give this sweep a cube of its own with `cube`, or under `cube:` in its config, as all questions differ",
+        )
+
+
+def _tasks(old: Plan, new: Plan, recorded: Recorded) -> tuple[TaskPlan, ...]:
+    tasks = list(old.tasks)
+    for task in new.tasks:
+        place = _place(old, task.label)
+        weighed = replace(task, cells=_weighed(old, task, new.repeats))
+        if place is None:
+            tasks.append(weighed)
+        elif not any(True for _ in _task_differences(old.tasks[place], task)):
+            tasks[place] = replace(task, cells=_cells(old.tasks[place], weighed))
+        elif not recorded.tasks[place]:
+            tasks[place] = weighed
+    return tuple(tasks)
+
+
+def _weighed(old: Plan, task: TaskPlan, repeats: int) -> tuple[PlannedCell, ...]:
+    """The points of a task with the weight that the cube's first plan gave its points, as far as they have trials."""
+    first = int(old.base.max())
+    if not first:
+        return task.cells  # a cube of an earlier version, which does not say it
+    return tuple(
+        replace(planned, base=first if planned.cell.size is None else min(first, planned.cell.size * repeats))
+        for planned in task.cells
+    )
+
+
+def _place(plan: Plan, label: str) -> int | None:
+    return plan.task_names.index(label) if label in plan.task_names else None
+
+
+def _cells(old: TaskPlan, new: TaskPlan) -> tuple[PlannedCell, ...]:
+    """The points of both, those of the cube first: with their weights, and in the tiers of both."""
+    known = {planned.cell.id: planned for planned in new.cells}
+    before = {planned.cell.id for planned in old.cells}
+    both = [
+        # The config's, as its data file may lie somewhere else by now.
+        replace(planned, cell=mine.cell, tiers=tuple(dict.fromkeys((*planned.tiers, *mine.tiers))))
+        if (mine := known.get(planned.cell.id)) is not None
+        else planned
+        for planned in old.cells
+    ]
+    return (*both, *(planned for planned in new.cells if planned.cell.id not in before))
+
+
+def _task_differences(old: TaskPlan, new: TaskPlan) -> Iterator[str]:
+    """Why a task of the cube cannot be measured on, in words."""
+    makers = [f"{one.task.name} version {one.task.version}" for one in (old, new)]
+    if makers[0] != makers[1]:
+        yield f"generator of task {new.label} is {makers[0]} in the cube and {makers[1]} in the config"
+        return
+    for field in ("assertions", "rubric"):
+        was, now = getattr(old, field), getattr(new, field)
+        if (list(was), list(now)) != ([], []) and was != now and list(was) != list(now):
+            yield f"{field} of task {new.label} {_changed(was, now)}"
+    before, after = _files(old), _files(new)
+    for file in before.keys() & after.keys():
+        if before[file].isdisjoint(after[file]):
+            was, now = min(before[file])[:12], min(after[file])[:12]
+            yield (
+                f"file '{file}' of task {new.label} has changed since the cube was made: its SHA-256 was {was}…, and "
+                f"is {now}… now"
+            )
+
+
+def _changed(was: object, now: object) -> str:
+    if was and now:
+        return "have changed" if isinstance(now, list | tuple) else "has changed"
+    where = "cube" if was else "config"
+    return f"{'are' if isinstance(was or now, list | tuple) else 'is'} in the {where} only"
+
+
+def _files(task: TaskPlan) -> dict[str, set[str]]:
+    """SHA-256 of the data files of a task, by path; a file that has changed may have several."""
+    found: dict[str, set[str]] = {}
+    for planned in task.cells:
+        params = planned.cell.plain_params
+        if "sha256" in params and "file" in params:
+            found.setdefault(str(params["file"]), set()).add(str(params["sha256"]))
+    return found
+
+
+def _generators(old: Plan, new: Plan, recorded: Recorded) -> Iterator[Contradiction]:
+    for task in new.tasks:
+        place = _place(old, task.label)
+        if place is None or not recorded.tasks[place]:
+            continue
+        for what in _task_differences(old.tasks[place], task):
+            put_back = "Put the old file back; or give" if what.startswith("file ") else "Give"
+            yield Contradiction(
+                what,
+                f"{put_back} the task of the config another label, such as {task.label}-2 with "
+                f"`task: {task.task.name}`: what both ask alike comes from the cache",
+            )
+
+
+def _judges(old: Plan, new: Plan) -> tuple[Judge, ...]:
+    judges = list(old.judges)
+    names = {judge.identity: place for place, judge in enumerate(judges)}
+    for judge in new.judges:
+        place = names.get(judge.identity)
+        if place is None:
+            judges.append(judge)
+        else:
+            most = max(judge.repeats, judges[place].repeats)
+            judges[place] = judge.model_copy(update={"repeats": most})
+    return tuple(judges)
+
+
+def _judge_contradictions(old: Plan, new: Plan, recorded: Recorded) -> Iterator[Contradiction]:
+    judged = sum(n for n, task in zip(recorded.tasks, old.tasks, strict=True) if task.judged)
+    if not new.judges or not judged:
+        return
+    own = {judge.identity for judge in new.judges}
+    after = {judge.name: judge for judge in new.judges}
+    for judge in old.judges:
+        if judge.identity in own:
+            continue
+        other = after.get(judge.name)
+        if other is not None:
+            was, now = judge.spec(), other.spec()
+            fields = ", ".join(name for name in {**was, **now} if was.get(name) != now.get(name))
+            yield Contradiction(
+                f"judge {judge.name} has another {fields} in the cube",
+                f"Give the judge of the config another name, such as {judge.name}-2, beside the old one",
+            )
+        else:
+            yield Contradiction(
+                f"judge {judge.name} is in the cube only, where it rated the answers of {judged:,} trials: without it "
+                f"others would decide about new ones",
+                "Keep it under `judges:`, or give this sweep a cube of its own with `cube`",
+            )
+
+
+def _labels(
+    old: Plan, new: Plan, places: Sequence[int], count: int
+) -> tuple[tuple[tuple[float, float], ...], tuple[Any, ...]]:
+    """Prices and facets: the config's, and the cube's of what the config does not name."""
+    rest = count - len(old.evaluations)
+    prices = [*(old.prices or ((0.0, 0.0),) * len(old.evaluations)), *((0.0, 0.0),) * rest]
+    facets = [*(old.facets or ({},) * len(old.evaluations)), *({},) * rest]
+    for place, price, facet in zip(places, new.prices, new.facets, strict=True):
+        prices[place], facets[place] = price, facet
+    return tuple(prices), tuple(facets)
+
+
+def _asserted(old: Plan, new: Plan, places: Sequence[int], recorded: Recorded) -> Iterator[Contradiction]:
+    before = dict(enumerate(old.asserted_prices))
+    for place, price in zip(places, new.prices, strict=True):
+        if place in before and before[place] != price and recorded.evaluations[place]:
+            yield Contradiction(
+                "prices have changed, and an assertion (cost_max) depends on them",
+                "Put the old prices back, or give this sweep a cube of its own with `cube`",
+            )
+            return
+
+
+def _asserted_prices(
+    old: Plan, new: Plan, places: Sequence[int], prices: Sequence[tuple[float, float]]
+) -> tuple[tuple[float, float], ...]:
+    if not old.asserted_prices and not new.asserted_prices:
+        return ()
+    own = set(places)
+    kept = {place: price for place, price in enumerate(old.asserted_prices) if place not in own}
+    return tuple(kept.get(place, price) for place, price in enumerate(prices))
+
+
+def _named(new: Plan, places: Sequence[int], tasks: Sequence[TaskPlan], count: int) -> Named:
+    """Which part the config names."""
+    wanted = {task.label: {planned.cell.id for planned in task.cells} for task in new.tasks}
+    own = set(places)
+    return Named(
+        tuple(place in own for place in range(count)),
+        tuple(
+            tuple(planned.cell.id in wanted.get(task.label, ()) for planned in task.cells) for task in tasks
+        ),
+    )
+
+
+def _sent(row: Evaluation) -> dict[str, str]:
+    """What a model's name stands for."""
+    optional = {"revision": row.revision, "api": "" if row.api == "chat" else row.api}
+    return {"model": row.request_model, **{name: value for name, value in optional.items() if value}}
+
+
+def _apart(was: Any, now: Any) -> tuple[Any, Any]:  # noqa: ANN401 - any JSON values
+    """Two values without the entries that both have alike, where they are mappings."""
+    if not isinstance(was, dict) or not isinstance(now, dict):
+        return was, now
+    equal = {name for name in was if name in now and was[name] == now[name]}
+    return tuple({name: one[name] for name in one if name not in equal} for one in (was, now))  # type: ignore[return-value]
+
+
+def _short(value: object) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= _SHOWN_CHARACTERS else text[: _SHOWN_CHARACTERS - 3] + "..."

@@ -1,0 +1,1 @@
+"""Gives cubes to others and takes them over: immutable copies whose every byte is accounted for."""

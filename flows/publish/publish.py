@@ -1,0 +1,340 @@
+"""Publishes a cube: an immutable copy, compared with its receipts, without secrets, and rechunked for reading."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import PurePath
+from typing import Any
+
+from flows.cubes.cache_at_hand import addresses_at_hand
+from flows.cubes.selection import Part, open_part
+from flows.cubes.ticker import Ticker, silent
+from flows.errors import SweepError
+from flows.plan.coordinates import labels
+from flows.plan.plan import Plan
+from flows.plan.records import NOTES, read_notes
+from flows.plan.store import cube_plan
+from flows.plan.trust import remembered_config
+from flows.publish import record
+from flows.publish.card import Facts, data_card
+from flows.publish.check_secrets import SecretFinder, named_by
+from flows.publish.copy import create_copy, read_chunks, reading_chunks
+from flows.publish.notes import shared_notes
+from flows.publish.origin import read_origin
+from flows.publish.part import copied_part
+from flows.publish.replies import PackedReplies, pack_replies
+from flows.rework.verify import verify_cube
+from storage.cache.cache import ManagedCache, find_cache
+from storage.cube.address import space_of
+from storage.cube.cube import PUBLISHED, Cube
+from storage.cube.holder import apparent_holder
+from storage.cube.ledger import Ledger, Receipt, to_line
+from storage.errors import CubeExistsError
+from storage.urls import scheme_of
+
+_LONGEST = 200
+
+
+@dataclass(frozen=True)
+class Published:
+    """What was published."""
+
+    cube: str
+    """Address of the publication."""
+    digest: str
+    """By which it is known: that of its record."""
+    publication: record.Publication
+    replies: PackedReplies | None
+    """None if none were packed."""
+    notes: tuple[str, ...] = ()
+    """What a user should know, a sentence each."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The result as JSON values."""
+        packed = self.replies
+        return {
+            "cube": self.cube,
+            "digest": self.digest,
+            **self.publication.summary(),
+            "replies": None if packed is None else {"entries": packed.entries, "missing": packed.missing},
+            "notes": list(self.notes),
+        }
+
+
+def publish_cube(
+    source: str,
+    url: str,
+    *,
+    tag: str = "",
+    where: Sequence[str] = (),
+    chunks: Sequence[str] = (),
+    with_replies: bool = False,
+    cache: str | None = None,
+    licence: str = "",
+    by: str = "",
+    allow: Sequence[str] = (),
+    tick: Ticker = silent,
+) -> Published:
+    """Make an immutable copy of a cube for others, or of a part of it; others see all of it or nothing.
+
+    Parameters
+    ----------
+    source
+        Address of the cube, which is only read.
+    url
+        Where the copy is made; with a tag, below it. A name that ends in ``.zip`` makes a single file.
+    tag
+        Name of this state, such as v1; one that is there is refused.
+    where
+        Conditions ``NAME=VALUE``: only what fulfils all of them is published.
+    chunks
+        Lengths of chunks, such as ``trial=4096,model=25``; default: some megabytes, counters in one chunk.
+    with_replies
+        Whether the replies of the models are packed beside the cube.
+    cache
+        Address of the cache that has them; default: that of the user's own run, or one beside the cube.
+    licence, by
+        Under what, and by whom, it is published.
+    allow
+        Ids or kinds of findings that are no secrets.
+    tick
+        Called with what is counted and how much of it there is so far.
+
+    Returns
+    -------
+    Published
+        Where it is, and the digest by which it is known.
+
+    Raises
+    ------
+    SecretsError
+        If something that would be published looks secret or private.
+    SweepError
+        If the source is damaged or a run works on it, nothing was measured, or a name or value is unknown.
+    StorageError
+        If the source cannot be read, something is at `url` already, or it cannot be written.
+    """
+    record.checked_tag(tag)
+    wanted = read_chunks(chunks)
+    for name, text in (("licence", licence), ("by", by)):
+        if len(text) > _LONGEST or not text.isprintable():
+            raise SweepError(f"`{name}`: one line of at most {_LONGEST} characters", "Shorten it")
+    target = record.below(url, tag)
+    _refuse_taken(url, target, tag)
+    return _Publishing(source, target, tag, where, licence, by).run(
+        url, wanted, with_replies, cache, allow, tick
+    )
+
+
+class _Publishing:
+    def __init__(
+        self, source: str, target: str, tag: str, where: Sequence[str], licence: str, by: str
+    ) -> None:
+        verified = verify_cube(source)
+        if verified.damages or verified.lines:
+            first = next(map(str, verified.damages), f"{verified.lines} lines of the ledger")
+            raise SweepError(
+                f"cube '{source}' is damaged in {len(verified.damages) + verified.lines} places: {first}",
+                f"Heal it with `evalcube cube verify --heal {source}`, or run its sweep again",
+            )
+        self._cube = Cube.open(source)
+        self._position = _position(self._cube)
+        self._part = copied_part(self._cube, where)
+        self._noted = read_notes(self._cube.records)
+        self._shared = shared_notes(self._noted, self._part)
+        self._origin = read_origin(self._cube.records)
+        self._target, self._tag, self._where = target, tag, tuple(where)
+        self._licence = licence or self._origin.get("publication", {}).get("licence", "")
+        self._by, self._time = by, int(time.time())
+        if not self._position.receipts:
+            raise SweepError(f"cube '{source}' holds no trial", "Run its sweep first")
+
+    def run(
+        self,
+        url: str,
+        wanted: Mapping[str, int],
+        with_replies: bool,
+        cache: str | None,
+        allow: Sequence[str],
+        tick: Ticker,
+    ) -> Published:
+        """Make the copy."""
+        finder = self._finder(cache, allow)
+        self._look(finder)
+        finder.refuse()  # before the long part begins
+        made: list[tuple[record.Publication, PackedReplies | None]] = []
+        caches = self._caches(cache) if with_replies else []
+
+        def more(draft: Cube, receipts: list[Receipt]) -> None:
+            draft.records.put(NOTES, json.dumps(self._shared, indent=1).encode())
+            packed = None
+            if with_replies:
+                packed = self._pack(draft, caches, finder, tick)
+                finder.refuse()
+            card = data_card(self._facts(packed), self._part, receipts, self._opened())
+            draft.space.put(record.README, card.encode())
+            self._refuse_changed()
+            made.append((self._record(draft, receipts, packed), packed))
+            draft.records.put(record.NAME, made[0][0].encode())
+
+        chunks = reading_chunks(self._part, self._cube.chunks, wanted)
+        attrs = {PUBLISHED: {"tag": self._tag, "time": self._time, "by": self._by, "licence": self._licence}}
+        with ExitStack() as stack:
+            for one in caches:
+                stack.callback(one.close)
+            create_copy(self._cube, self._part, self._target, chunks, attrs, more)
+        publication, packed = made[0]
+        digest = record.digest_of(publication.encode())
+        if self._tag and not record.is_zip(self._target):
+            tagged = record.Tagged(tag=self._tag, digest=digest, time=self._time, trials=publication.trials)
+            record.add_tag(space_of(url), tagged)
+        return Published(self._target, digest, publication, packed, self._remarks(packed))
+
+    def _finder(self, cache: str | None, allow: Sequence[str]) -> SecretFinder:
+        own = remembered_config(self._cube)
+        named = {"cache": cache} if cache else None
+        variables, hosts = named_by(self._noted.get("config"), own, named)
+        return SecretFinder(variables, hosts, allow)
+
+    def _look(self, finder: SecretFinder) -> None:
+        """Look through all that the copy will say in words."""
+        attrs = {name: value for name, value in self._cube.attrs.items() if name not in ("spec", PUBLISHED)}
+        finder.search_json("attributes", attrs)
+        finder.search_json("spec", dict(self._part.spec))
+        finder.search_json("notes", self._shared)
+        for name, text in (("licence", self._licence), ("by", self._by)):
+            finder.search(name, text)
+        for coordinate in labels(self._part.plan):
+            if coordinate.values.dtype.kind in "OUT":
+                for text in dict.fromkeys(coordinate.values.ravel().tolist()):
+                    finder.search(f"label `{coordinate.name}`", str(text))
+        with Ledger(self._cube.records) as ledger:
+            for cause in {cause for receipt in ledger.newest().values() for cause in receipt.causes}:
+                finder.search("causes in the ledger", cause)
+
+    def _caches(self, named: str | None) -> list[ManagedCache]:
+        """Where replies are: the cache that is named or at hand, and those that came with the cube."""
+        at_hand = addresses_at_hand(self._cube, self._noted.get("cache"))
+        # A named one comes first and not instead: replies that came along may be in no other one.
+        addresses = dict.fromkeys([*([named] if named else []), *at_hand])
+        caches = [one for one in map(find_cache, addresses) if one is not None]
+        if not caches:
+            raise SweepError(
+                f"the replies of cube '{self._cube.url}' are not found",
+                "Give the address of its cache with `cache`",
+            )
+        return caches
+
+    def _pack(
+        self, draft: Cube, caches: Sequence[ManagedCache], finder: SecretFinder, tick: Ticker
+    ) -> PackedReplies:
+        def look(key: str, value: bytes) -> None:
+            finder.search(f"reply {key[:12]}", value.decode("utf-8", "replace"))
+
+        plan = self._part.plan
+        # With the data files where they are on this machine: the copy's own plan names them without folders.
+        files = cube_plan(self._cube, self._noted).files
+        placed = Plan.from_spec(self._part.spec, plan.trials, plan.repeats, files)
+        return pack_replies(draft.space, placed, self._part.targets, caches, look, tick)
+
+    def _opened(self) -> Any:  # noqa: ANN401 - an OpenPart
+        return open_part(self._cube, Part(where=self._where), notes=self._noted, trials=False)
+
+    def _facts(self, packed: PackedReplies | None) -> Facts:
+        merged = self._cube.attrs.get("merged")
+        sources = merged.get("sources", []) if isinstance(merged, Mapping) else []
+        lines = [
+            f"{one.get('name')}: {', '.join(map(str, one.get('models', [])))}, {one.get('trials')} trials"
+            for one in sources
+            if isinstance(one, Mapping)
+        ]
+        return Facts(
+            name=str(self._noted.get("name", "evalcube sweep")),
+            tag=self._tag,
+            by=self._by,
+            licence=self._licence,
+            time=self._time,
+            evalcube=metadata.version("evalcube"),
+            address=_shown(self._target, self._tag),
+            replies=packed.entries if packed else 0,
+            grown_from=record.pulled_digest(self._origin),
+            sources=lines,
+        )
+
+    def _record(
+        self, draft: Cube, receipts: Sequence[Receipt], packed: PackedReplies | None
+    ) -> record.Publication:
+        space = draft.space
+        return record.Publication(
+            format=record.FORMAT,
+            name=str(self._noted.get("name", ""))[:_LONGEST],
+            tag=self._tag,
+            time=self._time,
+            evalcube=metadata.version("evalcube"),
+            by=self._by,
+            licence=self._licence,
+            where=list(self._where),
+            shapes=draft.sizes,
+            trials=sum(one.planned - one.transport - one.missing for one in receipts),
+            planned=sum(self._part.targets.counts),
+            ledger=_position_of(receipts),
+            grown_from=record.pulled_digest(self._origin),
+            replies=packed.archives if packed else [],
+            objects=record.hashed(space, set(space.list()) - {record.KEY}),
+        )
+
+    def _refuse_changed(self) -> None:
+        """Refuse if anybody has written into the source since it was verified."""
+        if apparent_holder(self._cube.records) is not None or _position(self._cube) != self._position:
+            raise SweepError(
+                f"a run has written into cube '{self._cube.url}' meanwhile", "Publish it once that has ended"
+            )
+
+    def _remarks(self, packed: PackedReplies | None) -> tuple[str, ...]:
+        found = []
+        if packed is not None and packed.missing:
+            found.append(
+                f"{packed.missing:,} requests of the cube are answered by no cache; their replies are missing."
+            )
+        if "config" not in self._shared:
+            found.append("Who wants to measure more of it needs a config of his own.")
+        if not self._licence:
+            found.append("No licence was given: nobody knows what he may do with it.")
+        return tuple(found)
+
+
+def _shown(address: str, tag: str) -> str:
+    """An address for others; where a directory lies on this machine says nothing to them."""
+    if scheme_of(address) not in ("", "file"):
+        return address
+    below = 2 if tag and not record.is_zip(address) else 1
+    return "/".join(PurePath(address).parts[-below:])
+
+
+def _refuse_taken(url: str, target: str, tag: str) -> None:
+    if Cube.exists(target):
+        what = f"tag {tag} is there already, and stays as it is" if tag else "something is already there"
+        raise CubeExistsError(f"cannot publish: {what}", target, "Choose another tag or address.")
+    if tag and not record.is_zip(url) and space_of(url).version("zarr.json") is not None:
+        raise CubeExistsError(
+            "cannot publish a tag inside of a cube", url, "Choose another address for tags."
+        )
+
+
+def _position(cube: Cube) -> record.Position:
+    with Ledger(cube.records) as ledger:
+        return _position_of(ledger.newest().values())
+
+
+def _position_of(receipts: Any) -> record.Position:  # noqa: ANN401 - an iterable of receipts
+    digest = hashlib.sha256()
+    ordered = sorted(receipts, key=lambda one: one.region)
+    for receipt in ordered:
+        digest.update(to_line(receipt))
+    return record.Position(receipts=len(ordered), sha256=digest.hexdigest())

@@ -1,0 +1,344 @@
+"""Pulls a publication: every object is compared with its digest, and the copy appears whole, to be measured further."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from flows.cubes.cache_at_hand import replies_name
+from flows.cubes.ticker import Ticker, silent
+from flows.errors import SweepError
+from flows.plan.records import NOTES, read_notes
+from flows.publish import record
+from flows.publish.copy import create_copy
+from flows.publish.notes import shared_notes
+from flows.publish.origin import ORIGIN
+from flows.publish.part import copied_part
+from flows.publish.replies import put_replies
+from flows.rework.verify import verify_opened
+from storage.cube.address import space_of
+from storage.cube.cube import PUBLISHED, Cube
+from storage.cube.layout import SIDE
+from storage.cube.ledger import NAME as LEDGER
+from storage.cube.ledger import Ledger, Receipt
+from storage.cube.schema import LAYERS, VARIABLES
+from storage.cube.space import Space
+from storage.errors import CubeDamagedError, CubeExistsError, CubeNotFoundError
+from storage.urls import directory_of, redacted, scheme_of
+
+MOST_BYTES = 64 * 2**30
+_THREADS = 16
+_METADATA = "zarr.json"
+_FOLDER = f"{SIDE}/zarr.json"
+
+
+@dataclass(frozen=True)
+class Pulled:
+    """What was pulled."""
+
+    cube: str
+    """Address of the copy."""
+    source: str
+    digest: str
+    """By which the publication is known."""
+    publication: record.Publication
+    trials: int
+    """Finished ones of the copy, repeats included."""
+    replies: int
+    """Replies that were put at hand."""
+    cache: str | None
+    """Where these are."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The result as JSON values."""
+        return {
+            "cube": self.cube,
+            "from": self.source,
+            "digest": self.digest,
+            "publication": self.publication.summary(),
+            "trials": self.trials,
+            "replies": self.replies,
+            "cache": self.cache,
+        }
+
+
+def pull_cube(
+    url: str,
+    target: str,
+    *,
+    tag: str = "",
+    models: Sequence[str] = (),
+    cache: str | None = None,
+    most_bytes: int = MOST_BYTES,
+    tick: Ticker = silent,
+) -> Pulled:
+    """Make a copy of a publication that can be measured further; others see all of it or nothing.
+
+    Parameters
+    ----------
+    url
+        Address of the publication, or with a tag the one below which it is: a directory, a zip file, a bucket, or a web
+        server.
+    target
+        Address of the copy; nothing may be there.
+    tag
+        Which of several publications below `url`.
+    models
+        Labels of the models to take; default: all.
+    cache
+        Address of a cache that gets the replies which came along; default: one of its own beside the copy.
+    most_bytes
+        What claims to be larger is refused.
+    tick
+        Called with what is counted and how much of it there is so far.
+
+    Raises
+    ------
+    StorageError
+        If there is no publication, an object is not what the record says, or the copy cannot be written.
+    SweepError
+        If a tag or model is unknown, or the publication is too large.
+    """
+    source = record.below(url, record.checked_tag(tag))
+    space = space_of(source)
+    publication, digest = _opened(url, source, space, tag)
+    if publication.size > most_bytes:
+        raise SweepError(
+            f"{redacted(source)} has {publication.size:,} bytes, more than {most_bytes:,}",
+            "If you expected as much, give a greater bound with `most_bytes`",
+        )
+    if Cube.exists(target):
+        raise CubeExistsError("cannot pull: something is already there", target, "Choose another address.")
+    pulling = _Pulling(space, source, target, publication, digest, tick)
+    return pulling.run(models, cache)
+
+
+def _opened(url: str, source: str, space: Space, tag: str) -> tuple[record.Publication, str]:
+    """The record of a publication, and its digest; compared with what the list of tags says."""
+    found = space.get(record.KEY, record.MOST_RECORD_BYTES)
+    if found is None:
+        raise _not_found(url, source, space, tag)
+    publication, digest = record.decode(found.data, redacted(source)), record.digest_of(found.data)
+    if tag and publication.tag != tag:
+        raise CubeDamagedError(
+            f"it was published as {publication.tag or 'no tag'!r}, not as {tag!r}",
+            redacted(source),
+            "Find out why.",
+        )
+    listed = {} if not tag or record.is_zip(url) else {one.tag: one for one in record.tags_at(space_of(url))}
+    if tag in listed and listed[tag].digest != digest:
+        raise CubeDamagedError(
+            f"its record has another digest ({digest[:19]}…) than the list of tags says ({listed[tag].digest[:19]}…)",
+            redacted(source),
+            "Somebody has changed one of the two: ask whoever published it.",
+        )
+    return publication, digest
+
+
+def _not_found(url: str, source: str, space: Space, tag: str) -> Exception:
+    tags = [] if record.is_zip(url) else [one.tag for one in record.tags_at(space_of(url))]
+    if tags:
+        what = f"there is no tag '{tag}'" if tag else "several states are published here"
+        return SweepError(f"{redacted(url)}: {what}", f"Give one with `tag`: {', '.join(tags[-20:])}")
+    if space.version(_METADATA) is not None:
+        return SweepError(
+            f"cube '{redacted(source)}' was not published: nothing says what its objects are",
+            "Publish it first with `evalcube publish`",
+        )
+    return CubeNotFoundError("nothing was published here", redacted(source), "Check the address and the tag.")
+
+
+class _Pulling:
+    def __init__(
+        self,
+        space: Space,
+        source: str,
+        target: str,
+        publication: record.Publication,
+        digest: str,
+        tick: Ticker,
+    ) -> None:
+        self._space, self._source, self._target = space, source, target
+        self._publication, self._digest, self._tick = publication, digest, tick
+        self._done = self._replies = 0
+
+    def run(self, models: Sequence[str], cache: str | None) -> Pulled:
+        """Make the copy."""
+        address = self._cache(cache) if self._publication.replies else None
+        if models:
+            self._pull_models(models, address)
+        else:
+            space_of(self._target).assemble(lambda draft: self._fill(draft, address))
+        with Ledger(Cube.open(self._target).records) as ledger:
+            receipts = list(ledger.newest().values())
+        trials = sum(one.planned - one.transport - one.missing for one in receipts)
+        return Pulled(
+            self._target,
+            redacted(self._source),
+            self._digest,
+            self._publication,
+            trials,
+            self._replies,
+            address,
+        )
+
+    def _cache(self, named: str | None) -> str | None:
+        if named is not None:
+            return named
+        if scheme_of(self._target) not in ("", "file"):
+            return None
+        path = directory_of(self._target)
+        return str(path.parent / replies_name(path.name))
+
+    def _fill(self, draft: Space, cache: str | None, *, trials: bool = True) -> None:
+        """Put all objects, verified, into the copy; with the trials, it is then verified as a cube, too."""
+        keys = [key for key in self._publication.objects if not key.startswith(record.REPLIES)]
+        keys = [key for key in keys if trials or _row_of(key) is None]
+        # The ledger's objects are few, and have an order. Its folder comes first: records are put into it.
+        ledgers = sorted(key for key in keys if key.startswith(f"{SIDE}/ledger"))
+        draft.put(_FOLDER, self._object(_FOLDER), durable=False)
+        with ThreadPoolExecutor(_THREADS) as pool:
+            lines = [line for data in pool.map(self._object, ledgers) for line in data.splitlines(True)]
+            for _ in pool.map(lambda key: self._put(draft, key, cache), set(keys) - {*ledgers, _FOLDER}):
+                pass
+        log = draft.at(SIDE).log(LEDGER)
+        for line in lines:
+            log.append(line)
+        log.close()
+        draft.at(SIDE).put(ORIGIN, self._origin())
+        if trials:
+            self._verify(Cube(draft, self._target, writable=True))
+            self._put_replies(self._publication.replies, cache)
+
+    def _verify(self, draft: Cube) -> None:
+        verified = verify_opened(draft)
+        if verified.damages or verified.lines:
+            first = next(map(str, verified.damages), "lines of its ledger")
+            raise CubeDamagedError(
+                f"the publication is damaged, although its digests are right: {first}",
+                redacted(self._source),
+                "It was published so: ask whoever did.",
+            )
+
+    def _put(self, draft: Space, key: str, cache: str | None) -> None:
+        data = self._object(key)
+        if key == _METADATA:
+            data = _unpublished(data, self._source)
+        elif key == f"{SIDE}/{NOTES}" and cache is not None:
+            data = _with_cache(data, cache, self._source)
+        if key.startswith(f"{SIDE}/"):
+            draft.at(SIDE).put(key.removeprefix(f"{SIDE}/"), data, durable=False)
+        else:
+            draft.put(key, data, durable=False)
+        self._done += 1
+        if self._done % 64 == 0:
+            self._tick("objects pulled", self._done)
+
+    def _object(self, key: str) -> bytes:
+        """An object that is what the record says."""
+        said = self._publication.objects.get(key)
+        if said is None:
+            raise CubeDamagedError(
+                f"{key} is not in its record", redacted(self._source), "Find out who made it."
+            )
+        found = self._space.get(key, said.size + 1)
+        if found is None:
+            raise CubeDamagedError(f"{key} is gone", redacted(self._source), "Get it from another place.")
+        if len(found.data) != said.size or hashlib.sha256(found.data).hexdigest() != said.sha256:
+            raise CubeDamagedError(
+                f"{key} is not what was published", redacted(self._source), "Get it from another place."
+            )
+        return found.data
+
+    def _put_replies(self, wanted: Sequence[record.Packed], cache: str | None) -> None:
+        """Put replies at hand, before the copy appears: what is damaged in them leaves no copy."""
+        if cache is not None and wanted:
+            self._replies = put_replies(self._archives(wanted), cache)
+
+    def _archives(self, wanted: Sequence[record.Packed]) -> Iterator[tuple[str, bytes]]:
+        for number, one in enumerate(wanted):
+            yield one.key, self._object(one.key)
+            self._tick("archives of replies", number + 1)
+
+    def _origin(self) -> bytes:
+        document = {
+            "from": redacted(self._source),
+            "digest": self._digest,
+            "at": int(time.time()),
+            "publication": self._publication.summary(),
+        }
+        return json.dumps(document, indent=1).encode()
+
+    def _pull_models(self, models: Sequence[str], cache: str | None) -> None:
+        """Make a copy of some models: through another one beside, which has their chunks and no others."""
+        with tempfile.TemporaryDirectory(prefix=".evalcube-pull-", dir=self._nearby()) as folder:
+            # First all that is small, which says which models there are, then their trials.
+            beside = space_of(str(Path(folder) / "part.zarr"))
+            beside.assemble(lambda draft: self._fill(draft, cache, trials=False))
+            source = Cube.open(beside.address)
+            part = copied_part(source, (), models)
+            keys = [key for key in self._publication.objects if _row_of(key) in part.models]
+            with ThreadPoolExecutor(_THREADS) as pool:
+                for _ in pool.map(lambda key: beside.put(key, self._object(key), durable=False), keys):
+                    pass
+
+            def more(draft: Cube, receipts: list[Receipt]) -> None:  # noqa: ARG001
+                notes = read_notes(source.records)
+                shared = shared_notes(notes, part) | ({"cache": cache} if cache else {})
+                draft.records.put(NOTES, json.dumps(shared, indent=1).encode())
+                draft.records.put(ORIGIN, self._origin())
+                if record.README in self._publication.objects:
+                    draft.space.put(record.README, self._object(record.README))
+                self._verify(draft)
+                self._put_replies(
+                    [one for one in self._publication.replies if one.model in part.models], cache
+                )
+
+            create_copy(source, part, self._target, source.chunks, {}, more)
+
+    def _nearby(self) -> str | None:
+        """A folder on the disk of the copy, if it is on one."""
+        if scheme_of(self._target) not in ("", "file"):
+            return None
+        parent = directory_of(self._target).parent
+        parent.mkdir(parents=True, exist_ok=True)
+        return str(parent)
+
+
+def _row_of(key: str) -> int | None:
+    """Place of the evaluation whose trials an object holds; None for all other objects."""
+    name, _, rest = key.partition("/c/")
+    if name not in VARIABLES and name not in LAYERS:
+        return None
+    row = rest.partition("/")[0]
+    return int(row) if row.isdecimal() else None
+
+
+def _unpublished(data: bytes, where: str) -> bytes:
+    """The cube's metadata without the mark that keeps everybody from writing into it."""
+    try:
+        document = json.loads(data)
+        document["attributes"].pop(PUBLISHED, None)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise CubeDamagedError(
+            "its zarr.json is none of a cube", redacted(where), "Find out who made it."
+        ) from None
+    return json.dumps(document, indent=2).encode()
+
+
+def _with_cache(data: bytes, cache: str, where: str) -> bytes:
+    """The notes with the name of the cache that has the replies."""
+    try:
+        notes = json.loads(data)
+    except (ValueError, RecursionError):
+        notes = None
+    if not isinstance(notes, dict):
+        raise CubeDamagedError("its notes are none of a cube", redacted(where), "Find out who made it.")
+    return json.dumps({**notes, "cache": cache}, indent=1).encode()

@@ -1,0 +1,88 @@
+"""The cached replies behind results that are to be forgotten: their keys, and when they came."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from flows.plan.blocks import Block, Window
+from flows.plan.criteria import CriteriaBook
+from flows.plan.judges import Judge, judge_keys
+from flows.plan.plan import Plan
+from flows.plan.requests import Prepared, prepare_trials
+from stages.process.rubric import judge_prompt_digest
+from storage.cache.cache import ManagedCache
+from storage.cube.regions import Region
+
+_AT_ONCE = 512
+
+
+class Part(Protocol):
+    """Some results of one region."""
+
+    @property
+    def region(self) -> Region:
+        """Which one."""
+
+    @property
+    def window(self) -> Window:
+        """The part of it that exists."""
+
+    @property
+    def mask(self) -> npt.NDArray[np.bool_]:
+        """Which of its trials, in the window's shape."""
+
+
+def trial_request_keys(plan: Plan, parts: Sequence[Part]) -> Iterator[str]:
+    """Keys of the requests of all trials."""
+    for part in parts:
+        for _, item in _prepared(plan, part):
+            yield item.request.digest
+
+
+def judge_request_keys(plan: Plan, parts: Sequence[Part], cache: ManagedCache) -> Iterator[str]:
+    """Keys of what judges were asked about the answers that a cache holds, in a sweep or to check them for length."""
+    if not plan.judges:
+        return
+    book = CriteriaBook(plan.tasks)
+    others = [variant for judge in plan.judges for variant in _variants(judge)]
+    for part in parts:
+        for _, item in _prepared(plan, part):
+            rubric = book.of(item.task, item.trial).rubric
+            if rubric:
+                reply, prompt = cache.get(item.request.digest), item.trial.prompt
+                yield from judge_keys(plan.judges, rubric, prompt, reply)
+                yield from filter(cache.contains, judge_keys(others, rubric, prompt, reply))
+
+
+def reply_times(
+    plan: Plan, parts: Sequence[Part], cache: ManagedCache
+) -> Mapping[Region, Mapping[int, float]]:
+    """When the replies of trials were stored, by region and flat position, as far as that is known."""
+    wanted: dict[str, list[tuple[Region, int]]] = {}
+    for part in parts:
+        for place, item in _prepared(plan, part):
+            wanted.setdefault(item.request.digest, []).append((part.region, place))
+    found: dict[Region, dict[int, float]] = {}
+    for entry in cache.entries():
+        for region, place in wanted.get(entry.key, ()):
+            if entry.modified is not None:
+                found.setdefault(region, {})[place] = entry.modified
+    return found
+
+
+def _prepared(plan: Plan, part: Part) -> Iterator[tuple[int, Prepared]]:
+    """The trials with their flat positions, some in memory at a time."""
+    positions = np.flatnonzero(part.mask)
+    for begin in range(0, len(positions), _AT_ONCE):
+        some = positions[begin : begin + _AT_ONCE]
+        yield from zip(some.tolist(), prepare_trials(plan, Block(part.window, 0, 0, some)), strict=True)
+
+
+def _variants(judge: Judge) -> list[Judge]:
+    """The judge with another prompt than in the sweep: with the sentence about length, or without it."""
+    prompts = (judge_prompt_digest(length_debias=debias) for debias in (True, False))
+    return [judge.model_copy(update={"prompt": prompt}) for prompt in prompts if prompt != judge.prompt]

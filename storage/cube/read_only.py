@@ -1,0 +1,115 @@
+# ruff: noqa: ARG002 - what a space that is only read does not do is refused, whatever is given
+"""What all spaces have in common whose objects stay as they are: they refuse writes, each with its own words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, NoReturn
+
+from storage.cube.space import HeldRecord, LeaseRecord, Renewed, Space, Version, When
+from storage.errors import NotWritableError
+
+if TYPE_CHECKING:
+    from zarr.abc.store import Store
+
+
+class ReadOnly:
+    """The writing half of a `storage.cube.space.Space`, refused."""
+
+    __slots__ = ()
+
+    trusted = True
+
+    def refusal(self) -> NotWritableError:
+        """The error that says why nothing is written here, and what to do; not raised."""
+        raise NotImplementedError
+
+    def is_writable(self) -> bool:
+        """Never."""
+        return False
+
+    def put(
+        self, key: str, data: bytes, *, when: When | Version = When.ALWAYS, durable: bool = True
+    ) -> NoReturn:
+        """Refuse."""
+        raise self.refusal()
+
+    def delete(self, key: str, *, durable: bool = True) -> NoReturn:
+        """Refuse."""
+        raise self.refusal()
+
+    def clear(self, prefix: str) -> NoReturn:
+        """Refuse."""
+        raise self.refusal()
+
+    def sync(self, keys: Iterable[str]) -> NoReturn:
+        """Refuse."""
+        raise self.refusal()
+
+    def fence(self, store: Store, keys: Sequence[str]) -> NoReturn:
+        """Refuse."""
+        raise self.refusal()
+
+    def create(self, build: Callable[[Store], None]) -> NoReturn:
+        """Refuse."""
+        raise self.refusal()
+
+    def assemble(self, fill: Callable[[Space], None]) -> None:
+        """Refuse."""
+        raise self.refusal()
+
+    def remove(self) -> bool:
+        """Not possible."""
+        return False
+
+    def sweep(self, prefixes: Iterable[str], older_than: float, *, delete: bool) -> int:
+        """Nothing is on its way here."""
+        return 0
+
+
+class FinishedLog:
+    """A log to which nobody appends from here.
+
+    Parameters
+    ----------
+    space
+        Where it is.
+    lines
+        Returns all of its lines.
+    """
+
+    def __init__(self, space: ReadOnly, lines: Callable[[], Iterator[bytes]]) -> None:
+        self._space, self._lines = space, lines
+
+    def lines(self) -> Iterator[bytes]:
+        """All lines, in their order."""
+        return self._lines()
+
+    def append(self, line: bytes) -> None:
+        """Refuse."""
+        raise self._space.refusal()
+
+    def flush(self, older_than: float = 0.0) -> None:
+        """Nothing waits."""
+
+    def claim(self) -> None:
+        """Refuse."""
+        raise self._space.refusal()
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+class NobodysLease(LeaseRecord):
+    """The lease of a cube on which nobody can work."""
+
+    def __init__(self, space: ReadOnly) -> None:
+        self._space = space
+
+    def read(self) -> Renewed | None:
+        """Nobody holds it, whatever was copied along."""
+        return None
+
+    def take(self, successor: Callable[[Renewed | None], Renewed]) -> HeldRecord:
+        """Refuse."""
+        raise self._space.refusal()

@@ -1,0 +1,415 @@
+"""Logs become cubes that every command reads, and that no run mixes with its own."""
+
+import json
+import shutil
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from flows.cubes.reader import Reader
+from flows.cubes.status import cube_status
+from flows.imports.logs import import_logs
+from flows.imports.samples import Scale, Wanted
+from flows.rework.verify import verify_cube
+from stages.reply.status import Status
+from storage.cube.cube import Cube
+from tests.flows.imports.logs import INSPECT, LM_EVAL, NEMO, write_lines
+from tests.flows.support import arrays, evalcube, sweep_config
+
+CLOSE = Scale({"closeness": 0.5})
+
+
+def imported(folder, *logs, cube="cube.zarr", **options):
+    return import_logs(logs, folder / cube, cache=folder / "cache", scale=CLOSE, **options)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A folder with a cube of all logs of Inspect."""
+    folder = tmp_path_factory.mktemp("made")
+    imported(folder, INSPECT)
+    return folder
+
+
+@pytest.fixture
+def own(made, tmp_path):
+    """A copy of it."""
+    shutil.copytree(made, tmp_path / "own")
+    return tmp_path / "own"
+
+
+def statuses(cube, model, task):
+    found = Counter(Cube.open(cube).dataset()["status"].to_numpy()[model, task].ravel().tolist())
+    return {Status(code).name.lower(): count for code, count in found.items() if code != Status.MISSING}
+
+
+def test_import_logs__counts_what_the_tool_counted(made):
+    expected = json.loads((INSPECT / "expected.json").read_text(encoding="utf-8"))
+    plan = Reader(made / "cube.zarr").plan
+
+    for model, label in enumerate(("alfa", "bravo", "charlie")):
+        assert plan.evaluations[model].model == f"mockllm/{label}"
+        for task, name in enumerate(plan.task_names):
+            listed = [
+                one for file, rows in expected.items() if file.startswith(f"{label}-{name}") for one in rows
+            ]
+            right = sum(next(iter(one["scores"].values()), 0) in ("C", 1) or closeness(one) for one in listed)
+            found = statuses(made / "cube.zarr", model, task)
+            assert found.get("correct", 0) == right
+            assert found.get("transport", 0) == sum(one["error"] for one in listed)
+            assert sum(found.values()) == len(listed)
+
+
+def closeness(one):
+    """Whether an essay's score reaches the threshold."""
+    return one["scores"].get("closeness", 0) >= 0.5
+
+
+def test_import_logs__says_how_wrong_answers_ended(made):
+    expected = json.loads((INSPECT / "expected.json").read_text(encoding="utf-8"))
+    ends = Counter(one["stop"] for one in expected["alfa-sums.eval"] if one["scores"]["match"] == "I")
+    plan = Reader(made / "cube.zarr").plan
+
+    found = statuses(made / "cube.zarr", 0, plan.task_names.index("sums"))
+
+    assert found.get("truncated", 0) == ends["max_tokens"]
+    assert found.get("refused", 0) == ends["content_filter"]
+    assert found.get("incorrect", 0) == ends["stop"]
+
+
+def test_import_logs__keeps_shares_as_the_layer_of_facts(made):
+    plan = Reader(made / "cube.zarr").plan
+    expected = json.loads((INSPECT / "expected.json").read_text(encoding="utf-8"))["alfa-essays.eval"]
+    shares = [one["scores"]["closeness"] for one in expected if not one["error"]]
+
+    fact = Cube.open(made / "cube.zarr").dataset()["fact"].to_numpy()[0, plan.task_names.index("essays")]
+
+    np.testing.assert_allclose(np.sort(fact[np.isfinite(fact)]), 1 + 4 * np.sort(shares), rtol=1e-6)
+
+
+def test_import_logs__has_a_cube_as_a_run_has(made):
+    assert verify_cube(made / "cube.zarr").damages == []
+    status = cube_status(made / "cube.zarr")
+    assert status["graders"] == ["imported"]
+    assert status["trials"] - status["done"] == sum(row["transport"] for row in status["models"]) == 2
+    assert status["models"][0]["causes"] == {"error in inspect_ai": 1}
+    assert sum(row["missing"] for row in status["models"]) == 0
+
+
+def test_import_logs__again_adds_nothing(own):
+    before = {path: path.stat().st_mtime_ns for path in (own / "cube.zarr").rglob("*") if "c/" in str(path)}
+
+    summary = imported(own, INSPECT)
+
+    assert (summary.new_replies, summary.new_regions) == (0, 0)
+    assert {path: path.stat().st_mtime_ns for path in before} == before
+
+
+def test_import_logs__goes_on_after_a_kill(made, tmp_path):
+    from flows.imports.write import Writer
+
+    def killed(_):
+        raise KeyboardInterrupt
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Writer, "write", killed)
+        with pytest.raises(KeyboardInterrupt):
+            imported(tmp_path, INSPECT)
+    imported(tmp_path, INSPECT)
+
+    ours, theirs = arrays(tmp_path / "cube.zarr"), arrays(made / "cube.zarr")
+    for name in ours:
+        np.testing.assert_array_equal(ours[name], theirs[name])
+
+
+def test_import_logs__does_not_depend_on_the_order_of_logs(made, tmp_path):
+    imported(tmp_path, *sorted((path for path in INSPECT.glob("*-*")), reverse=True))
+
+    plan, other = Reader(tmp_path / "cube.zarr").plan, Reader(made / "cube.zarr").plan
+    assert {one.eval_id for one in plan.evaluations} == {one.eval_id for one in other.evaluations}
+    assert {task.label for task in plan.tasks} == {task.label for task in other.tasks}
+
+
+def test_import_logs__shows_texts(made):
+    reader = Reader(made / "cube.zarr", made / "cache")
+
+    view = reader.view(1, reader.plan.task_names.index("sums"), 0, 0)
+
+    assert view.messages[0]["content"] == "What is 0 + 0?"
+    assert (view.reasoning, view.reference, view.row_id) == ("Let me add.", "0", "s0")
+    assert view.response
+    assert view.parsed == view.response or view.status != "correct"
+
+
+def test_import_logs__is_healed_and_kept_by_what_reads_the_cache(own):
+    for chunk in (own / "cube.zarr" / "status" / "c").rglob("*"):
+        if chunk.is_file():
+            chunk.unlink()
+            break
+
+    assert verify_cube(own / "cube.zarr", heal=True, cache=own / "cache").damages[0].healed
+    assert verify_cube(own / "cube.zarr").damages == []
+    assert cube_status(own / "cube.zarr")["graders"] == ["imported"]
+
+
+def test_import_logs__knows_a_question_under_other_prompts(tmp_path):
+    imported(tmp_path, LM_EVAL)
+    reader = Reader(tmp_path / "cube.zarr", tmp_path / "cache")
+    sums = reader.plan.task_names.index("sums")
+    models = [one.model for one in reader.plan.evaluations]
+
+    ours, theirs = (reader.view(models.index(name), sums, 0, 0) for name in ("alfa", "bravo"))
+
+    assert ours.row == theirs.row == 1
+    assert ours.messages[0]["content"] == "Question: What is 0 + 0?\nAnswer:"
+    assert theirs.messages[0]["content"].startswith("system: Be brief.")
+
+
+def test_import_logs__knows_guess_chances(tmp_path):
+    imported(tmp_path, LM_EVAL / "dummy")
+
+    guesses = Cube.open(tmp_path / "cube.zarr").dataset()["guess_chance"].to_numpy()
+    assert set(guesses[np.isfinite(guesses)].tolist()) == {0.25}
+
+
+def test_import_logs__reads_nemo(tmp_path):
+    summary = imported(tmp_path, NEMO)
+
+    assert (summary.models, summary.tasks, summary.replies, summary.failed) == (
+        ("nemotron-nano",),
+        ("gsm8k",),
+        5,
+        1,
+    )
+    assert statuses(tmp_path / "cube.zarr", 0, 0) == {"correct": 3, "incorrect": 2, "transport": 1}
+
+
+def test_import_logs__writes_nothing_if_a_log_is_wrong(tmp_path):
+    good = write_lines(tmp_path / "a.jsonl", [{"id": 1, "ok": 1}])
+    bad = write_lines(tmp_path / "b.jsonl", [{"id": 1, "ok": 0.5}])
+
+    code, _, error = evalcube(
+        "import", good, bad, "--into", "cube.zarr", "--cache", "cache", "--map", "id=id,correct=ok", "--model", "m",
+        cwd=tmp_path,
+    )  # fmt: skip
+
+    assert code == 2
+    assert "b.jsonl, line 1, score 'ok': 0.5 is neither right nor wrong" in error
+    assert "--correct-from" in error
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.jsonl", "b.jsonl"]
+
+
+def rows_of(tmp_path, name, models, **fields):
+    rows = [
+        {"q": f"{i}+1?", "out": f"{i + 1}{m}", "ok": i % 2, "m": m, **fields}
+        for m in models
+        for i in range(4)
+    ]
+    return write_lines(tmp_path / name, rows)
+
+
+MAP = "prompt=q,response=out,correct=ok,model=m"
+
+
+def test_import__grows_a_cube_by_repeats(tmp_path):
+    rows_of(tmp_path, "a.jsonl", "x", r=1)
+    rows_of(tmp_path, "b.jsonl", "x", r=2)
+    flags = ["--into", "c.zarr", "--cache", "cache", "--map", f"{MAP},repeat=r", "--task", "t"]
+
+    assert evalcube("import", "a.jsonl", *flags, cwd=tmp_path)[0] == 0
+    code, text, error = evalcube("import", "a.jsonl", "b.jsonl", *flags, cwd=tmp_path)
+
+    assert (code, error) == (0, "")
+    assert "8 answers of 1 evaluations to 1 tasks" in text
+    assert cube_status(tmp_path / "c.zarr")["done"] == 8
+    assert verify_cube(tmp_path / "c.zarr").damages == []
+
+
+def test_import__says_each_command_about_it(tmp_path):
+    rows_of(tmp_path, "a.jsonl", "xy")
+    evalcube("import", "a.jsonl", "--into", "c.zarr", "--cache", "cache", "--map", MAP, cwd=tmp_path)
+
+    for arguments in (["leaderboard"], ["table"], ["rank"], ["compare"], ["metrics", "--k", "1"], ["status"]):
+        code, text, error = evalcube(arguments[0], "c.zarr", *arguments[1:], cwd=tmp_path)
+        assert (code, error) == (0, ""), arguments
+        assert "tokens" not in text, arguments  # nobody has counted any
+    code, text, _ = evalcube("verdict", "c.zarr", "--control", "x", "--treatment", "y", cwd=tmp_path)
+    assert "too few pairs" in text
+    code, text, _ = evalcube("report", "c.zarr", "-o", "r.html", "--cache", "cache", cwd=tmp_path)
+    assert code == 0
+    code, text, _ = evalcube("show", "c.zarr", "--task", "a", "--cache", "cache", cwd=tmp_path)
+    assert "tokens not known   latency not known" in text
+    assert "1x" in text
+
+
+def test_import__refuses_what_would_mix(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    rows_of(tmp_path, "a.jsonl", "x")
+    evalcube("import", "a.jsonl", "--into", "c.zarr", "--cache", "cache", "--map", MAP, cwd=tmp_path)
+
+    code, _, error = evalcube("upsample", "c.zarr", "--trials", "8", cwd=tmp_path)
+    assert (code, "nobody to ask for more" in error) == (2, True)
+    code, _, error = evalcube("rescore", "c.zarr", cwd=tmp_path)
+    assert (code, "graded by the tool that they were imported from" in error) == (2, True)
+
+
+def test_import__refuses_other_replies_in_the_cache(tmp_path):
+    rows_of(tmp_path, "a.jsonl", "x")
+    flags = ["--cache", "cache", "--map", MAP]
+    evalcube("import", "a.jsonl", "--into", "c.zarr", *flags, cwd=tmp_path)
+    write_lines(tmp_path / "a.jsonl", [{"q": "0+1?", "out": "another", "ok": 1, "m": "x"}])
+
+    code, _, error = evalcube("import", "a.jsonl", "--into", "d.zarr", *flags, cwd=tmp_path)
+
+    assert code == 2
+    assert "the cache has other replies of the same model" in error
+    assert not (tmp_path / "d.zarr").exists()
+
+
+def test_import__cannot_be_asked_by_a_config(tmp_path):
+    rows_of(tmp_path, "a.jsonl", "x")
+    evalcube("import", "a.jsonl", "--into", "c.zarr", "--cache", "cache", "--map", MAP, cwd=tmp_path)
+    (data,) = (tmp_path / "c.data").iterdir()
+    point = {"file": str(data), "imported": "rows/a/ok", "order": "file"}
+    config = sweep_config(tmp_path, "http://127.0.0.1:1", cube="c.zarr")
+    config["tasks"] = {"a": {"task": "dataset", "manifold": [{"points": [point], "tiers": ["easy"]}]}}
+    (tmp_path / "config.yaml").write_text(json.dumps(config), encoding="utf-8")
+
+    code, _, error = evalcube("run", "config.yaml", cwd=tmp_path)
+
+    assert code == 2
+    assert "`evalcube import` makes such cells" in error
+
+
+def test_import__prints_nothing_that_a_terminal_obeys(tmp_path):
+    rows = [{"q": "\x1b[31mred", "out": "\x1b]0;x\x07", "ok": 1, "m": "\x1b[2J"}]
+    write_lines(tmp_path / "a.jsonl", rows)
+    evalcube("import", "a.jsonl", "--into", "c.zarr", "--cache", "cache", "--map", MAP, cwd=tmp_path)
+
+    for arguments in (["status", "c.zarr"], ["show", "c.zarr", "--task", "a", "--cache", "cache"]):
+        assert "\x1b" not in evalcube(*arguments, cwd=tmp_path)[1]
+
+
+def test_import__prints_json(tmp_path):
+    rows_of(tmp_path, "a.jsonl", "x")
+
+    code, text, _ = evalcube(
+        "import", "a.jsonl", "--into", "c.zarr", "--cache", "cache", "--map", MAP, "--json", cwd=tmp_path
+    )
+
+    document = json.loads(text)
+    assert (code, document["schema"], document["replies"], document["models"]) == (
+        0,
+        "evalcube.import",
+        4,
+        ["x"],
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nothing.jsonl"], "it cannot be read: No such file"),
+        (["empty"], "there is no log in 'empty'"),
+        (["own.jsonl"], "is no log of a known tool"),
+        (["own.jsonl", "--format", "tap"], "--format: 'tap' is none"),
+        (["own.jsonl", "--map", "correct=x"], "--map: nothing says which question"),
+        (["own.jsonl", "--score-range", "5"], "--score-range: '5' is no range"),
+        (["own.jsonl", "--correct-from", "x=y"], "--correct-from: 'x=y' is no score"),
+    ],
+)
+def test_import__says_what_to_do(tmp_path, arguments, message):
+    (tmp_path / "empty").mkdir()
+    write_lines(tmp_path / "own.jsonl", [{"a": 1}])
+
+    code, _, error = evalcube("import", *arguments, "--into", "c.zarr", cwd=tmp_path)
+
+    assert code == 2
+    assert message in error
+
+
+def test_import__passes_over_the_same_file_given_twice(tmp_path):
+    rows_of(tmp_path, "a.jsonl", "x")
+    shutil.copy(tmp_path / "a.jsonl", tmp_path / "b.jsonl")
+
+    summary = import_logs(
+        [tmp_path / "a.jsonl", tmp_path / "b.jsonl"],
+        tmp_path / "c.zarr",
+        cache=tmp_path / "cache",
+        wanted=Wanted(fields=dict(pair.split("=") for pair in MAP.split(","))),
+    )
+
+    assert (summary.logs, summary.replies) == (1, 4)
+    assert summary.notes == ("b.jsonl: the same as a.jsonl; it counts once",)
+    assert Path(summary.cube).exists()
+
+
+ALFA = sorted(INSPECT.glob("alfa-*"))
+OTHERS = [*sorted(INSPECT.glob("bravo-*")), INSPECT / "charlie-sums.json"]
+
+
+def test_import_logs__grows_a_cube_by_models(made, tmp_path):
+    imported(tmp_path, *ALFA)
+    summary = imported(tmp_path, *OTHERS)
+
+    assert summary.new_regions == 2
+    assert verify_cube(tmp_path / "cube.zarr").damages == []
+    ours, theirs = arrays(tmp_path / "cube.zarr"), arrays(made / "cube.zarr")
+    for name in ours:
+        np.testing.assert_array_equal(ours[name], theirs[name])
+    again = imported(tmp_path, INSPECT)
+    assert (again.new_replies, again.new_regions) == (0, 0)
+
+
+def test_import_logs__gives_other_tools_tasks_other_labels(own):
+    imported(own, LM_EVAL)
+
+    plan = Reader(own / "cube.zarr").plan
+    assert plan.task_names == ("capitals", "essays", "sums", "sums@1.0", "capitals@1.0")
+    assert verify_cube(own / "cube.zarr").damages == []
+    assert len(plan.evaluations) == 6
+
+
+def test_import__refuses_new_questions_of_a_task(tmp_path):
+    rows_of(tmp_path, "a.jsonl", "x")
+    write_lines(tmp_path / "b.jsonl", [{"q": "9+1?", "out": "10", "ok": 1, "m": "y"}])
+    flags = ["--into", "c.zarr", "--cache", "cache", "--map", MAP, "--task", "a"]
+    evalcube("import", "a.jsonl", *flags, cwd=tmp_path)
+
+    code, _, error = evalcube("import", "b.jsonl", *flags, cwd=tmp_path)
+
+    assert code == 2
+    assert "the logs have 1 questions of task a that cube 'c.zarr' lacks" in error
+
+
+def test_import__refuses_answers_that_contradict_the_cube(tmp_path):
+    rows_of(tmp_path, "a.jsonl", "x")
+    flags = ["--into", "c.zarr", "--map", MAP, "--task", "a"]
+    evalcube("import", "a.jsonl", *flags, "--cache", "cache", cwd=tmp_path)
+    write_lines(tmp_path / "b.jsonl", [{"q": "0+1?", "out": "another", "ok": 1, "m": "x"}])
+    before = arrays(tmp_path / "c.zarr")
+
+    code, _, error = evalcube("import", "b.jsonl", *flags, "--cache", "other", cwd=tmp_path)
+
+    assert code == 2
+    assert "cube 'c.zarr' has other answers of x to the same questions" in error
+    for name, values in arrays(tmp_path / "c.zarr").items():
+        np.testing.assert_array_equal(values, before[name])
+
+
+def test_import__fills_in_what_had_failed(tmp_path):
+    row = {"q": "0+1?", "out": "1", "ok": 1, "m": "x"}
+    write_lines(tmp_path / "a.jsonl", [{**row, "ok": None}, {**row, "q": "1+1?"}])
+    write_lines(tmp_path / "b.jsonl", [row])
+    flags = ["--into", "c.zarr", "--cache", "cache", "--map", MAP, "--task", "a"]
+
+    evalcube("import", "a.jsonl", *flags, cwd=tmp_path)
+    assert cube_status(tmp_path / "c.zarr")["done"] == 1
+    evalcube("import", "b.jsonl", *flags, cwd=tmp_path)
+
+    status = cube_status(tmp_path / "c.zarr")
+    assert (status["done"], status["models"][0]["transport"], status["complete"]) == (2, 0, True)
+    evalcube("import", "a.jsonl", *flags, cwd=tmp_path)
+    assert cube_status(tmp_path / "c.zarr")["done"] == 2

@@ -1,0 +1,97 @@
+"""Several cubes are read as the cube that a merge would make of them, without writing it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from flows.cubes.selection import Part, open_part
+from flows.cubes.statistics import aggregate, compare, leaderboard, metrics
+from flows.errors import SweepError
+from flows.merge.dataset import open_joined
+from flows.merge.write import merge_cubes
+from storage.cube.cube import Cube
+from tests.flows.merge.generated import Recipe, make_cube
+from tests.flows.support import evalcube
+
+A = Recipe(models=("alpha", "beta"), lengths=(3, 4), depths=(3,), repeats=2, trials=(0, 6))
+PAIRS = {
+    "models": (A, replace(A, models=("gamma",))),
+    "tasks": (A, replace(A, lengths=(), depths=(3, 6))),
+    "trials": (replace(A, trials=(0, 4), chunks=(3, 1)), replace(A, trials=(2, 8), failed=0.2)),
+    "repeats": (A, replace(A, models=("beta", "gamma"), repeats=3, chunks=(32, 1))),
+    "conflicts": (A, replace(A, models=("beta",), salt="theirs")),
+}
+
+
+@pytest.fixture(scope="module", params=PAIRS)
+def cubes(request: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[list[str], str]:
+    """Addresses of two cubes, and of what they are merged."""
+    tmp_path = tmp_path_factory.mktemp("cubes")
+    urls = [str(tmp_path / f"{name}.zarr") for name in ("a", "b")]
+    for url, recipe in zip(urls, PAIRS[request.param], strict=True):
+        make_cube(url, recipe)
+    merge_cubes(str(tmp_path / "merged.zarr"), urls, prefer="first")
+    return urls, str(tmp_path / "merged.zarr")
+
+
+def test_open_joined__is_the_merged_cube(cubes: tuple[list[str], str]) -> None:
+    urls, merged = cubes
+
+    found = open_joined(urls, trials=True).dataset
+
+    expected = Cube.open(merged).dataset()
+    assert set(found.variables) == set(expected.variables)
+    for name in expected.variables:
+        stored, made = expected[name].load(), found[name].load()
+        assert stored.dims == made.dims, name
+        if name == "counters":  # of regions that a cube has not recorded, nothing is counted as missing
+            stored, made = (one.drop_sel(counter="missing").round(9) for one in (stored, made))
+        np.testing.assert_array_equal(stored.values, made.values, name)
+    assert found.isel(model=0, trial=[2, 1], repeat=slice(1))["status"].values.shape[-2:] == (2, 1)
+
+
+def test_boards__are_those_of_the_merged_cube(cubes: tuple[list[str], str]) -> None:
+    urls, merged = cubes
+    part = Part(("task=boolean",), unique_only=True)
+
+    for trimmed in (None, part):
+        one, other = (leaderboard(cube, trimmed).to_dict() for cube in (urls, merged))
+        for board in (one, other):
+            for row in board["rows"]:
+                row.pop("missing"), row.pop("cost"), row.pop("cost_per_1000")
+        assert json.dumps(one) == json.dumps(other)
+        assert compare(urls, (), trimmed)[1] == compare(merged, (), trimmed)[1]
+    assert aggregate(urls, by=("model", "task"))[1].equals(aggregate(merged, by=("model", "task"))[1])
+    assert metrics(urls)[1].equals(metrics(merged)[1])
+
+
+def test_open_part__says_what_contradicts_and_what_does_not_fit(tmp_path: Path) -> None:
+    urls = [str(tmp_path / f"{name}.zarr") for name in ("a", "b", "seed")]
+    for url, recipe in zip(urls, (*PAIRS["conflicts"], replace(A, changes={"seed": 5})), strict=True):
+        make_cube(url, recipe)
+
+    assert open_part(urls[:2]).warnings[0].startswith("36 trials have other outcomes in two of the cubes;")
+    assert open_part([urls[0], urls[0]]).warnings == open_part(urls[0]).warnings
+    with pytest.raises(SweepError, match="has seed 5"):
+        open_part(urls)
+    with pytest.raises(SweepError, match="no view 'hard'"):
+        open_part(urls[:2], Part(view="hard"))
+
+
+def test_commands__take_several_cubes_and_name_them(tmp_path: Path) -> None:
+    for name, recipe in zip(("a.zarr", "b.zarr"), PAIRS["models"], strict=True):
+        make_cube(tmp_path / name, recipe)
+
+    for command in ("leaderboard", "table", "rank", "compare", "metrics"):
+        code, out, _ = evalcube(command, "a.zarr", "b.zarr", "--json", cwd=tmp_path)
+        assert code == 0
+        assert json.loads(out)["cubes"] == ["a.zarr", "b.zarr"]
+    code, out, _ = evalcube("compare", "a.zarr", "b.zarr", "gamma", "alpha", "--json", cwd=tmp_path)
+    assert [(pair["first"], pair["second"]) for pair in json.loads(out)["pairs"]] == [("gamma", "alpha")]
+    assert "cubes" not in json.loads(evalcube("leaderboard", "a.zarr", "--json", cwd=tmp_path)[1])

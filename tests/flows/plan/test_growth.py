@@ -1,0 +1,175 @@
+"""What a sweep becomes when a config is added to it, and which configs contradict it."""
+
+import copy
+
+import pytest
+
+from flows.config.load import from_mapping
+from flows.plan.build import build_plan
+from flows.plan.growth import Recorded, grown
+from flows.plan.plan import Plan
+from tests.flows.judging import judged_config
+from tests.flows.support import sweep_config
+
+NOWHERE = "http://127.0.0.1:1/v1"
+
+
+def plan_of(config):
+    return build_plan(from_mapping(config))
+
+
+def joined(old, new, recorded=100):
+    """The growth of one config's plan by another's, of which so many trials are recorded everywhere."""
+    before, after = plan_of(old), plan_of(new)
+    return grown(
+        before, after, Recorded([recorded] * len(before.evaluations), [recorded] * len(before.tasks))
+    )
+
+
+def told(growth):
+    return "; ".join(one.what for one in growth.contradictions)
+
+
+def test_grown__by_itself_is_the_same(tmp_path):
+    config = judged_config(tmp_path, NOWHERE)
+    growth = joined(config, config)
+
+    assert growth.contradictions == ()
+    assert growth.plan.spec() == plan_of(config).spec()
+    assert growth.plan.named_cells.all()
+
+
+def test_grown__appends_and_knows_what_the_config_names(tmp_path):
+    old = sweep_config(tmp_path, NOWHERE, models=("a", "b"))
+    new = sweep_config(tmp_path, NOWHERE, models=("c", "b"))
+    new["tasks"] = {
+        "letters": {"params": {}},
+        "arithmetic": {"manifold": [{"points": [{"length": 9}, {"length": 4}], "tiers": ["hard"]}]},
+    }
+
+    growth = joined(old, new)
+
+    assert growth.contradictions == ()
+    plan = growth.plan
+    assert plan.labels == ("a", "b", "c")
+    assert plan.task_names == ("arithmetic", "boolean", "letters")
+    lengths = [one.cell.plain_params["length"] for one in plan.tasks[0].cells]
+    assert lengths == [3, 4, 5, 6, 9]
+    assert [one.tiers for one in plan.tasks[0].cells][1:] == [
+        ("easy", "hard"),
+        ("easy",),
+        ("easy",),
+        ("hard",),
+    ]
+    assert plan.named_cells.tolist() == [
+        [[False] * 5] * 3,
+        *[[[False, True, False, False, True], [False] * 5, [True, *[False] * 4]]] * 2,
+    ]
+    assert Plan.from_spec(plan.spec(), 8, 1).spec() == plan.spec()
+
+
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [
+        (lambda config: config["judges"][0].update(repeats=5), ""),
+        (
+            lambda config: config["judges"].append(
+                {"model": "grader", "name": "third", "sampler": {"seed": 3}}
+            ),
+            "",
+        ),
+        (lambda config: config["judges"].reverse(), ""),
+        (
+            lambda config: config["judges"].pop(),
+            "judge loose is in the cube only, where it rated the answers of 100",
+        ),
+        (
+            lambda config: config["judges"][0].update(sampler={"top_p": 0.5}),
+            "judge strict has another sampler",
+        ),
+        (lambda config: config.update(tasks={"letters": {"params": {}}}, judges=[]), ""),
+    ],
+)
+def test_grown__judges_may_come_and_not_go(tmp_path, change, what):
+    config = judged_config(tmp_path, NOWHERE)
+    other = copy.deepcopy(config)
+    change(other)
+
+    growth = joined(config, other)
+
+    assert told(growth)[: len(what)] == what
+    assert bool(growth.contradictions) == bool(what)
+    assert [judge.name for judge in growth.plan.judges][:2] == ["strict", "loose"]
+
+
+def test_grown__what_has_no_trial_becomes_what_was_meant(tmp_path):
+    config = sweep_config(tmp_path, NOWHERE, models=("a", "b"))
+    other = copy.deepcopy(config)
+    other["models"][0]["revision"] = "Q4"
+    other["tasks"]["boolean"]["assertions"] = [{"type": "json_valid"}]
+
+    growth = joined(config, other, recorded=0)
+
+    assert growth.contradictions == ()
+    assert growth.plan.spec() == plan_of(other).spec()
+    assert "model a is" in told(joined(config, other))
+    assert "assertions of task boolean are in the config only" in told(joined(config, other))
+
+
+def test_grown__a_name_is_not_given_to_two(tmp_path):
+    config = sweep_config(tmp_path, NOWHERE)
+    config["models"] = [{"name": name, "endpoint": NOWHERE, "model": f"the {name}"} for name in ("a", "b")]
+    other = copy.deepcopy(config)
+    other["models"] = [{"name": "b", "endpoint": NOWHERE, "model": "the a"}]
+    swapped = copy.deepcopy(config)
+    swapped["models"][0]["model"], swapped["models"][1]["model"] = "the b", "the a"
+
+    assert told(joined(config, other)).startswith(
+        'model b is {"model": "the b"} in the cube, with 100 trials'
+    )
+    assert (
+        told(joined(config, other, recorded=0)) == "evaluation b / plain / greedy is another one in the cube"
+    )
+    assert joined(config, swapped).contradictions == ()
+    assert joined(config, swapped).plan.labels == ("b", "a")
+
+
+def test_grown__prices_that_assertions_look_at_may_not_change(tmp_path):
+    config = sweep_config(tmp_path, NOWHERE, models=("a",))
+    dear = copy.deepcopy(config)
+    dear["models"][0]["prices"] = {"prompt": 1.0, "completion": 2.0}
+    assert joined(config, dear).contradictions == ()
+    assert joined(config, dear).plan.prices == ((1.0, 2.0),)
+    more = copy.deepcopy(config)
+    more["models"].append({**more["models"][0], "name": "b", "prices": {"prompt": 3.0, "completion": 4.0}})
+    for one in (config, dear, more):
+        one["tasks"]["boolean"]["assertions"] = [{"type": "cost_max", "value": 1}]
+
+    assert told(joined(config, dear)) == "prices have changed, and an assertion (cost_max) depends on them"
+    assert joined(config, dear, recorded=0).plan.asserted_prices == ((1.0, 2.0),)
+    assert joined(config, more).plan.asserted_prices == ((0.0, 0.0), (3.0, 4.0))
+
+
+def test_grown__a_changed_data_file_is_another_one(tmp_path):
+    config = judged_config(tmp_path, NOWHERE)
+    before = plan_of(config)
+    rows = (tmp_path / "rows.jsonl").read_text()
+    (tmp_path / "rows.jsonl").write_text(rows.replace("France", "Gaul"))
+
+    growth = grown(before, plan_of(config), Recorded([5, 5], [10]))
+
+    (found,) = growth.contradictions
+    assert "rows.jsonl' of task dataset has changed since the cube was made" in found.what
+    assert found.remedy.startswith("Put the old file back; or give the task of the config another label")
+
+
+def test_grown__prices_and_facets_of_what_the_config_does_not_name_stay(tmp_path):
+    old = sweep_config(tmp_path, NOWHERE, models=("a", "b"))
+    old["models"][0] |= {"facets": {"size": 7}, "prices": {"prompt": 1.0, "completion": 2.0}}
+    new = sweep_config(tmp_path, NOWHERE, models=("b", "c"))
+    new["models"][1] |= {"facets": {"size": 9}}
+
+    plan = joined(old, new).plan
+
+    assert plan.facets == ({"size": 7}, {}, {"size": 9})
+    assert plan.prices == ((1.0, 2.0), (0.0, 0.0), (0.0, 0.0))

@@ -1,0 +1,254 @@
+"""Publications: true copies in other chunks, immutable, with all digests, and without what is nobody's business."""
+
+import hashlib
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from flows.cubes.selection import Part
+from flows.cubes.statistics import leaderboard
+from flows.errors import SweepError
+from flows.publish import publish as publishing
+from flows.publish.check_secrets import SecretsError
+from flows.publish.publish import publish_cube
+from flows.rework.verify import verify_cube
+from flows.run.sweep import run
+from flows.run.upsample import upsample
+from storage.cube.cube import Cube
+from storage.cube.lease import Lease
+from storage.cube.ledger import Ledger
+from storage.errors import CubeExistsError, NotWritableError
+from tests.flows.shared_cluster import SHARED
+from tests.flows.support import assert_same_cube, reset, sweep_config
+
+SAID = ("notes", "selection")
+"""What a leaderboard says of the part that was chosen."""
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory, _served):
+    """A folder with a finished sweep of two models, in regions of which one is cut."""
+    reset(_served)
+    folder = tmp_path_factory.mktemp("made")
+    config = sweep_config(folder, _served.base_url, models=("alpha", "beta"), trials=8, repeats=2)
+    config["models"][0]["facets"] = {"family": "greek"}
+    run(config, cluster=SHARED)
+    upsample(config, trials=12, tasks=["boolean"], cluster=SHARED)
+    return folder
+
+
+@pytest.fixture
+def cube(made, tmp_path):
+    """A copy of its cube, with the cache beside it."""
+    shutil.copytree(made, tmp_path / "made")
+    return str(tmp_path / "made" / "cube.zarr")
+
+
+def objects(url):
+    """Content of every file of a publication, by key."""
+    root = Path(url)
+    return {str(path.relative_to(root)): path.read_bytes() for path in root.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("chunks", [(), ("trial=5,repeat=1",), ("trial=4096,repeat=7,model=1",)])
+def test_publish__makes_a_true_copy_in_other_chunks(cube, tmp_path, chunks):
+    done = publish_cube(cube, str(tmp_path / "out"), chunks=chunks)
+
+    assert_same_cube(cube, done.cube)
+    assert verify_cube(done.cube).damages == []
+    with Ledger(Cube.open(done.cube).records) as copy, Ledger(Cube.open(cube).records) as source:
+        count = sum(one.planned for one in source.newest().values())
+        assert sum(one.planned for one in copy.newest().values()) == count == done.publication.trials
+        assert all(one.complete for one in copy.newest().values())
+
+
+def test_publish__has_the_digest_of_every_object(cube, tmp_path):
+    done = publish_cube(cube, str(tmp_path / "out"))
+
+    found = objects(done.cube)
+    record = found.pop("_evalcube/published.json")
+    assert done.digest == f"sha256:{hashlib.sha256(record).hexdigest()}"
+    assert json.loads(record)["objects"] == {
+        key: {"sha256": hashlib.sha256(data).hexdigest(), "size": len(data)} for key, data in found.items()
+    }
+
+
+def test_publish__says_nothing_of_the_machine_and_of_endpoints(cube, tmp_path, simulator):
+    done = publish_cube(cube, str(tmp_path / "out"), with_replies=True)
+
+    whole = b"".join(objects(done.cube).values())
+    for text in (str(tmp_path), simulator.base_url, "/cache", "127.0.0.1"):
+        assert text.encode() not in whole
+    notes = json.loads(objects(done.cube)["_evalcube/sweep.json"])
+    assert [model["endpoint"] for model in notes["config"]["models"]] == ["sim:", "sim:"]
+    assert done.replies.missing == 0
+
+
+def test_publication__is_never_written(cube, tmp_path, simulator):
+    done = publish_cube(cube, str(tmp_path / "out"))
+    before = objects(done.cube)
+
+    config = sweep_config(tmp_path, simulator.base_url, models=("alpha", "beta"), trials=8, repeats=2)
+    with pytest.raises(NotWritableError, match="published"):
+        run({**config, "cube": done.cube}, cluster=SHARED)
+    assert objects(done.cube) == before
+
+
+def test_publish__refuses_a_tag_that_is_there(cube, tmp_path):
+    done = publish_cube(cube, str(tmp_path / "out"), tag="v1")
+    before = objects(done.cube)
+
+    with pytest.raises(CubeExistsError, match="v1"):
+        publish_cube(cube, str(tmp_path / "out"), tag="v1")
+    with pytest.raises(CubeExistsError):
+        publish_cube(cube, str(tmp_path / "out"))
+    assert objects(done.cube) == before
+
+
+@pytest.mark.parametrize("tag", ["../v1", "a/b", "tags.json", "x.zip", "-x", " "])
+def test_publish__refuses_what_can_be_no_tag(cube, tmp_path, tag):
+    with pytest.raises(SweepError, match="tag"):
+        publish_cube(cube, str(tmp_path / "out"), tag=tag)
+
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        ("model=beta",),
+        ("task=boolean",),
+        ("tier=hard",),
+        ("param_length=4..5", "model=alpha"),
+        ("family=greek",),
+    ],
+)
+def test_publish__of_a_part_is_true_for_it(cube, tmp_path, where):
+    done = publish_cube(cube, str(tmp_path / "out"), where=where)
+
+    assert verify_cube(done.cube).damages == []
+    ours, theirs = (
+        {name: value for name, value in leaderboard(url, part).to_dict().items() if name not in SAID}
+        for url, part in ((done.cube, None), (cube, Part(where)))
+    )
+    assert ours == theirs
+
+
+def test_publish__refuses_a_damaged_cube_and_one_that_is_worked_on(cube, tmp_path):
+    with Lease.acquire(Cube.open(cube, writable=True).records), pytest.raises(SweepError, match="works on"):
+        publish_cube(cube, str(tmp_path / "out"))
+    next(path for path in (Path(cube) / "tokens" / "c").rglob("*") if path.is_file()).write_bytes(b"x")
+
+    with pytest.raises(SweepError, match="damaged"):
+        publish_cube(cube, str(tmp_path / "out"))
+    assert not (tmp_path / "out").exists()
+
+
+def test_publish__that_fails_leaves_nothing(cube, tmp_path, monkeypatch):
+    def fails(*_):
+        raise RuntimeError("no card")
+
+    monkeypatch.setattr(publishing, "data_card", fails)
+    with pytest.raises(RuntimeError, match="no card"):
+        publish_cube(cube, str(tmp_path / "there" / "out"))
+
+    assert not list((tmp_path / "there").iterdir())
+
+
+def test_publish__refuses_a_source_that_was_written_meanwhile(cube, tmp_path, monkeypatch):
+    real = publishing.data_card
+
+    def meanwhile(*arguments):
+        with Ledger(Cube.open(cube, writable=True).records) as ledger:
+            ledger.append(replace(next(iter(ledger.newest().values())), generation=99))
+        return real(*arguments)
+
+    monkeypatch.setattr(publishing, "data_card", meanwhile)
+    with pytest.raises(SweepError, match="meanwhile"):
+        publish_cube(cube, str(tmp_path / "out"))
+
+
+def test_publish__with_layers_keeps_them(tmp_path, simulator):
+    config = sweep_config(tmp_path, simulator.base_url, trials=4, cells=1)
+    config["tasks"]["arithmetic"]["assertions"] = [{"type": "min_length", "value": 1}]
+    run(config, cluster=SHARED)
+
+    done = publish_cube(config["cube"], str(tmp_path / "out"), where=["task=arithmetic"])
+    plain = publish_cube(config["cube"], str(tmp_path / "plain"), where=["task=boolean"])
+
+    assert verify_cube(done.cube).damages == verify_cube(plain.cube).damages == []
+    assert "fact" in Cube.open(done.cube).trial_arrays
+    assert "fact" not in Cube.open(plain.cube).trial_arrays
+
+
+def test_publish__of_a_data_set_leaves_its_place_out(tmp_path, simulator):
+    rows = [{"id": f"r{i}", "prompt": f"What is {i}+1?", "answer": str(i + 1)} for i in range(6)]
+    (tmp_path / "q.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    config = sweep_config(tmp_path, simulator.base_url, trials=6)
+    params = {"file": str(tmp_path / "q.jsonl"), "id": "id"}
+    config["tasks"] = {"dataset": {"manifold": [{"points": [params], "tiers": ["easy"]}]}}
+    run(config, cluster=SHARED)
+
+    done = publish_cube(config["cube"], str(tmp_path / "out"), with_replies=True)
+    (tmp_path / "q.jsonl").unlink()
+
+    assert str(tmp_path).encode() not in b"".join(objects(done.cube).values())
+    assert verify_cube(done.cube).damages == []
+    assert sorted(Cube.open(done.cube).read_label("row_id")[0][:6]) == [f"r{i}" for i in range(6)]
+    assert done.replies.entries == 6
+
+
+def test_card__says_what_how_by_whom_and_with_what_result(cube, tmp_path):
+    done = publish_cube(
+        cube, str(tmp_path / "out"), tag="v1", licence="CC-BY-4.0", by="Team <A>", where=["task=boolean"]
+    )
+
+    card = (Path(done.cube) / "README.md").read_text()
+    assert card.startswith("---\n")
+    for text in (
+        'license: "CC-BY-4.0"',
+        "Team &lt;A&gt;",
+        "seed 42",
+        "| alpha |",
+        "95 %",
+        'open_zarr("out/v1")',
+    ):
+        assert text in card
+    assert "arithmetic" not in card
+
+
+def test_card__has_code_that_runs(cube, tmp_path, monkeypatch, capsys):
+    publish_cube(cube, str(tmp_path / "out"))
+    monkeypatch.chdir(tmp_path)
+
+    code = (tmp_path / "out" / "README.md").read_text().partition("```python\n")[2].partition("```")[0]
+    exec(code, {})  # noqa: S102 - our own card
+    assert "'alpha'" in capsys.readouterr().out
+
+
+def test_publish__finds_what_looks_secret(tmp_path, simulator, monkeypatch):
+    config = sweep_config(tmp_path, simulator.base_url, trials=2, cells=1)
+    config["models"][0]["facets"] = {"home": "/home/ann/models", "note": "http://gpu7.internal:8000"}
+    config["templates"] = {"plain": [{"role": "user", "content": "plainwords-value {{ prompt }}"}]}
+    run(config, cluster=SHARED)
+    notes = tmp_path / "cube.zarr" / "_evalcube" / "sweep.json"
+    notes.write_text(notes.read_text().replace('"name": "alpha"', '"name": "alpha", "key_env": "TEAM_KEY"'))
+    monkeypatch.setenv("TEAM_KEY", "plainwords-value")
+
+    with pytest.raises(SecretsError) as caught:
+        publish_cube(config["cube"], str(tmp_path / "out"))
+    kinds = {one.kind: one for one in caught.value.findings}
+    assert set(kinds) == {"home-folder", "private-host", "value-of-TEAM_KEY"}
+    assert "plainwords-value" not in str(caught.value)
+    assert "facets" in kinds["home-folder"].place
+    assert not (tmp_path / "out").exists()
+
+    done = publish_cube(
+        config["cube"],
+        str(tmp_path / "out"),
+        allow=["home-folder", kinds["private-host"].id, kinds["value-of-TEAM_KEY"].id],
+    )
+    assert done.publication.trials == 4

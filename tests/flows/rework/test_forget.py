@@ -1,0 +1,474 @@
+"""Results are taken away: asked again or gone for good, whoever is killed, and with every byte of a secret."""
+
+import json
+import shutil
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+import zstandard
+
+from flows.cli import forget as forget_command
+from flows.cubes.statistics import leaderboard
+from flows.errors import SweepError
+from flows.plan.forgotten import FORGOTTEN
+from flows.rework import forget as forget_module
+from flows.rework.forget import forget
+from flows.rework.to_forget import Choice
+from flows.rework.verify import verify_cube
+from flows.run.sweep import run
+from flows.run.upsample import upsample
+from stages.process.grading import GRADER
+from stages.reply.record import Record
+from stages.reply.status import COUNTERS, Status
+from storage.cache.cache import open_cache
+from storage.cache.directory import DirectoryCache
+from storage.cube.cube import Cube
+from storage.cube.lease import Lease
+from storage.cube.ledger import Ledger, to_line
+from storage.cube.shared_arrays import SharedArrays
+from storage.errors import LeaseHeldError
+from tests.flows.judging import judged_config
+from tests.flows.shared_cluster import SHARED
+from tests.flows.support import assert_same_cube, evalcube, refused, reset, simulator_stats, sweep_config
+
+BETA = Choice(("model=beta",))
+
+
+@pytest.fixture(scope="module")
+def swept(tmp_path_factory, _served):
+    """A folder with a finished sweep of two models, whose questions lie in several regions."""
+    reset(_served)
+    folder = tmp_path_factory.mktemp("swept")
+    run(config_of(folder, _served), cluster=SHARED)
+    upsample(config_of(folder, _served), repeats=2, cluster=SHARED)
+    return folder
+
+
+def config_of(folder, served):
+    return sweep_config(folder, served.base_url, models=("alpha", "beta"), trials=8, cells=2)
+
+
+@pytest.fixture
+def sweep(swept, tmp_path, _served):
+    """The config of a copy of it, with both repeats."""
+    reset(_served)
+    shutil.copytree(swept, tmp_path, dirs_exist_ok=True)
+    return {**config_of(tmp_path, _served), "repeats": 2}
+
+
+@pytest.fixture
+def served(_served):
+    return _served
+
+
+def statuses(config):
+    """Status (model, task, params, trial, repeat)."""
+    return Cube.open(config["cube"]).dataset()["status"].to_numpy()
+
+
+def requests_sent(served):
+    return simulator_stats(served)["requests"]
+
+
+def assert_whole(config):
+    """Receipts, counters and plan fit what is stored."""
+    assert verify_cube(config["cube"]).whole
+
+
+TRIALS = 3 * 8 * 2
+"""Of one model: three points, eight trials, two repeats."""
+
+
+def test_forget__a_model_is_pending_again_and_comes_back_from_the_cache(sweep, swept, served):
+    before = statuses(sweep)
+    done = forget(sweep["cube"], BETA)
+
+    after = statuses(sweep)
+    assert (done.done, done.trials, done.replies) == (True, TRIALS, 0)
+    assert (after[1] == Status.MISSING).all()
+    np.testing.assert_array_equal(after[0], before[0])
+    counters = Cube.open(sweep["cube"]).read_counters()[1].sum(axis=(0, 1))
+    assert (counters[COUNTERS.index("trials")], counters[COUNTERS.index("missing")]) == (0, TRIALS)
+    assert_whole(sweep)
+
+    run(sweep, cluster=SHARED)
+    assert requests_sent(served) == 0
+    assert_same_cube(sweep["cube"], swept / "cube.zarr")
+
+
+def test_forget__with_the_cache_it_is_asked_again(sweep, swept, served):
+    done = forget(sweep["cube"], BETA, cache=sweep["cache"])
+
+    assert (done.replies, done.kept_replies) == (TRIALS, 0)
+    run(sweep, cluster=SHARED)
+    assert requests_sent(served) == TRIALS
+    assert_same_cube(sweep["cube"], swept / "cube.zarr")
+    assert_whole(sweep)
+
+
+@pytest.mark.parametrize(
+    ("choice", "count", "place"),
+    [
+        (Choice(trials=(6, None)), 2 * 3 * 2 * 2, np.s_[:, :, :, 6:]),
+        (Choice(("task=boolean",)), 2 * 8 * 2, np.s_[:, 1, :1]),
+        (Choice(("task=arithmetic", "length=4", "model=alpha"), (0, 3)), 3 * 2, np.s_[0, 0, 1, :3]),
+        (Choice(("tier=hard",)), 2 * 8 * 2, np.s_[:, 1, :1]),
+    ],
+)
+def test_forget__takes_what_fulfils_all_conditions(sweep, choice, count, place):
+    before = statuses(sweep)
+    expected = before.copy()
+    expected[place] = Status.MISSING
+
+    assert forget(sweep["cube"], choice).trials == count
+
+    np.testing.assert_array_equal(statuses(sweep), expected)
+    for array in ("tokens", "latency", "guess_chance"):
+        values = Cube.open(sweep["cube"]).dataset()[array].to_numpy()[place]
+        assert (np.isnan(values) | (values == -1)).all()
+    assert_whole(sweep)
+
+
+def test_forget__by_outcome(sweep):
+    before = statuses(sweep)
+    wrong = int((before == Status.INCORRECT).sum())
+    assert wrong
+
+    assert forget(sweep["cube"], Choice(status=("incorrect",))).trials == wrong
+
+    np.testing.assert_array_equal(
+        statuses(sweep), np.where(before == Status.INCORRECT, Status.MISSING, before)
+    )
+    with pytest.raises(SweepError, match="there is no 'wrong'"):
+        forget(sweep["cube"], Choice(status=("wrong",)))
+
+
+def test_forget__receipts_name_the_grader_and_the_time_of_what_stays(sweep):
+    with Ledger(Cube.open(sweep["cube"]).records) as ledger:
+        before = ledger.newest()
+        for receipt in before.values():
+            ledger.append(replace(receipt, generation=receipt.generation + 1, grader="1", at=1000))
+
+    forget(sweep["cube"], Choice(("model=alpha",), (0, 2)))
+    forget(sweep["cube"], BETA)
+
+    with Ledger(Cube.open(sweep["cube"]).records) as ledger:
+        after = ledger.newest()
+    for region, receipt in after.items():
+        assert receipt.generation == before[region].generation + 2
+        assert receipt.grader == ("1" if region.model == 0 else GRADER)
+        assert receipt.at == 1000
+        assert (receipt.complete, receipt.missing > 0) == (False, True)
+
+
+def test_forget__for_good_no_run_asks_again_until_it_is_lifted(sweep, served, tmp_path):
+    done = forget(sweep["cube"], BETA, cache=sweep["cache"], for_good=True)
+
+    assert (done.trials, done.cells, sum(row.requests for row in done.rows)) == (TRIALS, 3, 0)
+    assert run(sweep, cluster=SHARED).reason == "complete"
+    upsample(sweep, trials=9, cluster=SHARED)
+    assert (statuses(sweep)[1] == Status.MISSING).all()
+    assert not Cube.open(sweep["cube"]).read_planned("trial")[1].any()
+    assert [row.model_name for row in leaderboard(sweep["cube"]).rows] == ["alpha"]
+    assert json.loads(evalcube("status", sweep["cube"], "--json", cwd=tmp_path)[1])["trials"] == 3 * 9 * 2
+    assert_whole(sweep)
+    reset(served)
+
+    assert forget(sweep["cube"], BETA).trials == 0
+    run(sweep, cluster=SHARED)
+    assert requests_sent(served) == TRIALS
+    assert (statuses(sweep)[1, 0, :2, :8] != Status.MISSING).all()
+
+
+def test_forget__what_went_for_good_stays_away_from_a_config_that_grows(sweep, served):
+    forget(sweep["cube"], BETA, for_good=True)
+    grown = {**sweep, "models": [*sweep["models"], {**sweep["models"][0], "name": "gamma"}]}
+
+    run(grown, cluster=SHARED)
+
+    assert requests_sent(served) == TRIALS
+    after = statuses(sweep)
+    assert (after[1] == Status.MISSING).all()
+    assert (after[2, 0, :2] != Status.MISSING).all()
+    assert_whole(sweep)
+
+
+def test_forget__for_good_takes_whole_cells_only(sweep):
+    for choice in (
+        Choice(trials=(0, 2)),
+        Choice(status=("correct",)),
+        Choice(since=1.0),
+        Choice(rows=("a",)),
+    ):
+        with pytest.raises(SweepError, match="whole cells"):
+            forget(sweep["cube"], choice, for_good=True)
+
+
+class KilledError(Exception):
+    """In the place of a kill."""
+
+
+def killed_at(target, name, number):
+    """A patch under which a method raises, before it does anything, at a call."""
+    real, calls = getattr(target, name), []
+
+    def method(self, *args, **kwargs):
+        calls.append(1)
+        if len(calls) == number:
+            raise KilledError
+        return real(self, *args, **kwargs)
+
+    return patch.object(target, name, method)
+
+
+STEPS = [
+    (SharedArrays, "write_planned", 1),
+    (SharedArrays, "write_planned", 2),
+    (DirectoryCache, "remove", 1),
+    (Cube, "write_region", 1),
+    (Cube, "write_region", 2),
+    (Ledger, "append", 1),
+    (Ledger, "append", 2),
+    (SharedArrays, "write_counters", 1),
+]
+
+
+@pytest.mark.parametrize(
+    ("target", "name", "number", "for_good"),
+    [
+        *((*step, step[1] == "write_planned") for step in STEPS),
+        (DirectoryCache, "remove", 1, True),
+        (Ledger, "append", 2, True),
+    ],
+)
+def test_forget__killed_at_any_step_a_second_call_ends_it(
+    sweep, swept, served, target, name, number, for_good
+):
+    with killed_at(target, name, number), pytest.raises(KilledError):
+        forget(sweep["cube"], BETA, cache=sweep["cache"], for_good=for_good)
+
+    forget(sweep["cube"], BETA, cache=sweep["cache"], for_good=for_good)
+
+    assert (statuses(sweep)[1] == Status.MISSING).all()
+    assert_whole(sweep)
+    run(sweep, cluster=SHARED)
+    assert requests_sent(served) == (0 if for_good else TRIALS)
+    if not for_good:
+        assert_same_cube(sweep["cube"], swept / "cube.zarr")
+    assert_whole(sweep)
+
+
+@pytest.mark.parametrize(("target", "name", "number"), [step for step in STEPS if step[1] != "write_planned"])
+def test_forget__killed_at_any_step_the_next_run_leaves_a_whole_cube(sweep, swept, target, name, number):
+    with killed_at(target, name, number), pytest.raises(KilledError):
+        forget(sweep["cube"], BETA, cache=sweep["cache"])
+
+    run(sweep, cluster=SHARED)
+
+    assert_same_cube(sweep["cube"], swept / "cube.zarr")
+    assert_whole(sweep)
+
+
+def test_forget__a_damaged_region_goes_whole_and_the_rest_comes_from_the_cache(sweep, swept, served):
+    tokens = Path(sweep["cube"]) / "tokens" / "c" / "1"
+    damaged = sorted(path for path in tokens.rglob("*") if path.is_file())
+    damaged[0].write_bytes(b"no chunk")
+
+    forget(sweep["cube"], Choice(("model=beta",), (0, 1)), cache=sweep["cache"])
+    assert_whole(sweep)
+    run(sweep, cluster=SHARED)
+
+    assert requests_sent(served) == 3 * 2
+    assert_same_cube(sweep["cube"], swept / "cube.zarr")
+
+
+def dated(config, *times):
+    """Have each region's receipts be of these times, the last one of the last."""
+    cube = Cube.open(config["cube"], writable=True)
+    with Ledger(cube.records) as ledger:
+        newest = ledger.newest()
+    path = Path(cube.url) / "_evalcube" / "ledger.jsonl"
+    lines = [
+        to_line(replace(receipt, generation=number, at=at))
+        for receipt in newest.values()
+        for number, at in enumerate(times, start=1)
+    ]
+    path.write_bytes(b"".join(lines))
+
+
+def test_forget__since_goes_by_receipts_and_where_they_do_not_tell_by_the_replies(sweep):
+    everything = 2 * TRIALS
+    dated(sweep, 1000, 2000)
+    shown = [
+        forget(sweep["cube"], Choice(since=since), confirmed=lambda _: False) for since in (500, 1500, 2500)
+    ]
+    assert [(one.trials, one.undated) for one in shown] == [(everything, 0), (0, everything), (0, 0)]
+    # a region that was written before and after: the cache says when each reply came, which is today
+    by_replies = forget(sweep["cube"], Choice(since=1500), cache=sweep["cache"], confirmed=lambda _: False)
+    assert (by_replies.trials, by_replies.undated) == (everything, 0)
+    dated(sweep, None)
+    unknown = forget(sweep["cube"], Choice(since=1500), confirmed=lambda _: False)
+    assert (unknown.trials, unknown.undated) == (0, everything)
+    assert (statuses(sweep)[:, 0, :2] != Status.MISSING).all()
+
+
+def test_forget__deletes_from_no_cache_of_a_like_sweep(sweep, tmp_path, monkeypatch):
+    monkeypatch.setattr(forget_module, "cache_at_hand", lambda *_: str(tmp_path / "like" / "cache"))
+    with pytest.raises(SweepError, match="not certain"):
+        forget(sweep["cube"], BETA, cache=True)
+    monkeypatch.setattr(forget_module, "cache_at_hand", lambda *_: str(tmp_path / "cache"))
+    assert forget(sweep["cube"], BETA, cache=True, confirmed=lambda _: False).cache == str(tmp_path / "cache")
+
+
+def test_forget__is_refused_while_another_works_on_the_cube(sweep):
+    before = statuses(sweep)
+    with Lease.acquire(Cube.open(sweep["cube"]).records), pytest.raises(LeaseHeldError):
+        forget(sweep["cube"], BETA)
+    np.testing.assert_array_equal(statuses(sweep), before)
+
+
+# ---- a confidential prompt
+
+SECRET = b"Project-Nightingale-7731"
+
+
+@pytest.fixture(scope="module")
+def judged(tmp_path_factory, _served):
+    """A folder with a judged sweep of a data set; the replies to one question, and to its judges, quote a secret."""
+    reset(_served)
+    folder = tmp_path_factory.mktemp("judged")
+    run(judged_config(folder, _served.base_url), cluster=SHARED)
+    return folder
+
+
+def test_forget__no_byte_of_a_secret_stays_in_cube_and_cache(judged, tmp_path):
+    shutil.copytree(judged, tmp_path, dirs_exist_ok=True)
+    cube, cache = tmp_path / "cube.zarr", tmp_path / "cache"
+    choice = Choice(rows=("peru",))
+    keys = []
+    with patch.object(forget_module, "_batches", lambda found: keys.extend(found) or []):
+        forget(cube, choice, cache=cache)
+    assert (
+        len(keys) == len(set(keys)) == 2 + 2 * (2 + 1)
+    )  # two answers; three readings of each, by two judges
+    shutil.rmtree(cube)
+    shutil.copytree(judged / "cube.zarr", cube)
+    quoting(cache, keys)
+    assert SECRET in everything_in(cache)
+
+    done = forget(cube, choice, cache=cache)
+
+    assert done.replies == len(keys)
+    assert SECRET not in everything_in(cache)
+    assert SECRET not in everything_in(cube)
+    assert verify_cube(cube).whole
+    assert len(list(open_cache(cache).entries())) == sum(
+        1 for _ in open_cache(judged / "cache").entries()
+    ) - len(keys)
+
+
+def quoting(folder, keys):
+    """Have the replies under some keys quote the secret, one of them in a damaged copy that was set aside, too."""
+    with_secret = []
+    cache = open_cache(folder)
+    for key in keys:
+        record = Record.decode(cache.get(key))
+        body = {**json.loads(record.body), "note": SECRET.decode()}
+        with_secret.append((key, replace(record, body=json.dumps(body).encode()).encode()))
+    cache.remove(keys)
+    assert all(cache.put_many(with_secret))
+    cache.close()
+    (folder / "damaged" / f"{keys[0]}.abcdef01.10").write_bytes(SECRET)
+
+
+def everything_in(folder):
+    """All bytes of a folder, and what is behind each of its zstd frames."""
+    found = bytearray()
+    for path in sorted(folder.rglob("*")):
+        if path.is_file():
+            content = path.read_bytes()
+            found += content
+            begin = content.find(zstandard.FRAME_HEADER)
+            while begin >= 0:
+                with suppress(zstandard.ZstdError):
+                    found += zstandard.ZstdDecompressor().decompressobj().decompress(content[begin:])
+                begin = content.find(zstandard.FRAME_HEADER, begin + 1)
+    return bytes(found)
+
+
+def test_forget__a_reply_in_another_process_pack_is_counted(sweep):
+    with patch.object(DirectoryCache, "remove", lambda _, keys: len(keys)):
+        done = forget(sweep["cube"], BETA, cache=sweep["cache"])
+
+    assert done.kept_replies == TRIALS
+
+
+# ---- the command
+
+
+def test_command__shows_what_would_go_and_asks_first(sweep, tmp_path, monkeypatch):
+    arguments = ("forget", "cube.zarr", "--where", "model=beta", "--trials", "6:")
+    before = statuses(sweep)
+
+    code, output, errors = evalcube(*arguments, "--dry-run", cwd=tmp_path)
+    assert (code, errors) == (0, "")
+    assert "beta" in output
+    assert "their replies stay in the cache" in output
+    refused(evalcube(*arguments, cwd=tmp_path), "--yes", "--dry-run")
+    terminal = SimpleNamespace(stdin=SimpleNamespace(isatty=lambda: True))
+    monkeypatch.setattr(forget_command, "sys", terminal)
+    monkeypatch.setattr(forget_command.typer, "confirm", lambda *_, **__: False)
+    code, _, errors = evalcube(*arguments, cwd=tmp_path)
+    assert (code, "nothing is forgotten" in errors) == (1, True)
+    np.testing.assert_array_equal(statuses(sweep), before)
+
+    monkeypatch.setattr(forget_command.typer, "confirm", lambda *_, **__: True)
+    code, output, _ = evalcube(*arguments, cwd=tmp_path)
+    assert (code, "12 results are forgotten" in output) == (0, True)
+    assert "no result fulfils" in evalcube(*arguments, "--yes", cwd=tmp_path)[1]
+
+
+@pytest.mark.usefixtures("sweep")
+def test_command__as_json(tmp_path):
+    arguments = (
+        "forget",
+        "cube.zarr",
+        "--where",
+        "model=beta",
+        "--cache-address",
+        "cache",
+        "--for-good",
+        "--yes",
+        "--json",
+    )
+    code, output, _ = evalcube(*arguments, cwd=tmp_path)
+
+    document = json.loads(output)
+    assert code == 0
+    assert (document["schema"], document["done"], document["trials"]) == ("evalcube.forget", True, TRIALS)
+    assert (document["replies"], document["cells"]) == (TRIALS, 3)
+    assert {row["task"] for row in document["rows"]} == {"arithmetic", "boolean"}
+    assert (tmp_path / "cube.zarr" / "_evalcube" / FORGOTTEN).is_file()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "fragments"),
+    [
+        (("--where", "model=gamma"), ("gamma",)),
+        (("--trials", "8:4"), ("--trials",)),
+        (("--trials", "some"), ("--trials", "16:32")),
+        (("--since", "yesterday"), ("--since", "2026")),
+        (("--status", "wrong"), ("--status", "incorrect")),
+        (("--row", "peru"), ("--row", "no ids")),
+        (("--for-good", "--trials", "1:2"), ("--for-good", "--where")),
+        (("--cache-address", "nowhere"), ("nowhere",)),
+    ],
+)
+@pytest.mark.usefixtures("sweep")
+def test_command__refuses_what_makes_no_sense(tmp_path, arguments, fragments):
+    refused(evalcube("forget", "cube.zarr", *arguments, "--dry-run", cwd=tmp_path), *fragments)

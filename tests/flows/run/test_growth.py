@@ -1,0 +1,378 @@
+"""A changed config over a cube that is there: it adds what it adds, asks only that, and keeps the rest."""
+
+import copy
+import shutil
+
+import numpy as np
+import pytest
+
+from flows.cubes.reader import Reader
+from flows.errors import SweepError
+from flows.plan.estimate import estimate
+from flows.rework.verify import verify_cube
+from flows.run.sweep import run
+from flows.run.upsample import upsample
+from storage.cube.cube import Cube
+from tests.flows.judging import judged_config
+from tests.flows.shared_cluster import SHARED
+from tests.flows.support import UNTIMED, evalcube, set_faults, simulator_stats, sweep_config, write_config
+
+
+def cells(url):
+    """What a cube holds, by evaluation, task and point: the same for cubes whose axes stand in another order."""
+    dataset = Cube.open(url).dataset().load()
+    counters = dataset["counters"].drop_sel(counter="latency_sum")
+    tiers = dataset["tier"].values
+    found = {}
+    for model, evaluation in enumerate(dataset["eval_id"].values):
+        for (task, slot), cell in np.ndenumerate(dataset["cell_id"].values):
+            if cell:
+                place = {"model": model, "task": task, "params": slot}
+                key = (str(evaluation), str(dataset["task"].values[task]), str(cell))
+                found[key] = [dataset[name].isel(place).values.tobytes() for name in UNTIMED]
+                found[key] += [counters.isel(place).values.tobytes()]
+                found[key] += [int(dataset[f"planned_{dim}s"].isel(place)) for dim in ("trial", "repeat")]
+                found[key] += [sorted(tiers[dataset["in_tier"].values[:, task, slot]])]
+                found[key] += [dataset["duplicate"].values[task, slot].tobytes()]
+    return found
+
+
+def config_in(tmp_path, simulator, **changes):
+    return sweep_config(tmp_path, simulator.base_url, **changes)
+
+
+def add_model(config):
+    config["models"].append({**config["models"][0], "name": "beta"})
+
+
+def add_template(config):
+    config["templates"] = {
+        "plain": [{"role": "user", "content": "{{ prompt }}"}],
+        "kind": [{"role": "user", "content": "Please. {{ prompt }}"}],
+    }
+
+
+def add_sampler(config):
+    config["samplers"]["hot"] = {"temperature": 1, "max_tokens": 100}
+
+
+def add_task(config):
+    config["tasks"]["letters"] = {"manifold": [{"points": [{}], "tiers": ["easy"]}]}
+
+
+def add_points(config):
+    config["tasks"]["arithmetic"]["manifold"][0]["grid"]["length"] += [8, 9]
+
+
+def add_tier(config):
+    config["tasks"]["arithmetic"]["manifold"].append({"points": [{"length": 3}], "tiers": ["extreme"]})
+
+
+def add_trials(config):
+    config["trials"] += 4
+
+
+def another_order(config):
+    config["models"].reverse()
+    config["tasks"] = dict(reversed(config["tasks"].items()))
+
+
+ADDITIONS = [add_model, add_template, add_sampler, add_task, add_points, add_tier, add_trials]
+
+
+@pytest.mark.parametrize("add", [*ADDITIONS, "everything"])
+def test_run__a_config_that_adds_something_asks_only_that(tmp_path, simulator, add):
+    before = config_in(tmp_path, simulator)
+    after = copy.deepcopy(before)
+    for one in ADDITIONS if add == "everything" else [add]:
+        one(after)
+    asked = run(before, cluster=SHARED).sent
+    assert {row.done for row in estimate(after).evaluations} <= {asked, 0}
+    to_send = estimate(after).to_send
+
+    grown = run(after, cluster=SHARED)
+
+    assert (grown.reason, grown.sent) == ("complete", to_send)
+    assert estimate(after).to_send == run(after, cluster=SHARED).sent == 0
+    born = {**after, "cube": str(tmp_path / "born.zarr")}
+    assert run(born, cluster=SHARED).sent == 0
+    assert cells(before["cube"]) == cells(born["cube"])
+    assert verify_cube(before["cube"]).damages == []
+
+
+def test_run__what_the_config_no_longer_names_is_kept_and_not_asked(tmp_path, simulator):
+    whole = config_in(tmp_path, simulator, models=("alpha", "beta"))
+    run(whole, cluster=SHARED)
+    kept = cells(whole["cube"])
+    part = copy.deepcopy(whole)
+    del part["models"][0], part["tasks"]["boolean"]
+    part["tasks"]["arithmetic"]["manifold"][0]["grid"]["length"] = [3]
+    part["trials"] = 12
+    part["models"][0]["prices"] = {"prompt": 1.0, "completion": 2.0}
+
+    summary = run(part, cluster=SHARED)
+
+    assert (summary.trials, summary.done, summary.sent) == (12, 12, 4)
+    now = cells(whole["cube"])
+    assert now.keys() == kept.keys()
+    changed = [key for key in now if now[key][-4:-2] != kept[key][-4:-2]]
+    assert len(changed) == 1
+    assert Reader(whole["cube"]).plan.labels == ("alpha", "beta")
+    prices = Cube.open(whole["cube"]).read_label("price_prompt").tolist()
+    assert prices == [0.0, 1.0]
+    assert run(whole, cluster=SHARED).sent == 0
+
+
+def test_run__another_order_in_the_config_is_no_difference(tmp_path, simulator):
+    config = config_in(tmp_path, simulator, models=("alpha", "beta"))
+    run(config, cluster=SHARED)
+    metadata = (tmp_path / "cube.zarr/zarr.json").read_bytes()
+    another_order(config)
+
+    assert run(config, cluster=SHARED).sent == 0
+    assert (tmp_path / "cube.zarr/zarr.json").read_bytes() == metadata
+
+
+def test_run__a_new_name_for_the_same_evaluation_is_taken_over(tmp_path, simulator):
+    config = config_in(tmp_path, simulator)
+    run(config, cluster=SHARED)
+    config["samplers"] = {"cold": config["samplers"]["greedy"]}
+
+    assert run(config, cluster=SHARED).sent == 0
+    assert Cube.open(config["cube"]).read_label("sampler").tolist() == ["cold"]
+    assert verify_cube(config["cube"]).damages == []
+
+
+def rename_nothing(config):
+    config["samplers"]["greedy"]["max_tokens"] = 77
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda config: config.update(seed=7), ["seed is 42 in the cube and 7", "`cube`"]),
+        (
+            lambda config: config["samplers"]["greedy"].update(max_tokens=77),
+            [
+                'sampler greedy is {"max_tokens": 200',
+                '"max_tokens": 77',
+                "with 80 trials",
+                "greedy-2",
+                "forget CUBE --where sampler=greedy",
+            ],
+        ),
+        (
+            lambda config: config["models"][0].update(revision="Q4"),
+            ["model alpha is ", '"revision": "Q4"', "with 40 trials", "--where model=alpha"],
+        ),
+        (
+            lambda config: config.update(
+                templates={"plain": [{"role": "user", "content": "? {{ prompt }}"}]}
+            ),
+            ["template plain is", "plain-2"],
+        ),
+        (
+            lambda config: config["tasks"]["boolean"].update(task="arithmetic"),
+            ["generator of task boolean is boolean version", "arithmetic version", "boolean-2"],
+        ),
+        (
+            lambda config: config["tasks"]["boolean"].update(assertions=[{"type": "json_valid"}]),
+            ["assertions of task boolean are in the config only", "boolean-2"],
+        ),
+    ],
+)
+def test_run__a_contradiction_is_told_once_with_what_to_type(tmp_path, simulator, change, words):
+    config = config_in(tmp_path, simulator, models=("alpha", "beta"))
+    config["tasks"]["boolean"]["manifold"][0]["points"] = [{"length": 4}]
+    run(config, cluster=SHARED)
+    metadata = (tmp_path / "cube.zarr/zarr.json").read_bytes()
+    change(config)
+
+    with pytest.raises(SweepError) as caught:
+        run(config, cluster=SHARED)
+
+    text = str(caught.value)
+    for word in words:
+        assert text.count(word) == 1, (word, text)
+    with pytest.raises(SweepError, match="contradicts the config"):
+        estimate(config)
+    assert (tmp_path / "cube.zarr/zarr.json").read_bytes() == metadata
+
+
+def judges_of(url):
+    """Readings, by judge, with all else that grading has made of each trial."""
+    dataset = Cube.open(url).dataset().load()
+    names = dataset["judge_name"].values.tolist()
+    readings = {
+        name: dataset["judge_readings"].isel(judge_name=place).dropna("judge_repeat", how="all").values
+        for place, name in enumerate(names)
+    }
+    return readings | {name: dataset[name].values for name in ("status", "fact", "behavior", "judge")}
+
+
+def test_run__a_new_judge_rates_what_is_recorded_and_no_model_is_asked(tmp_path, simulator):
+    born = judged_config(tmp_path, simulator.base_url, cube="born.zarr")
+    config = {**born, "cube": str(tmp_path / "cube.zarr"), "judges": born["judges"][:1]}
+    config["judges"] = [{**config["judges"][0], "repeats": 1}]
+    run(config, cluster=SHARED)
+    before = simulator_stats(simulator)["models"]
+
+    summary = run({**born, "cube": config["cube"]}, cluster=SHARED)
+
+    asked = simulator_stats(simulator)["models"]
+    assert (summary.reason, summary.graded, summary.unrated) == ("complete", 0, 0)
+    assert (asked["before"], asked["after"]) == (before["before"], before["after"])
+    assert run(born, cluster=SHARED).sent == 0
+    ours, theirs = judges_of(config["cube"]), judges_of(born["cube"])
+    assert ours.keys() == theirs.keys()
+    for name, values in theirs.items():
+        np.testing.assert_array_equal(ours[name], values, err_msg=name)
+    assert verify_cube(config["cube"]).damages == []
+    assert run({**born, "cube": config["cube"]}, cluster=SHARED).sent == 0
+
+
+def test_run__a_new_judge_leaves_trials_whose_answers_the_cache_lacks_as_they_were(tmp_path, simulator):
+    born = judged_config(tmp_path, simulator.base_url, trials=4)
+    config = {**born, "judges": born["judges"][:1]}
+    run(config, cluster=SHARED)
+    before = Cube.open(config["cube"]).dataset().load()
+    shutil.rmtree(config["cache"])
+    asked = simulator_stats(simulator)["models"]
+
+    summary = run(born, cluster=SHARED)
+
+    assert simulator_stats(simulator)["models"] == asked
+    assert summary.reason == "complete"
+    assert summary.causes == {"not rated: the cache lacks the answer": 8}
+    after = Cube.open(config["cube"]).dataset().load()
+    for name in ("status", "judge", "tokens"):
+        np.testing.assert_array_equal(after[name].values, before[name].values)
+    assert run(born, cluster=SHARED).causes == {}
+
+
+def test_run__judges_out_of_reach_leave_recorded_trials_to_be_rated_later(tmp_path, simulator):
+    born = judged_config(tmp_path, simulator.base_url, trials=4)
+    born["models"][-1]["limits"]["retries"] = 0
+    run({**born, "judges": born["judges"][:1]}, cluster=SHARED)
+    before = Cube.open(born["cube"]).dataset().load()
+    set_faults(simulator, [{"kind": "status", "status": 500, "share": 1.0}])
+
+    summary = run(born, cluster=SHARED)
+
+    set_faults(simulator, [])
+    assert (summary.reason, summary.done, summary.unrated) == ("incomplete", 8, 8)
+    np.testing.assert_array_equal(Cube.open(born["cube"]).dataset()["status"].values, before["status"].values)
+    assert run(born, cluster=SHARED).reason == "complete"
+    assert (Cube.open(born["cube"]).dataset()["judge_readings"][..., 1, 0] > 0).all()
+
+
+def test_run__only_a_part_is_asked_and_the_rest_stays_pending(tmp_path, simulator):
+    config = config_in(tmp_path, simulator, models=("alpha", "beta"))
+    assert (estimate(config, only=["model=beta"]).to_send, estimate(config, only=["model=beta"]).pending) == (
+        40,
+        40,
+    )
+
+    summary = run(config, cluster=SHARED, only=["model=beta", "task=boolean,arithmetic", "tier=hard"])
+
+    assert (summary.reason, summary.trials, summary.done, summary.sent) == ("complete", 8, 8, 8)
+    assert summary.pending == 72
+    planned = Cube.open(config["cube"]).read_planned("trial")
+    assert (planned[planned > 0] == 8).all()
+    rest = run(config, cluster=SHARED)
+    assert (rest.reason, rest.trials, rest.done, rest.sent, rest.pending) == ("complete", 80, 80, 72, 0)
+    born = {**config, "cube": str(tmp_path / "born.zarr")}
+    run(born, cluster=SHARED)
+    assert cells(config["cube"]) == cells(born["cube"])
+
+
+def test_run__trials_of_a_range_are_asked_and_the_others_stay_pending(tmp_path, simulator):
+    config = config_in(tmp_path, simulator)
+
+    late = run(config, cluster=SHARED, trials="16:40")
+
+    assert (late.reason, late.trials, late.sent, late.pending) == ("complete", 5 * 24, 5 * 24, 5 * 16)
+    status = Cube.open(config["cube"]).dataset()["status"].load()
+    assert (status[..., :16, :] == 255).all()
+    assert (status.where(Cube.open(config["cube"]).dataset()["cell_id"] != "", 0)[..., 16:40, :] < 5).all()
+    assert run(config, cluster=SHARED, trials="16:40").sent == 0
+    early = run(config, cluster=SHARED, trials="16")
+    assert (early.sent, early.pending) == (5 * 16, 0)
+    born = {**config, "cube": str(tmp_path / "born.zarr"), "trials": 40}
+    run(born, cluster=SHARED)
+    assert cells(config["cube"]) == cells(born["cube"])
+
+
+@pytest.mark.parametrize(
+    ("only", "trials", "message"),
+    [
+        (["model"], None, "`only`: 'model' is no NAME=VALUE"),
+        (["modell=alpha"], None, "Did you mean 'model'"),
+        (["model=gamma"], None, "`models`: 'gamma' is not in this sweep"),
+        (["model=alpha", "model=beta"], None, "'model' is given twice"),
+        (["task=arithmetic", "tier=nightmare"], None, "nightmare"),
+        ((), "8:8", "no range of trials"),
+        ((), "x", "no range of trials"),
+    ],
+)
+def test_run__a_part_that_is_none_is_refused_before_anything_is_made(tmp_path, only, trials, message):
+    config = sweep_config(tmp_path, "http://127.0.0.1:1/v1")
+
+    for call in (run, estimate):
+        with pytest.raises(SweepError, match=message):
+            call(config, only=only, trials=trials)
+
+    assert not (tmp_path / "cube.zarr").exists()
+
+
+def test_run__what_is_kept_is_told_wherever_it_is_shown(tmp_path, simulator):
+    config = config_in(tmp_path, simulator, models=("alpha", "beta"))
+    run(config, cluster=SHARED)
+    del config["models"][0]
+    config["tasks"]["arithmetic"]["manifold"][0]["grid"]["length"] = [3, 4]
+    path = write_config(tmp_path, config)
+    told = "not in the config: alpha, 2 points of arithmetic (56 trials)"
+
+    assert told in evalcube("plan", path, cwd=tmp_path)[1]
+    code, output, _ = evalcube("run", path, "--quiet", cwd=tmp_path)
+    assert code == 0
+    assert "24 of 24 trials done" in output
+    assert f"{told}: kept, and not asked" in output
+    output = evalcube("status", config["cube"], cwd=tmp_path)[1]
+    assert told in output
+    assert "alpha (not in the config)" in output
+    assert told[1:] in evalcube("leaderboard", config["cube"], cwd=tmp_path)[2]
+    assert "`" not in told
+    with pytest.raises(SweepError, match="'alpha' is in the cube, and the config does not name it"):
+        upsample(config, trials=9, models=["alpha"], cluster=SHARED)
+
+
+def test_run__data_sets_with_row_ids_come_before_and_after_one_another(tmp_path, simulator):
+    config = judged_config(tmp_path, simulator.base_url, trials=6, judges=[])
+    rows = (tmp_path / "rows.jsonl").read_text().splitlines()
+    more = tmp_path / "more.jsonl"
+    more.write_text("".join(line.replace("capital", "chief town") + "\n" for line in rows[:5]))
+    asked = {"id": "id"}
+    config["tasks"] = {"old": {"task": "dataset", "params": {"file": str(tmp_path / "rows.jsonl"), **asked}}}
+    run(config, cluster=SHARED)
+    (tmp_path / "rows.jsonl").rename(tmp_path / "moved.jsonl")
+    after = copy.deepcopy(config)
+    after["trials"] = 8
+    after["tasks"] = {"new": {"task": "dataset", "params": {"file": str(more), **asked}}}
+
+    run(after, cluster=SHARED)
+    # The file's rows are known by what is in it, wherever it lies.
+    after["tasks"]["old"] = {"task": "dataset", "params": {"file": str(tmp_path / "moved.jsonl"), **asked}}
+    spec = Cube.open(config["cube"]).attrs["spec"]
+    run(after, cluster=SHARED)
+
+    cube = Cube.open(config["cube"])
+    assert cube.attrs["spec"] == spec
+    assert cube.read_label("dataset_task").tolist() == ["old", "new"]
+    ids = cube.read_label("row_id")
+    assert [(row != "").sum() for row in ids] == [8, 5]
+    assert set(ids[1]) - {""} == {"france", "italy", "germany", "spain", "portugal"}
+    assert verify_cube(config["cube"]).damages == []
+    born = {**after, "cube": str(tmp_path / "born.zarr")}
+    assert run(born, cluster=SHARED).sent == 0
+    assert cells(config["cube"]) == cells(born["cube"])
