@@ -92,9 +92,10 @@ _PATTERNS = (
     ),
     _Pattern(
         "home-folder",
-        ("/home/", "/users/", "/root/", "\\users\\"),
+        ("/home/", "/users/", "/root", "\\users\\"),
         re.compile(
-            r"(?<![\w.:/])/(?:home|Users)/[\w.-]+[^\s\"'<>]*|(?<![\w.:/])/root/[^\s\"'<>]+|\b[A-Z]:\\{1,2}Users\\{1,2}[\w.-]+",
+            r"(?<![\w.:/])/(?:home|Users)/[\w.-]+[^\s\"'<>]*|(?<![\w.:/])/root(?=/\w)[^\s\"'<>]+"
+            r"|\b[A-Z]:\\{1,2}Users\\{1,2}[\w.-]+"
         ),
         secret=False,
     ),

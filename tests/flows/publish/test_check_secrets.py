@@ -41,7 +41,12 @@ SECRETS = {
         "served at 10.0.0.5:8000",
         "127.0.0.1:8000",
     ],
-    "home-folder": ["/home/ann/models/x.gguf", "see /Users/ann/data", "C:\\Users\\ann\\x", "/root/keys.txt"],
+    "home-folder": [
+        "/home/ann/models/x.gguf",
+        "see /Users/ann/data",
+        "C:\\Users\\ann\\x",
+        "/root" + "/keys.txt",
+    ],
 }
 HARMLESS = [
     "max_tokens: 2048",
