@@ -112,7 +112,7 @@ def pull(
             "--cache", help="A cache that gets the replies; default: one of its own beside the copy."
         ),
     ] = None,
-    most: Annotated[
+    most_bytes: Annotated[
         float,
         typer.Option("--most", min=0.001, max=1e6, metavar="GB", help="Refuse what claims to be larger."),
     ] = 64.0,
@@ -130,7 +130,7 @@ def pull(
             tag=tag,
             models=names,
             cache=cache,
-            most_bytes=int(most * _BYTES_OF_GB),
+            most_bytes=int(most_bytes * _BYTES_OF_GB),
             tick=tick,
         )
     if as_json:

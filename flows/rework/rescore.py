@@ -12,7 +12,7 @@ from flows.plan.rescoring import Rescoring, regrade_recorded
 from flows.plan.store import cube_plan
 from storage.cube.address import space_of
 from storage.cube.copies import copy_cube
-from storage.cube.cube import Cube
+from storage.cube.cube import PUBLISHED, Cube
 from storage.cube.holder import NAME as LEASE_NAME
 from storage.cube.layout import SIDE
 from storage.cube.lease import Lease
@@ -64,6 +64,8 @@ def rescore_cube(
         raise SweepError(
             f"the replies of cube '{url}' are not found", "Give the address of its cache with `cache`"
         )
+    if PUBLISHED in source.attrs:
+        Cube.open(url, writable=True)  # refuses, before a copy is made in which nothing can be written either
     target = str(url) if output is None else _copied(url, output)
     cube = Cube.open(target, writable=True)
     with Lease.acquire(cube.records, notify=notify):

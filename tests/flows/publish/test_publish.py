@@ -14,6 +14,7 @@ from flows.errors import SweepError
 from flows.publish import publish as publishing
 from flows.publish.check_secrets import SecretsError
 from flows.publish.publish import publish_cube
+from flows.rework.rescore import rescore
 from flows.rework.verify import verify_cube
 from flows.run.sweep import run
 from flows.run.upsample import upsample
@@ -94,7 +95,10 @@ def test_publication__is_never_written(cube, tmp_path, simulator):
     config = sweep_config(tmp_path, simulator.base_url, models=("alpha", "beta"), trials=8, repeats=2)
     with pytest.raises(NotWritableError, match="published"):
         run({**config, "cube": done.cube}, cluster=SHARED)
+    with pytest.raises(NotWritableError, match="published"):
+        rescore(done.cube, tmp_path / "new.zarr", cache=Path(cube).parent / "cache")
     assert objects(done.cube) == before
+    assert not (tmp_path / "new.zarr").exists()
 
 
 def test_publish__refuses_a_tag_that_is_there(cube, tmp_path):
