@@ -137,7 +137,7 @@ def _groups(
         for dim in dims
     }
     if "model" in levels:
-        levels["model"] = [labels[level] for level in levels["model"]]
+        levels["model"] = [level if isinstance(level, str) else labels[level] for level in levels["model"]]
     values = {str(name): array.transpose(*dims, ...).values for name, array in table.data_vars.items()}
     for place in product(*(range(len(found)) for found in levels.values())):
         names = {str(dim): levels[dim][at] for dim, at in zip(dims, place, strict=True)}
