@@ -185,7 +185,11 @@ def _show_brief(table: Trials, columns: str | None, *, markdown: bool, cut_off: 
     if not rows:
         notes.insert(0, "No trial fulfils all of this.")
     width = _MARKDOWN_WIDTH if markdown else Console().width
-    spec = brief_table(table.columns, rows, notes, width, table.varying)
+    # Layers that no trial has would take the room of the others.
+    shown = [
+        one for one in table.columns if columns or one.kind != "single" or any(row[one.name] for row in rows)
+    ]
+    spec = brief_table(shown, rows, notes, width, table.varying)
     if markdown:
         show(markdown_text(spec))
     else:
