@@ -62,6 +62,8 @@ class Asked:
 class Questions:
     """The questions of a task, in the order of first mention."""
 
+    place: int
+    """Number of the task."""
     rows: dict[bytes, int] = field(default_factory=dict)
     """Digest of a question -> its row."""
     places: array[int] = field(default_factory=lambda: array("q"))
@@ -119,6 +121,7 @@ class Collection:
         self._occurrences: dict[tuple[int, int, bytes], list[str | None]] = {}
         self._next: dict[tuple[int, int, int], int] = {}
         self._entries = array("q")
+        self._ordered: tuple[int, list[npt.NDArray[np.int64]]] | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -145,7 +148,7 @@ class Collection:
         questions = self.tasks.get(key)
         if questions is not None:
             return questions
-        questions = self.tasks[key] = Questions()
+        questions = self.tasks[key] = Questions(len(self.tasks))
         for row in self._known.pop(key.identity, ()):
             digest = bytes.fromhex(str(row["question"]))
             questions.rows[digest] = len(questions.rows)
@@ -166,11 +169,11 @@ class Collection:
         self.samples += 1
         key = TaskKey(run.tool, run.task, self._scale.name(run.scorer))
         questions = self._task(key)
-        task = list(self.tasks).index(key) if len(self.tasks) > 1 else 0
+        task = questions.place
         asked = self._place(run, key, questions)
         row, sent = self._row(questions, (asked, task), sample)
         record = self._record(run, answer, sent, where)
-        self._enter(asked, task, row, answer, record, where)
+        self._enter(asked, questions, row, answer, record, where)
 
     def _place(self, run: Run, key: TaskKey, questions: Questions) -> int:
         """The place of the evaluation, another one for each way in which it was asked this task."""
@@ -222,8 +225,15 @@ class Collection:
         return encode_reply(answer, *graded, sent)
 
     def _enter(
-        self, asked: int, task: int, row: int, answer: Answer, record: bytes | None, where: str
+        self,
+        asked: int,
+        questions: Questions,
+        row: int,
+        answer: Answer,
+        record: bytes | None,
+        where: str,
     ) -> None:
+        task = questions.place
         slots = self._slots.setdefault((asked, task), {})
         repeat = self._free(asked, task, row) if answer.repeat is None else answer.repeat
         known = slots.get(_slot(row, repeat))
@@ -250,7 +260,6 @@ class Collection:
         if known is not None:  # what failed in one log was answered in another
             self._entries[known * 6 + 4 : known * 6 + 6] = array("q", (offset, length))
             return
-        questions = list(self.tasks.values())[task]
         questions.first_repeat = min(questions.first_repeat, repeat)
         slots[_slot(row, repeat)] = len(self._entries) // 6
         self._entries.extend((asked, task, row, repeat, offset, length))
@@ -297,6 +306,11 @@ class Collection:
     @property
     def _orders(self) -> list[npt.NDArray[np.int64]]:
         """By task, the final row of each row."""
+        if self._ordered is None or self._ordered[0] != len(self._entries):
+            self._ordered = (len(self._entries), self._made_orders())
+        return self._ordered[1]
+
+    def _made_orders(self) -> list[npt.NDArray[np.int64]]:
         entries = np.array(self._entries, dtype=np.int64).reshape(-1, 6)
         orders = []
         for task, questions in enumerate(self.tasks.values()):

@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -158,6 +159,11 @@ class Answers:
         found = np.column_stack([models[table[:, 0]], places[table[:, 1]], table[:, 2:]])
         return cls(found, list(collection.causes))
 
+    @cached_property
+    def _by_model(self) -> dict[int, npt.NDArray[np.int64]]:
+        models = self.table[:, 0]
+        return {int(model): self.table[models == model] for model in np.unique(models)}
+
     def targets(self, plan: Plan) -> SampleTargets:
         """How far each cell is measured, in the shape of the cube's plan."""
         reach = np.zeros((2, len(plan.evaluations), *plan.sources.shape), dtype=np.int32)
@@ -168,7 +174,7 @@ class Answers:
 
     def within(self, window: Window) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_], dict[str, int]]:
         """Which trials of a window have replies, which have failed, each in the window's shape, and the causes."""
-        table = self.table[self.table[:, 0] == window.region.model]
+        table = self._by_model[window.region.model]
         trial, repeat = table[:, 3] - window.first_trial, table[:, 4] - window.first_repeat
         inside = (trial >= 0) & (trial < window.shape[2]) & (repeat >= 0) & (repeat < window.shape[3])
         places = np.column_stack([table[:, 1:3], trial, repeat])[inside]

@@ -12,6 +12,7 @@ joined      several cubes as one sweep: its plan, targets and flags
 regions     the regions of one model, merged one after another
 provenance  where the trials of a merged cube come from
 difference  how two cubes differ
+dataset     several cubes as one labelled dataset in memory
 write       the merged cube on disk
 ==========  ===========================================================================
 """

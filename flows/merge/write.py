@@ -22,6 +22,7 @@ from flows.merge.union import read_renames
 from flows.plan.coordinates import labels
 from flows.plan.recording import lacking_questions, summed
 from flows.plan.records import NOTES
+from stages.process.grading import IMPORTED
 from stages.reply.status import COUNTERS, QUESTION_COUNTERS
 from stages.score.counters import add_counters
 from storage.cube.cube import Cube
@@ -31,6 +32,8 @@ from storage.cube.regions import Region
 from storage.errors import CubeExistsError
 
 PREFERENCES = ("fail", "newer", "first")
+_KEPT = ("name", "cache", IMPORTED)
+"""Notes that are as true of the whole as of each of its parts."""
 
 
 class ConflictError(SweepError):
@@ -254,11 +257,13 @@ class _Writer:
         return conflicts
 
     def _write_notes(self, cube: Cube) -> None:
-        """What helps readers: data files, and the cache where all inputs had the same."""
-        files = dict(self._joined.plan.files)
-        caches = {json.dumps(one.notes.get("cache")) for one in self._joined.inputs}
-        cache = json.loads(caches.pop()) if len(caches) == 1 else None
-        notes = {"files": files, **({"cache": cache} if isinstance(cache, str) else {})}
+        """What helps readers: data files, and what the notes of all inputs have in common."""
+        first, *others = (one.notes for one in self._joined.inputs)
+        common = {name: first[name] for name in _KEPT if name in first}
+        same = {
+            name: value for name, value in common.items() if all(each.get(name) == value for each in others)
+        }
+        notes = {**same, "files": dict(self._joined.plan.files)}
         cube.records.put(NOTES, json.dumps(notes, indent=1).encode())
 
 

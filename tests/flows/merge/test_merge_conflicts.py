@@ -15,6 +15,7 @@ from flows.errors import SweepError
 from flows.merge.inputs import Input
 from flows.merge.provenance import ATTRIBUTE, sources_of
 from flows.merge.write import ConflictError, merge_cubes
+from flows.plan.records import NOTES, read_notes
 from stages.reply.status import Status
 from storage.cube.cube import Cube
 from storage.cube.ledger import Ledger
@@ -293,3 +294,14 @@ def test_read__what_the_ledger_vouches_for_while_a_run_goes_on(pair: tuple[str, 
     assert found[0].generation == before.generation + 1
     assert np.array_equal(found[1]["tokens"], arrays["tokens"])
     assert one.read(Region(0, 7, 0)) is None
+
+
+def test_merge_cubes__keeps_notes_that_all_have_in_common(pair: tuple[str, str], tmp_path: Path) -> None:
+    for url, cache in zip(pair, ("one", "other"), strict=True):
+        notes = {"name": "both", "cache": cache, "config": {"models": []}, "imported": {"tool": "x"}}
+        Cube.open(url, writable=True).records.put(NOTES, json.dumps(notes).encode())
+    output = str(tmp_path / "out.zarr")
+
+    merge_cubes(output, pair, prefer="first")
+
+    assert read_notes(Cube.open(output).records) == {"name": "both", "imported": {"tool": "x"}, "files": {}}

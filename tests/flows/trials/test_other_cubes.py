@@ -1,9 +1,12 @@
-"""Trials of cubes that were merged, thinned out, grown, imported, or lie elsewhere."""
+"""Trials of cubes that were merged, thinned out, or lie in a bucket."""
 
 import pytest
 
+from flows.formats.export import export
+from flows.merge.write import merge_cubes
 from flows.trials.read import trials
 from tests.flows.support import evalcube, reset, sweep_config, write_config
+from tests.storage.support import buckets
 
 pytestmark = pytest.mark.cluster
 
@@ -68,3 +71,14 @@ def test_forgotten_trials__are_rows_no_more(teams, tmp_path):
     left = rows(tmp_path / "left.zarr", cache=teams / "cache")
 
     assert left == rows(teams / "two.zarr", cache=teams / "cache")
+
+
+def test_cube_in_a_bucket__has_the_same_rows_and_is_exported(teams, tmp_path, monkeypatch):
+    buckets.in_memory(monkeypatch)
+    merge_cubes("s3://bucket/one.zarr", [str(teams / "one.zarr")])
+
+    lying = rows("s3://bucket/one.zarr", cache=teams / "cache", where=["task=arithmetic", "tokens=1.."])
+    done = export("s3://bucket/one.zarr", to="inspect", output=tmp_path / "out", cache=teams / "cache")
+
+    assert lying == rows(teams / "one.zarr", where=["task=arithmetic", "tokens=1.."])
+    assert (done.trials, len(done.files)) == (12, 2)
