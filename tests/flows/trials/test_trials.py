@@ -203,7 +203,9 @@ def test_several_cubes__make_one_table(swept, judged):
         ({"grep": "Answer", "within": ["prompt"], "status": ["correct"]}, lambda r: r["status"] == "correct"),
     ],
     # Functions in conditions would have their addresses in the names, which differ in each process.
-    ids=lambda value: re.sub(r"<function <lambda> at \w+>", "a function", str(value)) if isinstance(value, dict) else "",
+    ids=lambda value: (
+        re.sub(r"<function <lambda> at \w+>", "a function", str(value)) if isinstance(value, dict) else ""
+    ),
 )
 def test_conditions__keep_the_rows_that_fulfil_them(options, keeps, swept):
     every = rows(swept)
