@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from flows.errors import SweepError
 from storage.cube.space import Space, When
 from storage.errors import CubeDamagedError, StorageError
+from storage.urls import redacted, scheme_of
 
 NAME = "published.json"
 """Its key among a cube's records."""
@@ -234,7 +235,18 @@ def checked_tag(tag: str) -> str:
 
 
 def below(url: str, tag: str) -> str:
-    """The address of a tag; a zip file is one publication, and has its tag inside."""
+    """The address of a tag; a zip file is one publication, and has its tag inside.
+
+    Raises
+    ------
+    SweepError
+        It is that of a zip file which is not on this machine.
+    """
+    if is_zip(url) and scheme_of(url) not in ("", "file"):
+        raise SweepError(
+            f"`url`: '{redacted(url)}' would be a zip file on a store or server, where it cannot be read in place",
+            "Copy the file between there and this machine with the store's own tool, or publish without .zip",
+        )
     return f"{url.rstrip('/')}/{tag}" if tag and not is_zip(url) else url
 
 

@@ -14,7 +14,7 @@ from flows.errors import SweepError
 from flows.publish import publish as publishing
 from flows.publish.check_secrets import SecretsError
 from flows.publish.publish import publish_cube
-from flows.rework.rescore import rescore
+from flows.rework.rescore import rescore_cube
 from flows.rework.verify import verify_cube
 from flows.run.sweep import run
 from flows.run.upsample import upsample
@@ -96,7 +96,7 @@ def test_publication__is_never_written(cube, tmp_path, simulator):
     with pytest.raises(NotWritableError, match="published"):
         run({**config, "cube": done.cube}, cluster=SHARED)
     with pytest.raises(NotWritableError, match="published"):
-        rescore(done.cube, tmp_path / "new.zarr", cache=Path(cube).parent / "cache")
+        rescore_cube(done.cube, output=tmp_path / "new.zarr", cache=Path(cube).parent / "cache")
     assert objects(done.cube) == before
     assert not (tmp_path / "new.zarr").exists()
 

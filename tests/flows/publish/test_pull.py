@@ -287,3 +287,11 @@ def test_publication_of_a_merged_cube__has_the_same_sources(published, tmp_path)
     sources = [Cube.open(one.cube).attrs["merged"]["sources"] for one in (merged, again)]
     assert sources[0] == sources[1]
     assert sources[0][0]["name"] in (Path(done.cube) / "README.md").read_text()
+
+
+@pytest.mark.parametrize("url", ["s3://bucket/x.zarr.zip", "https://team.example/x.zarr.zip"])
+def test_zip__on_a_store_is_refused(published, tmp_path, url):
+    with pytest.raises(SweepError, match="zip file on a store"):
+        publish_cube(str(published / "cube.zarr"), url)
+    with pytest.raises(SweepError, match="zip file on a store"):
+        pull_cube(url, str(tmp_path / "mine.zarr"))
