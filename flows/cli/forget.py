@@ -107,17 +107,25 @@ def _print(shown: Forgetting) -> None:
         table = Table("model", "task", title=escape(safe(shown.cube)), title_justify="left", show_footer=True)
         columns = {
             "results": (shown.trials, [row.trials for row in shown.rows]),
-            "to ask again": (sum(row.requests for row in shown.rows), [row.requests for row in shown.rows]),
+            ("to ask again" if shown.cache else "pending again"): (
+                sum(row.requests for row in shown.rows),
+                [row.requests for row in shown.rows],
+            ),
         }
         for name, (total, _) in columns.items():
             table.add_column(name, justify="right", footer=f"{total:,}")
-        table.add_column("USD", justify="right", footer=f"{sum(row.usd for row in shown.rows):.2f}")
+        table.add_column("USD", justify="right", footer=_usd(sum(row.usd for row in shown.rows)))
         for row in shown.rows:
-            cells = (f"{row.trials:,}", f"{row.requests:,}", f"{row.usd:.2f}")
+            cells = (f"{row.trials:,}", f"{row.requests:,}", _usd(row.usd))
             table.add_row(escape(safe(row.model)), escape(safe(row.task)), *cells)
         Console().print(table)
     for note in _notes(shown):
         show(note)
+
+
+def _usd(value: float) -> str:
+    """A cost; a dash where nothing has a price."""
+    return f"{value:.2f}" if value else "–"
 
 
 def _notes(shown: Forgetting) -> list[str]:

@@ -36,8 +36,9 @@ def trials(
         typer.Option(
             "--where",
             metavar="NAME=VALUE",
-            help="Only this: as for leaderboard, and numbers of single trials: trial=0..9, tokens=1000.., latency=..2, "
-            "repeat, prompt_tokens, fact, judge, ... Give it again for more conditions; all must hold.",
+            help="Only this: as for leaderboard, and what single trials have: trial=0..9, tokens=1000.., latency=..2, "
+            "repeat, prompt_tokens, fact, judge, ..., or row_id=NAME of a data set. Give it again for more conditions; "
+            "all must hold.",
         ),
     ] = None,
     status: Annotated[

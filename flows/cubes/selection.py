@@ -112,7 +112,8 @@ def open_part(
     chosen = Part(
         part.where, view, most, part.unique_only or bool(view and view.unique_only), part.clip_tokens
     )
-    dataset = _labelled(opened, trials=trials or chosen.recounts)
+    # Without the index of evaluations: what is computed goes by their numbers, and parts are joined by them.
+    dataset = _labelled(opened, trials=trials or chosen.recounts).drop_vars("model", errors="ignore")
     warnings = (*_graders(opened), *_kept(notes), *_unanswered(dataset), *_warnings(dataset, chosen))
     with refused():
         if chosen.recounts:

@@ -46,6 +46,10 @@ def _of_models(plan: Plan) -> list[Coordinate]:
         return Coordinate(name, ("model",), _texts(values), {"long_name": comment})
 
     return [
+        # The index, so that plain xarray selects by it.
+        text(
+            "model", plan.labels, "evaluation: model, with template, sampler and revision where they differ"
+        ),
         text("model_name", [row.model for row in rows], "label of the model"),
         text("template", [row.template.name for row in rows], "name of the prompt template"),
         text("sampler", [row.sampler.name for row in rows], "name of the sampler"),

@@ -6,6 +6,7 @@ alone, so that whoever opens a cube can regenerate every prompt and every cache 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -26,6 +27,8 @@ _TRIAL_CHUNK = 32
 _REPEAT_CHUNK = 8
 _REGION_CELLS = 4096
 _UNLIMITED = 2**31 - 1
+_DIGITS = 8
+"""Of a digest, where names do not tell evaluations apart."""
 
 
 def carries(cell: Cell, field: str) -> bool:
@@ -151,7 +154,7 @@ class Plan:
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
-        """A name for each evaluation, no longer than it takes to tell them apart."""
+        """A name for each evaluation, all different, and no longer than it takes to tell them apart."""
         rows = self.evaluations
         optional = (
             [row.template.name for row in rows],
@@ -159,7 +162,13 @@ class Plan:
             [row.revision for row in rows],
         )
         parts = [[row.model for row in rows], *(names for names in optional if len(set(names)) > 1)]
-        return tuple(" / ".join(filter(None, columns)) for columns in zip(*parts, strict=True))
+        found = [" / ".join(filter(None, columns)) for columns in zip(*parts, strict=True)]
+        often = Counter(found)
+        # Cubes of several teams may mean different templates by one name; then only the digest tells them apart.
+        return tuple(
+            label if often[label] == 1 else f"{label} / {row.eval_id[:_DIGITS]}"
+            for label, row in zip(found, rows, strict=True)
+        )
 
     @property
     def sizes(self) -> dict[str, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
@@ -13,6 +14,7 @@ import numpy.typing as npt
 from flows.plan.blocks import window_of
 from flows.plan.plan import Plan
 from flows.plan.recording import count_model, grader_of, receipt_of
+from flows.plan.records import read_record
 from flows.plan.regrade import regrade
 from flows.plan.targets import SampleTargets
 from stages.process.grading import GRADER, IMPORTED
@@ -28,6 +30,9 @@ GRADED = (Status.CORRECT, Status.INCORRECT, Status.INVALID)
 
 _UP_TO_DATE = (GRADER, IMPORTED)
 """Graders that no later one replaces: what another tool graded stays as it said."""
+
+UNCOUNTED = "regrading.json"
+"""Key of the record of models that are being graded again."""
 
 Notify = Callable[[str], None]
 Counts = Counter[tuple[int, int, Status]]
@@ -70,6 +75,13 @@ class Rescoring:
         return {**asdict(self), "before": list(self.before), "changed": self.changed}
 
 
+def _uncounted(cube: Cube) -> set[int]:
+    """Models whose counters somebody was killed over."""
+    listed = read_record(cube.records, UNCOUNTED)
+    models = listed if isinstance(listed, list) else []
+    return {model for model in models if isinstance(model, int) and 0 <= model < cube.sizes["model"]}
+
+
 def regrade_older(cube: Cube, plan: Plan, cache: str, notify: Notify) -> None:
     """Grade the regions of other graders again, for a run that goes on and holds the lease.
 
@@ -77,7 +89,7 @@ def regrade_older(cube: Cube, plan: Plan, cache: str, notify: Notify) -> None:
     """
     with Ledger(cube.records) as ledger:
         older = set(graders_of(ledger.newest().values())) - set(_UP_TO_DATE)
-    if not older:
+    if not older and not _uncounted(cube):
         return
     found = find_cache(cache)
     if found is None:
@@ -91,7 +103,8 @@ def regrade_older(cube: Cube, plan: Plan, cache: str, notify: Notify) -> None:
 def regrade_recorded(cube: Cube, plan: Plan, cache: Cache, *, older_only: bool) -> Rescoring:
     """Grade recorded regions again; whoever calls holds the lease.
 
-    A kill leaves whole regions of either grader, and their receipts say which.
+    A kill leaves whole regions of either grader, and their receipts say which; a record names the models whose counters
+    may be behind, for as many trials are counted as before.
 
     Parameters
     ----------
@@ -124,11 +137,16 @@ class _Rescore:
     def run(self, *, older_only: bool) -> Rescoring:
         before = graders_of(self._newest.values())
         old, new = Counts(), Counts()
-        touched, lost, regions = set[int](), 0, 0
-        for region in sorted(self._newest):
-            if self._newest[region].grader in (_UP_TO_DATE if older_only else (IMPORTED,)):
-                continue
-            stored, made = self._graded(self._newest[region])
+        left_alone = _UP_TO_DATE if older_only else (IMPORTED,)
+        wanted = [region for region in sorted(self._newest) if self._newest[region].grader not in left_alone]
+        touched, lost, regions = _uncounted(self._cube), 0, 0
+        if wanted:
+            models = sorted(touched | {region.model for region in wanted})
+            self._cube.records.put(UNCOUNTED, json.dumps(models).encode())
+        for region in wanted:
+            stored, made = self._graded(self._newest[region], whole=not older_only)
+            if stored is None:
+                continue  # the run does it again
             _count(old, region.model, stored)
             _count(new, region.model, stored if made is None else made)
             if made is None:
@@ -138,11 +156,19 @@ class _Rescore:
             touched.add(region.model)
         if touched:
             self._cube.write_counters({model: self._counters(model) for model in sorted(touched)})
+        self._cube.records.delete(UNCOUNTED)
         return Rescoring(self._cube.url, GRADER, before, regions, lost, self._rows(old, new))
 
-    def _graded(self, receipt: Receipt) -> tuple[npt.NDArray[Any], npt.NDArray[Any] | None]:
-        """Status of a region before and after; None after where the cache lacks replies, and it is kept."""
+    def _graded(
+        self, receipt: Receipt, *, whole: bool
+    ) -> tuple[npt.NDArray[Any] | None, npt.NDArray[Any] | None]:
+        """Status of a region before and after; None after where the cache lacks replies, and it is kept.
+
+        None before, too, where it is not what was recorded, as after a kill, unless regions have to be `whole`.
+        """
         problems, arrays = stored_problems(self._cube, receipt)
+        if problems and not whole:
+            return None, None
         if problems:
             raise StorageError(
                 "a region is damaged",

@@ -15,14 +15,13 @@ from flows.errors import SweepError
 from flows.plan.blocks import Window, window_of
 from flows.plan.forgotten import forgotten_cells, write_forgotten
 from flows.plan.plan import Plan
-from flows.plan.recording import count_model, receipt_of
+from flows.plan.recording import count_model, grader_of, receipt_of
 from flows.plan.records import read_notes
 from flows.plan.shared_arrays import mend_shared, planned_of
 from flows.plan.store import cube_plan
 from flows.plan.targets import SampleTargets
 from flows.rework.forgotten_replies import judge_request_keys, trial_request_keys
 from flows.rework.to_forget import Choice, Chosen, ToForget, find
-from stages.process.grading import GRADER
 from stages.reply.status import COUNTERS, Status
 from storage.cache.cache import ManagedCache, open_cache
 from storage.cube.batch_notes import BatchNotes
@@ -48,7 +47,7 @@ class Row:
     trials: int
     """Results."""
     requests: int
-    """Requests that a run would send to have them again."""
+    """Of these, planned ones: a run sends a request for each to have them again, unless the cache has the reply."""
     usd: float
     """What they cost, by their tokens and the cube's prices: about what it costs to have them again."""
 
@@ -68,7 +67,7 @@ class Forgetting:
     undated: int = 0
     """Results of which nothing tells when they were recorded; with a date, they stay."""
     replies: int = 0
-    """Requests whose replies were deleted, those to judges among them."""
+    """Requests whose replies are not in the cache any more, those to judges among them."""
     kept_replies: int = 0
     """Replies that stay, since another process writes the pack that they are in."""
     batches: int = 0
@@ -238,7 +237,8 @@ class _Forgetter:
         with Ledger(self._cube.records) as ledger:
             newest = ledger.newest()
             for one in chosen:
-                receipt = _cleared(self._cube, newest[one.region], one.mask, planned)
+                grader = grader_of(self._plan.evaluations[one.region.model])
+                receipt = _cleared(self._cube, newest[one.region], one.mask, planned, grader)
                 ledger.append(receipt)
                 newest[receipt.region] = receipt
             prices = self._prices()
@@ -265,8 +265,10 @@ class _Forgetter:
         return [(float(prompt), float(completion)) for prompt, completion in zip(*both, strict=True)]
 
 
-def _cleared(cube: Cube, receipt: Receipt, mask: npt.NDArray[np.bool_], planned: SampleTargets) -> Receipt:
-    """Write a region without some of its results; the receipt to record."""
+def _cleared(
+    cube: Cube, receipt: Receipt, mask: npt.NDArray[np.bool_], planned: SampleTargets, grader: str
+) -> Receipt:
+    """Write a region without some of its results; the receipt to record, of `grader` where nothing stays."""
     window = window_of(cube.sizes, receipt.region, cube.chunks)
     problems, stored = stored_problems(cube, receipt)
     arrays: dict[str, Array] = {}
@@ -278,12 +280,19 @@ def _cleared(cube: Cube, receipt: Receipt, mask: npt.NDArray[np.bool_], planned:
         if not problems:
             arrays[name][kept] = stored[name][kept]
     digest = cube.write_region(receipt.region, arrays)
-    made = receipt_of(
-        window, receipt.generation + 1, planned.mask(window), arrays["status"], digest, {}, cube.shape_number
-    )
     anything = bool((arrays["status"] <= _FINISHED).any())
     # What stays was graded and written when it was: neither grader nor time are today's.
-    return replace(made, grader=receipt.grader if anything else GRADER, at=receipt.at)
+    made = receipt_of(
+        window,
+        receipt.generation + 1,
+        planned.mask(window),
+        arrays["status"],
+        digest,
+        {},
+        cube.shape_number,
+        receipt.grader if anything else grader,
+    )
+    return replace(made, at=receipt.at)
 
 
 def _kept(cube: Cube, receipt: Receipt, window: Window) -> npt.NDArray[np.bool_]:

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from flows.cubes.reader import Reader
 from flows.errors import SweepError
 from flows.plan.plan import Plan, PlannedCell, TaskPlan
+from flows.plan.row_ids import ROW_ID
 from flows.plan.targets import SampleTargets
 from flows.trials.columns import PARAM, TrialColumn
 from flows.trials.rows import Rows
@@ -24,12 +25,12 @@ from storage.cube.cube import Cube
 from storage.urls import redacted
 
 MEASURED = ("trial", "repeat", "tokens", "prompt_tokens", "reasoning_bytes", "compressed_bytes", "latency",
-            "guess_chance", "fact", "behavior", "judge")  # fmt: skip
-"""Numbers of single trials that conditions may name."""
+            "guess_chance", "fact", "behavior", "judge", ROW_ID)  # fmt: skip
+"""What conditions on single trials may name: numbers, and the data set's name of a row."""
 
 
 def split_where(where: Mapping[str, object] | Sequence[str]) -> tuple[Any, dict[str, object]]:
-    """Conditions on models and points, as they came, and those on numbers of single trials.
+    """Conditions on models and points, as they came, and those on single trials.
 
     Raises
     ------
@@ -55,7 +56,7 @@ def split_where(where: Mapping[str, object] | Sequence[str]) -> tuple[Any, dict[
                 f"Give all of its values at once: {name}=1,2 or {name}=1..9",
             )
         else:
-            measured[name] = read_condition(name, value, [0.0])
+            measured[name] = value if name == ROW_ID else read_condition(name, value, [0.0])
     return tuple(rest), measured
 
 
@@ -141,6 +142,33 @@ class OpenCube:
         prices = both.astype(np.float64)
         prices[(prices == 0).all(axis=1)] = np.nan
         return prices
+
+    @cached_property
+    def row_ids(self) -> npt.NDArray[np.object_] | None:
+        """Names of the rows that trials ask, shape (task, params, trial); None if the cube has none."""
+        if not self.cube.has_label(ROW_ID):
+            return None
+        found = np.full((*self.cells.shape, self.cube.sizes["trial"]), "", dtype=object)
+        for (task, slot), names in zip(self.plan.named_points, self.cube.read_label(ROW_ID), strict=True):
+            found[task, slot, : len(names)] = names
+        return found
+
+    def asks(self, condition: object) -> npt.NDArray[np.bool_]:
+        """Which questions, shape (task, params, trial), are rows of a data set that fulfil a condition.
+
+        Parameters
+        ----------
+        condition
+            A name, several in a list or behind commas, or a test of one.
+        """
+        ids = self.row_ids
+        if ids is None:
+            return np.zeros((*self.cells.shape, self.cube.sizes["trial"]), dtype=bool)
+        if callable(condition):
+            return np.array([bool(name) and bool(condition(name)) for name in ids.ravel()]).reshape(ids.shape)
+        names = condition if isinstance(condition, list) else [condition, *str(condition).split(",")]
+        found: npt.NDArray[np.bool_] = np.isin(ids, [str(name) for name in names if name])
+        return found
 
     @cached_property
     def duplicates(self) -> npt.NDArray[np.uint8]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from flows.errors import SweepError
+from flows.plan.row_ids import ROW_ID
 from flows.trials import rows as places
 from flows.trials.columns import TrialColumn, arrow_schema, chosen, columns_of
 from flows.trials.measured import arrays_of, measured
@@ -51,9 +52,9 @@ def trials(
     cube
         Address of a cube, or several.
     where
-        Conditions on models and points, as for `Part.where`, and on numbers of single trials: ``trial``, ``repeat``,
-        ``tokens``, ``prompt_tokens``, ``reasoning_bytes``, ``compressed_bytes``, ``latency``, ``guess_chance``,
-        ``fact``, ``behavior``, ``judge``.
+        Conditions on models and points, as for `Part.where`, and on single trials: ``trial``, ``repeat``, ``tokens``,
+        ``prompt_tokens``, ``reasoning_bytes``, ``compressed_bytes``, ``latency``, ``guess_chance``, ``fact``,
+        ``behavior``, ``judge``, and ``row_id``, the names of a data set's rows.
     status
         Outcomes: correct, incorrect, answered, truncated, invalid, refused, transport, missing; default: all but the
         last two, which are no trials.
@@ -102,6 +103,11 @@ def trials(
             raise SweepError(f"`{name}`: {value} is less than 0", "Give a number from 0")
     labels, numbers = split_where(where)
     opened = [OpenCube(address, labels, cache) for address in addresses]
+    if ROW_ID in numbers and not any(one.asks(numbers[ROW_ID]).any() for one in opened):
+        raise SweepError(
+            f"`where`: {ROW_ID} is never '{numbers[ROW_ID]}'",
+            "Only data sets with a field for it (id:) have names of rows; --columns row_id lists them",
+        )
     known = columns_of(one.plan for one in opened)
     return Trials(
         opened,

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from flows.config.near_names import close_name
 from flows.cubes.exchange import ANSWERED
 from flows.errors import SweepError
+from flows.plan.row_ids import ROW_ID
 from flows.trials.opened import OpenCube, fulfils
 from flows.trials.rows import Rows
 from stages.reply.status import COMPLETED, Status
@@ -103,7 +104,7 @@ def _rows(opened: OpenCube, number: int, wanted: Wanted, span: _Span) -> Rows | 
     """The rows of one span; None without any."""
     status = _read(opened, span, ["status"])["status"]
     found = _meant(opened, wanted.status, status) & _planned(opened, span)
-    _narrow(found, span, wanted.measured)
+    _narrow(found, opened, span, wanted.measured)
     positions = np.flatnonzero(found)
     arrays: dict[str, npt.NDArray[Any]] = {}
     for name in wanted.measured:
@@ -151,8 +152,12 @@ def _meant(opened: OpenCube, names: Sequence[str], status: npt.NDArray[np.uint8]
     return found
 
 
-def _narrow(found: npt.NDArray[np.bool_], span: _Span, measured: Mapping[str, object]) -> None:
-    """Leave out trials and repeats of other numbers, in place."""
+def _narrow(
+    found: npt.NDArray[np.bool_], opened: OpenCube, span: _Span, measured: Mapping[str, object]
+) -> None:
+    """Leave out trials and repeats of other numbers, and of other rows of data sets, in place."""
+    if ROW_ID in measured:
+        found &= opened.asks(measured[ROW_ID])[:, :, span.trials, np.newaxis]
     if "trial" in measured:
         found &= fulfils(np.arange(span.trials.start, span.trials.stop), measured["trial"])[:, None]
     if "repeat" in measured:

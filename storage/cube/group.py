@@ -64,6 +64,7 @@ class CubeGroup:
         check_version(where, raw)
         self.consolidated = bool(raw.get("consolidated_metadata"))
         """Whether the group's metadata hold those of its arrays; each array is asked for its own where not."""
+        # Zarr takes longer to look up an array than to look at one of its chunks.
         self._opened: dict[str, zarr.Array[Any]] = {}
         try:
             self._group = zarr.open_group(

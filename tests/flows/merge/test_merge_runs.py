@@ -18,6 +18,7 @@ from flows.run.sweep import run
 from tests.flows.merge.generated import content
 from tests.flows.shared_cluster import SHARED
 from tests.flows.support import evalcube, reset, simulator_stats, sweep_config
+from tests.storage.support import buckets
 
 ROOT = Path(__file__).parents[3]
 
@@ -56,6 +57,49 @@ def test_merge_cubes__of_two_runs_is_the_run_of_all(measured: Path, tmp_path: Pa
     assert simulator_stats(simulator)["requests"] == 0
     more = run({**whole, "cube": output, "cache": str(tmp_path / "empty"), "trials": 10}, cluster=SHARED)
     assert (more.reason, more.sent) == ("complete", 20)
+
+
+def test_merge_cubes__of_halves_of_the_trials_within_one_chunk_is_the_run_of_all(
+    measured: Path, tmp_path: Path, simulator: Any
+) -> None:
+    halves = []
+    for name, trials in (("low", "0:3"), ("high", "3:8")):
+        config = config_of(tmp_path, simulator, name, models=("alpha", "beta"))
+        assert run(config, cluster=SHARED, trials=trials).reason == "complete"
+        halves.append(config["cube"])
+
+    merge_cubes(str(tmp_path / "m.zarr"), halves)
+
+    assert content(tmp_path / "m.zarr", timed=False) == content(measured / "whole.zarr", timed=False)
+
+
+def test_run__goes_on_with_a_merged_cube_from_either_config(
+    measured: Path, tmp_path: Path, simulator: Any
+) -> None:
+    output = str(tmp_path / "m.zarr")
+    merge_cubes(output, addresses(measured, "a", "c"))
+
+    for name, sent in (("alpha", 0), ("beta", 0), ("gamma", 40)):
+        config = config_of(measured, simulator, "any", models=(name,))
+        summary = run({**config, "cube": output, "cache": str(tmp_path / "empty")}, cluster=SHARED)
+        assert (summary.reason, summary.sent) == ("complete", sent)
+
+    assert cube_status(output)["done"] == 120
+    assert verify_cube(output).whole
+    merge_cubes(str(tmp_path / "again.zarr"), [output, *addresses(measured, "whole")])
+    assert cube_status(str(tmp_path / "again.zarr"))["done"] == 120
+
+
+def test_merge_cubes__into_a_bucket_and_out_of_it(
+    measured: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    buckets.in_memory(monkeypatch)
+
+    merge_cubes("s3://bucket/both.zarr", addresses(measured, "a", "c"))
+    merge_cubes(str(tmp_path / "back.zarr"), ["s3://bucket/both.zarr", *addresses(measured, "a")])
+
+    assert content("s3://bucket/both.zarr") == content(tmp_path / "back.zarr")
+    assert verify_cube("s3://bucket/both.zarr").whole
 
 
 def test_merge_cubes__a_merged_cube_is_a_cube_to_every_command(measured: Path, tmp_path: Path) -> None:

@@ -91,6 +91,42 @@ def test_rescore_cube__gives_what_a_new_run_would_and_asks_nothing(
     assert rescore_cube(sweep["cube"]).changed == 0
 
 
+@pytest.mark.parametrize(
+    ("target", "name", "call"),
+    [
+        (Cube, "write_region", 2),
+        (Ledger, "append", 1),
+        (Ledger, "append", 2),
+        (Cube, "write_counters", 1),
+    ],
+)
+def test_run__goes_on_where_grading_again_was_killed(
+    sweep: dict[str, Any], monkeypatch: pytest.MonkeyPatch, target: Any, name: str, call: int
+) -> None:
+    before = content(sweep["cube"])
+    graded_by_an_older_one(sweep["cube"])
+    assert verify_cube(
+        sweep["cube"], heal=True, cache=sweep["cache"]
+    ).whole  # counters as that grader left them
+    real, calls = getattr(target, name), list[int]()
+
+    def killed(*args: Any) -> Any:
+        calls.append(1)
+        if len(calls) == call:
+            raise KeyboardInterrupt
+        return real(*args)
+
+    monkeypatch.setattr(target, name, killed)
+    with pytest.raises(KeyboardInterrupt):
+        rescore_cube(sweep["cube"])
+    monkeypatch.setattr(target, name, real)
+
+    run(sweep, cluster=SHARED)
+
+    assert content(sweep["cube"]) == before
+    assert verify_cube(sweep["cube"]).whole
+
+
 def test_rescore_cube__a_new_cube_leaves_the_old_one(sweep: dict[str, Any], tmp_path: Path) -> None:
     before = content(sweep["cube"])
     graded_by_an_older_one(sweep["cube"])

@@ -1,0 +1,65 @@
+"""Labels of evaluations, by which plain xarray selects them."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from flows.config.load import from_mapping
+from flows.cubes.selection import Part, open_part
+from flows.plan.build import build_plan
+from flows.plan.coordinates import coordinates
+from flows.plan.evaluations import Evaluation, NamedTemplate
+from flows.plan.store import existing_store, open_store
+from tests.flows.support import sweep_config
+
+MODELS = ("alpha", "beta")
+
+
+@pytest.fixture
+def config(tmp_path):
+    return sweep_config(tmp_path, "http://127.0.0.1:1/v1", trials=4, models=MODELS)
+
+
+def without_index(monkeypatch):
+    """Have cubes be made as earlier versions made them."""
+    monkeypatch.setattr(
+        "flows.plan.store.coordinates",
+        lambda plan: [one for one in coordinates(plan) if one.name != "model"],
+    )
+
+
+def test_cube__is_selected_by_labels_in_plain_xarray(config):
+    open_store(build_plan(from_mapping(config)), config["cube"])
+
+    cube = xr.open_zarr(config["cube"])
+
+    assert cube.indexes.keys() >= {"model", "task", "tier", "counter"}
+    assert cube.sel(model="beta")["model_name"].values == "beta"
+    assert cube["counters"].sel(model="alpha", task="boolean", counter="trials").shape == (4,)
+    assert cube["in_tier"].sel(tier="hard", task="boolean").values.tolist() == [True, False, False, False]
+
+
+def test_cube__of_an_earlier_version_is_opened_and_computed_with(config, monkeypatch):
+    plan = build_plan(from_mapping(config))
+    new = open_store(plan, config["cube"]).cube
+    without_index(monkeypatch)
+    old = open_store(plan, f"{config['cube']}.old").cube
+
+    assert (new.has_label("model"), old.has_label("model")) == (True, False)
+    assert existing_store(plan, old.url) is not None
+    xr.testing.assert_equal(*(open_part(cube.url, Part()).dataset.load() for cube in (new, old)))
+
+
+def test_labels__are_different_though_names_are_the_same(config):
+    plan = build_plan(from_mapping(config))
+    first, last = plan.evaluations
+    template = NamedTemplate(name=first.template.name, source="Say: {{ prompt }}")
+    other = Evaluation.of(first.model, first.request_model, template, first.sampler)
+    assert (other.label, other.eval_id == first.eval_id) == (first.label, False)
+
+    labels = replace(plan, evaluations=(first, other, last)).labels
+
+    assert labels == (f"alpha / {first.eval_id[:8]}", f"alpha / {other.eval_id[:8]}", "beta")
+    assert np.unique(labels).size == len(labels)

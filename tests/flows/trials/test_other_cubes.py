@@ -1,0 +1,70 @@
+"""Trials of cubes that were merged, thinned out, grown, imported, or lie elsewhere."""
+
+import pytest
+
+from flows.trials.read import trials
+from tests.flows.support import evalcube, reset, sweep_config, write_config
+
+pytestmark = pytest.mark.cluster
+
+
+@pytest.fixture(scope="module")
+def teams(tmp_path_factory, _served):
+    """A folder with the cubes of two teams, which share questions and a cache."""
+    reset(_served)
+    folder = tmp_path_factory.mktemp("teams")
+    for name, trials_ in (("one", 4), ("two", 6)):
+        config = sweep_config(
+            folder, _served.base_url, trials=trials_, cells=2, models=(name,), cube=f"{name}.zarr"
+        )
+        code, _, errors = evalcube("run", write_config(folder, config, f"{name}.yaml"), "--quiet", cwd=folder)
+        assert code == 0, errors
+    return folder
+
+
+def rows(*cubes, **options):
+    """Rows by what they are of, without the cube's address."""
+    found = {}
+    for row in trials(list(cubes), **options).rows():
+        place = (row["model"], row["task"], row["params"], row["trial"], row["repeat"])
+        found[place] = {name: value for name, value in row.items() if name != "cube"}
+    return found
+
+
+def test_merged_cube__has_the_rows_of_its_sources(teams):
+    assert evalcube("merge", "both.zarr", "one.zarr", "two.zarr", cwd=teams)[0] == 0
+
+    merged = rows(teams / "both.zarr", cache=teams / "cache")
+
+    apart = rows(teams / "one.zarr", teams / "two.zarr", cache=teams / "cache")
+    assert merged == apart
+    assert len(merged) == 3 * (4 + 6)
+    assert all(row["response"] is not None for row in merged.values())
+
+
+def test_merged_cube__is_exported_like_its_sources(teams, tmp_path):
+    assert evalcube("merge", "joined.zarr", "one.zarr", "two.zarr", cwd=teams)[0] == 0
+
+    for cube in ("joined.zarr", "one.zarr", "two.zarr"):
+        result = evalcube(
+            "export", cube, "--to", "lm-eval", "-o", tmp_path / cube, "--cache", "cache", cwd=teams
+        )
+        assert result[0] == 0, result[2]
+
+    def samples(cube):
+        return {
+            path.relative_to(tmp_path / cube).parts[0]: path.read_text()
+            for path in (tmp_path / cube).glob("*/samples_boolean_*.jsonl")
+        }
+
+    assert samples("joined.zarr") == samples("one.zarr") | samples("two.zarr")
+
+
+def test_forgotten_trials__are_rows_no_more(teams, tmp_path):
+    assert evalcube("merge", tmp_path / "left.zarr", "one.zarr", "two.zarr", cwd=teams)[0] == 0
+    code, _, errors = evalcube("forget", tmp_path / "left.zarr", "--where", "model=one", "--yes", cwd=teams)
+    assert code == 0, errors
+
+    left = rows(tmp_path / "left.zarr", cache=teams / "cache")
+
+    assert left == rows(teams / "two.zarr", cache=teams / "cache")
