@@ -181,7 +181,7 @@ def _score(ds: xr.Dataset, how: How) -> _Scored:
     present = np.einsum("gkp,mkp->mg", member.astype(np.int64), there.astype(np.int64))
     due = np.einsum("gkp,mkp->mg", member.astype(np.int64), planned.astype(np.int64))
     others = other_points(planned & member.any(axis=0), names(ds, "task"))
-    unranked = (present < due).any(axis=1) | np.array([bool(text) for text in others])
+    unranked = (present < due).any(axis=1) | np.array([bool(text) for text in others], dtype=bool)
     tokens = _known(reasonscore.tier_tokens(grouped, labels=labels))
     totals = dict(zip(labels, cells.sum(axis=(1, 2)).T, strict=True))
     shares = dict(zip(labels, (cells * factors[..., np.newaxis]).sum(axis=(1, 2)).T, strict=True))

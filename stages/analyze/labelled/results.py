@@ -247,7 +247,7 @@ def _others(board: Leaderboard) -> list[str]:
     named = "; ".join(f"{plain(row.model_name)} {row.others}" for row in found[:_NAMED])
     more = f"; and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
     told = f"Asked other questions than most (*), not comparable with them, and not ranked: {named}{more}."
-    return [f"{told} What all were asked can be ranked with --where task=NAME."]
+    return [f"{told} Rank a part that all were asked, such as one task, with `where`."]
 
 
 def _parts(board: Leaderboard) -> list[str]:

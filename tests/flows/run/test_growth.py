@@ -213,7 +213,7 @@ def judges_of(url):
 
 
 def test_run__a_new_judge_rates_what_is_recorded_and_no_model_is_asked(tmp_path, simulator):
-    born = judged_config(tmp_path, simulator.base_url, cube="born.zarr")
+    born = judged_config(tmp_path, simulator.base_url, cube=str(tmp_path / "born.zarr"))
     config = {**born, "cube": str(tmp_path / "cube.zarr"), "judges": born["judges"][:1]}
     config["judges"] = [{**config["judges"][0], "repeats": 1}]
     run(config, cluster=SHARED)
