@@ -12,13 +12,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from obstore import exceptions
 from obstore.store import HTTPStore, ObjectStore, from_url
 
 from storage.errors import NotWritableError, StorageError
 from storage.urls import HTTP_SCHEMES, scheme_of
+
+if TYPE_CHECKING:
+    from obstore import GetResult
 
 RETRIES: Any = {"max_retries": 8, "retry_timeout": timedelta(seconds=60)}
 """What obstore repeats by itself: requests that the store refuses for the moment, and those that may be repeated."""
@@ -29,6 +32,7 @@ _PATIENT: Any = {
 }
 """The same for a store that has answered before: it is waited for while it restarts. Whoever mistypes is told soon."""
 
+_PART_BYTES = 2**20
 _VARIABLES = ("AWS_", "GOOGLE_", "AZURE_", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
 _CREDENTIALS = {
     "s3": "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (and AWS_REGION, AWS_ENDPOINT_URL)",
@@ -102,6 +106,18 @@ def translated(address: str, doing: str, thing: str = "cube") -> Iterator[None]:
         raise StorageError(
             f"cannot {doing}: {_plain(error)}", address, f"Check {check}, then run again."
         ) from None
+
+
+def first_bytes(found: GetResult, most: int | None) -> bytes:
+    """Content of an object, or its first `most` bytes: no more than these come into memory, whatever the object has."""
+    if most is None or found.meta["size"] <= most:
+        return bytes(found.bytes())[:most]
+    data = bytearray()
+    for part in found.stream(min_chunk_size=_PART_BYTES):
+        data += part
+        if len(data) >= most:
+            break
+    return bytes(data[:most])
 
 
 def _refused(address: str, doing: str, thing: str) -> NotWritableError:

@@ -1,4 +1,4 @@
-"""Commands that bring cubes together: merge, diff."""
+"""Commands that bring cubes together and say where they come from: merge, diff, log."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from flows.merge.write import Merged
 
 _SHOWN = 50
+_LAST_DAY = 253_370_764_800  # the year 9999
 
 
 def merge(
@@ -205,4 +206,52 @@ def _print_rows(title: str, names: Sequence[str], rows: Sequence[Sequence[str]])
         show(f"... and {len(rows) - _SHOWN} more")
 
 
-COMMANDS = (merge, diff)
+def log(cube: CubeArgument, as_json: JsonOption = False) -> None:
+    """Show a cube's past: the cubes that it was merged from, and when which regions were written, by which graders."""
+    from flows.cubes.history import cube_history
+
+    found = cube_history(cube)
+    if as_json:
+        show_json({"schema": "evalcube.log", "schema_version": 1, **found.to_dict()})
+        return
+    if found.sources:
+        rows = [
+            [
+                one.name,
+                ", ".join(one.models),
+                f"{one.trials:,}",
+                _day(one.first),
+                _day(one.last),
+                one.ledger[:12],
+            ]
+            for one in found.sources
+        ]
+        _print_rows("merged from", ("cube", "models", "trials", "from", "to", "ledger"), rows)
+    rows = [
+        [
+            _day(one.first),
+            _day(one.last),
+            f"{one.regions:,}" + (f" ({one.replaced:,} replaced since)" if one.replaced else ""),
+            f"{one.trials:,}",
+            f"{one.transport:,}",
+            ", ".join(one.graders),
+            ", ".join(one.models),
+        ]
+        for one in found.writings
+    ]
+    columns = ("from", "to", "regions", "trials", "transport errors", "graders", "models")
+    _print_rows("regions written", columns, rows)
+    if found.damaged_lines:
+        complain(f"{found.damaged_lines} lines of the ledger are damaged")
+
+
+def _day(seconds: int | None) -> str:
+    """A time of day of this machine; a dash where there is none, or none that a calendar has."""
+    from datetime import UTC, datetime
+
+    if seconds is None or not 0 <= seconds < _LAST_DAY:
+        return "-"
+    return datetime.fromtimestamp(seconds, tz=UTC).astimezone().strftime("%Y-%m-%d %H:%M")
+
+
+COMMANDS = (merge, diff, log)

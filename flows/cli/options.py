@@ -18,7 +18,7 @@ CubeArgument = Annotated[
     ),
 ]
 CubesArgument = Annotated[
-    list[str], typer.Argument(metavar="CUBE...", help="Addresses of cubes.", autocompletion=completion.cubes)
+    list[str], typer.Argument(metavar="CUBE", help="Addresses of cubes.", autocompletion=completion.cubes)
 ]
 WhereOption = Annotated[
     list[str] | None,

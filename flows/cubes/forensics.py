@@ -126,7 +126,10 @@ def hazard(
         whole = table if not by_task or plot is None else hazard_table(opened.dataset, width=width)
     rows = hazard_rows(table, labels)
     if not rows:
-        raise SweepError("no trial is finished, so that there are no tokens to count", "Run the sweep first")
+        raise SweepError(
+            "no finished trial has its tokens counted",
+            "Run the sweep first, with an endpoint that counts them",
+        )
     if plot is not None:
         write_picture(plot, figures.hazard_figure(whole, labels, cause=cause))
     return opened, table_specs.hazard_spec(rows, _groups(by_task=by_task), _notes(opened)), rows

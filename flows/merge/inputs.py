@@ -58,7 +58,7 @@ class Input:
         with Ledger(self.cube.records) as ledger:
             self.receipts = ledger.newest()
             self.damaged_lines = ledger.damaged
-        _refuse_odd_receipts(self.cube.url, self.receipts.values())
+        refuse_odd_receipts(self.cube.url, self.receipts.values())
         self.planned = planned_of(self.cube, self.receipts)
 
     @cached_property
@@ -214,8 +214,14 @@ def ledger_digest(receipts: Iterable[Receipt]) -> str:
     return digest.hexdigest()
 
 
-def _refuse_odd_receipts(url: str, receipts: Iterable[Receipt]) -> None:
-    """Refuse a ledger with other things than numbers in it: anyone may have written it."""
+def refuse_odd_receipts(url: str, receipts: Iterable[Receipt]) -> None:
+    """Refuse a ledger with other things than numbers in it: anyone may have written it.
+
+    Raises
+    ------
+    CubeDamagedError
+        If a receipt is one that no run writes.
+    """
     for one in receipts:
         region = one.region
         numbers = [region.model, region.trial, region.repeat, one.generation, one.trials, one.repeats]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -71,11 +72,15 @@ def lay(layers: Iterable[Layer], *, newer: bool = False) -> tuple[Layer, list[Co
         One for each layer that contradicts those before it, if any.
     """
     rest = iter(layers)
-    top, found = next(rest), []
-    shape = next(iter(top.arrays.values())).shape[:3]
+    top = next(rest)
+    found: list[Contradiction] = []
+    second = next(rest, None)
+    if second is None:
+        return top, found
+    shape = top.arrays["status"].shape
     owner = np.full(shape, top.source, dtype=np.intp)
-    time = np.broadcast_to(top.at, owner.shape).copy()
-    for layer in rest:
+    time = np.broadcast_to(top.at, shape).copy()
+    for layer in chain([second], rest):
         found += _lay_one(top.arrays, owner, time, layer, newer=newer)
     return top, found
 

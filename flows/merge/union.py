@@ -82,7 +82,7 @@ def read_renames(texts: Iterable[str], cubes: Sequence[str]) -> list[Rename]:
     for text in texts:
         cube = max((name for name in cubes if text.startswith(f"{name}:")), key=len, default=None)
         label, equals, new = text[len(cube or "") + 1 :].rpartition("=")
-        if cube is None or not equals or not label or not new.strip():
+        if cube is None or not equals or not label or not new.strip() or not new.isprintable():
             raise SweepError(
                 f"`rename`: '{text}' is no new name for something in one of the cubes",
                 f"Write it like {cubes[-1]}:LABEL=NEW",

@@ -60,21 +60,17 @@ _PATTERNS = (
             r"|xai-[A-Za-z0-9]{20,}|r8_[A-Za-z0-9]{20,})"
         ),
     ),
+    _Pattern("token", ("bearer ",), re.compile(r"bearer +[a-z0-9._~+/=-]{16,}", re.IGNORECASE)),
     _Pattern(
-        "token",
-        ("bearer", "basic", "eyj"),
-        re.compile(
-            r"\bbearer\s+[A-Za-z0-9._~+/=-]{16,}|\bauthorization\W{1,4}basic\s+[A-Za-z0-9+/=]{8,}"
-            r"|\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]{4,}",
-            re.IGNORECASE,
-        ),
+        "token", ("authorization",), re.compile(r"authorization\W{1,4}basic\s+[a-z0-9+/=]{8,}", re.IGNORECASE)
     ),
+    _Pattern("token", ("eyj",), re.compile(r"eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]{4,}")),
     _Pattern("private-key", ("private key-----",), re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----")),
     _Pattern(
         "password",
         ("api_key", "api-key", "apikey", "passw", "secret", "token"),
         re.compile(
-            r"(?<![A-Za-z_])(?:[a-z]+[-_])?(?:api[-_]?key|passw(?:or)?d|secret|token)[\"']?\s*[=:]\s*[\"']?"
+            r"(?:api[-_]?key|passw(?:or)?d|secret|token)[\"']?\s*[=:]\s*[\"']?"
             r"(?=[^\s\"',;]*\d)(?=[^\s\"',;]*[A-Za-z])[^\s\"',;]{8,}",
             re.IGNORECASE,
         ),
@@ -82,11 +78,15 @@ _PATTERNS = (
     _Pattern("user-info", ("@",), re.compile(r"://[^/\s@:\"']{1,100}:[^/\s@\"']{1,200}@")),
     _Pattern(
         "private-host",
-        ("://", "10.", "127.", "192.168.", "172."),
+        ("://",),
+        re.compile(rf"(?:https?|tcp|rediss?|wss?)://(?:{_PRIVATE})[^\s\"'<>)\\]*", re.IGNORECASE),
+        secret=False,
+    ),
+    _Pattern(
+        "private-host",
+        ("10.", "127.", "192.168.", "172."),
         re.compile(
-            rf"\b(?:https?|tcp|rediss?|wss?)://(?:{_PRIVATE})[^\s\"'<>)\\]*"
-            r"|(?<![\d.])(?:10|127|192\.168|172\.(?:1[6-9]|2\d|3[01]))(?:\.\d{1,3}){2,3}:\d{2,5}(?!\d)",
-            re.IGNORECASE,
+            r"(?<![\d.])(?:10|127|192\.168|172\.(?:1[6-9]|2\d|3[01]))(?:\.\d{1,3}){2,3}:\d{2,5}(?!\d)"
         ),
         secret=False,
     ),

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from importlib import metadata
@@ -13,9 +12,11 @@ from pathlib import PurePath
 from typing import Any
 
 from flows.cubes.cache_at_hand import addresses_at_hand
-from flows.cubes.selection import Part, open_part
+from flows.cubes.selection import OpenPart, Part, open_part
 from flows.cubes.ticker import Ticker, silent
 from flows.errors import SweepError
+from flows.merge.inputs import ledger_digest
+from flows.merge.provenance import sources_of, write_ledger_digest
 from flows.plan.coordinates import labels
 from flows.plan.plan import Plan
 from flows.plan.records import NOTES, read_notes
@@ -34,7 +35,7 @@ from storage.cache.cache import ManagedCache, find_cache
 from storage.cube.address import space_of
 from storage.cube.cube import PUBLISHED, Cube
 from storage.cube.holder import apparent_holder
-from storage.cube.ledger import Ledger, Receipt, to_line
+from storage.cube.ledger import Ledger, Receipt
 from storage.errors import CubeExistsError
 from storage.urls import scheme_of
 
@@ -177,6 +178,9 @@ class _Publishing:
             if with_replies:
                 packed = self._pack(draft, caches, finder, tick)
                 finder.refuse()
+            # A merged cube knows by its ledger whether more was measured since: the copy's is another one.
+            if sources_of(self._cube)[1] == self._position.sha256 and not self._where:
+                write_ledger_digest(draft, _position_of(receipts).sha256)
             card = data_card(self._facts(packed), self._part, receipts, self._opened())
             draft.space.put(record.README, card.encode())
             self._refuse_changed()
@@ -243,16 +247,12 @@ class _Publishing:
         placed = Plan.from_spec(self._part.spec, plan.trials, plan.repeats, files)
         return pack_replies(draft.space, placed, self._part.targets, caches, look, tick)
 
-    def _opened(self) -> Any:  # noqa: ANN401 - an OpenPart
+    def _opened(self) -> OpenPart:
         return open_part(self._cube, Part(where=self._where), notes=self._noted, trials=False)
 
     def _facts(self, packed: PackedReplies | None) -> Facts:
-        merged = self._cube.attrs.get("merged")
-        sources = merged.get("sources", []) if isinstance(merged, Mapping) else []
         lines = [
-            f"{one.get('name')}: {', '.join(map(str, one.get('models', [])))}, {one.get('trials')} trials"
-            for one in sources
-            if isinstance(one, Mapping)
+            f"{one.name}: {', '.join(one.models)}, {one.trials:,} trials" for one in sources_of(self._cube)[0]
         ]
         return Facts(
             name=str(self._noted.get("name", "evalcube sweep")),
@@ -332,9 +332,5 @@ def _position(cube: Cube) -> record.Position:
         return _position_of(ledger.newest().values())
 
 
-def _position_of(receipts: Any) -> record.Position:  # noqa: ANN401 - an iterable of receipts
-    digest = hashlib.sha256()
-    ordered = sorted(receipts, key=lambda one: one.region)
-    for receipt in ordered:
-        digest.update(to_line(receipt))
-    return record.Position(receipts=len(ordered), sha256=digest.hexdigest())
+def _position_of(receipts: Collection[Receipt]) -> record.Position:
+    return record.Position(receipts=len(receipts), sha256=ledger_digest(receipts))

@@ -67,7 +67,7 @@ class Forgetting:
     undated: int = 0
     """Results of which nothing tells when they were recorded; with a date, they stay."""
     replies: int = 0
-    """Requests whose replies were deleted, those to judges among them."""
+    """Requests whose replies are not in the cache any more, those to judges among them."""
     kept_replies: int = 0
     """Replies that stay, since another process writes the pack that they are in."""
     batches: int = 0

@@ -48,14 +48,13 @@ def judge_request_keys(plan: Plan, parts: Sequence[Part], cache: ManagedCache) -
     if not plan.judges:
         return
     book = CriteriaBook(plan.tasks)
-    others = [variant for judge in plan.judges for variant in _variants(judge)]
+    judges = [*plan.judges, *(variant for judge in plan.judges for variant in _variants(judge))]
     for part in parts:
         for _, item in _prepared(plan, part):
             rubric = book.of(item.task, item.trial).rubric
             if rubric:
-                reply, prompt = cache.get(item.request.digest), item.trial.prompt
-                yield from judge_keys(plan.judges, rubric, prompt, reply)
-                yield from filter(cache.contains, judge_keys(others, rubric, prompt, reply))
+                reply = cache.get(item.request.digest)
+                yield from filter(cache.contains, judge_keys(judges, rubric, item.trial.prompt, reply))
 
 
 def reply_times(

@@ -19,7 +19,7 @@ from storage.cube.bucket.log import BucketLog
 from storage.cube.read_only import FinishedLog, ReadOnly
 from storage.cube.space import Found, HeldRecord, Renewed, Version
 from storage.errors import NotWritableError
-from storage.object_stores import connected, translated
+from storage.object_stores import connected, first_bytes, translated
 
 if TYPE_CHECKING:
     from obstore import ObjectMeta
@@ -64,7 +64,7 @@ class ServedFiles(ReadOnly):
                     if ranged is None:
                         raise
                     found = obstore.get(connected(self.cube), self.prefix + key)
-                return Found(bytes(found.bytes())[:most], _version(found.meta), found.meta["size"])
+                return Found(first_bytes(found, most), _version(found.meta), found.meta["size"])
             except FileNotFoundError:
                 return None
 

@@ -141,7 +141,9 @@ def cost_table(ds: xr.Dataset, *, by_task: bool = False, confidence: float | Non
     if len(known) == 2:
         priced = ds["price_prompt"] * summed.sel(counter="prompt_tokens_sum", drop=True)
         priced = (priced + ds["price_completion"] * summed.sel(counter="tokens_sum", drop=True)) / 1e6
-        total = priced.where(priced.notnull(), total)
+        # Of tokens that nobody counted, no price makes a cost.
+        counted = (summed.sel(counter=["prompt_tokens_sum", "tokens_sum"]) > 0).any("counter")
+        total = priced.where(priced.notnull() & counted, total)
     names = axes.names(ds, "counter")
     found = costs(summed.values, total.transpose(*groups).values, labels=names, confidence=confidence)
     variables = {field.name: (groups, getattr(found, field.name)) for field in fields(found)}

@@ -16,7 +16,7 @@ from storage.cube.bucket.conditions import PROBES, put_always, put_if, version_o
 from storage.cube.bucket.lease import BucketLease
 from storage.cube.bucket.log import BucketLog
 from storage.cube.space import Found, Space, Version, When
-from storage.object_stores import answered, connected, has_no_place, translated
+from storage.object_stores import answered, connected, first_bytes, has_no_place, translated
 
 if TYPE_CHECKING:
     from obstore import ObjectMeta
@@ -98,9 +98,9 @@ class Bucket:
                 if options is None:
                     raise
                 found = obstore.get(store, path)
-            data = bytes(found.bytes())
+            data = first_bytes(found, most)
             answered(self.cube)
-            return Found(data[:most], version_of(self.cube, found.meta), found.meta["size"])
+            return Found(data, version_of(self.cube, found.meta), found.meta["size"])
 
     def version(self, key: str) -> Version | None:
         """What the store calls this content of an object; None if there is none."""

@@ -4,16 +4,20 @@ import hashlib
 import json
 import os
 import re
+import shutil
 import subprocess
 import zipfile
 from pathlib import Path
 
 import jsonschema
+import numpy as np
 import pytest
 
 from flows.errors import SweepError
 from flows.formats.export import FORMATS, export
 from flows.trials.read import trials
+from stages.reply.status import Status
+from storage.cube.cube import Cube
 from tests.flows.judging import judged_config
 from tests.flows.support import evalcube, refused, reset, sweep_config, write_config
 from tests.tiers import need
@@ -376,6 +380,20 @@ def test_export__refuses_what_is_there_and_unknown_forms(swept, tmp_path):
     with pytest.raises(SweepError, match="tokens chooses single trials"):
         export(swept / "cube.zarr", to="eee", output=tmp_path / "new", where=["tokens=1..2"])
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+@pytest.mark.parametrize("to", FORMATS)
+def test_export__of_nothing_is_refused_and_leaves_nothing(to, swept, tmp_path):
+    shutil.copytree(swept / "cube.zarr", tmp_path / "cube.zarr")
+    cube = Cube.open(tmp_path / "cube.zarr", writable=True)
+    for region in cube.regions():
+        arrays = cube.read_region(region)
+        cube.write_region(region, {**arrays, "status": np.full_like(arrays["status"], Status.MISSING)})
+
+    with pytest.raises(SweepError, match="there is no finished trial to export"):
+        export(tmp_path / "cube.zarr", to=to, output=tmp_path / "out")
+
+    assert [path.name for path in tmp_path.iterdir()] == ["cube.zarr"]
 
 
 def test_command__reports_what_it_wrote(swept, tmp_path):

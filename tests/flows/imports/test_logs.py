@@ -235,6 +235,11 @@ def test_import__says_each_command_about_it(tmp_path):
         code, text, error = evalcube(arguments[0], "c.zarr", *arguments[1:], cwd=tmp_path)
         assert (code, error) == (0, ""), arguments
         assert "tokens" not in text, arguments  # nobody has counted any
+    assert evalcube("analyze", "cost", "c.zarr", cwd=tmp_path)[1].split("\n")[2].split()[:3] == [
+        "x",
+        "–",
+        "–",
+    ]
     code, text, _ = evalcube("verdict", "c.zarr", "--control", "x", "--treatment", "y", cwd=tmp_path)
     assert "too few pairs" in text
     code, text, _ = evalcube("report", "c.zarr", "-o", "r.html", "--cache", "cache", cwd=tmp_path)
@@ -413,3 +418,18 @@ def test_import__fills_in_what_had_failed(tmp_path):
     assert (status["done"], status["models"][0]["transport"], status["complete"]) == (2, 0, True)
     evalcube("import", "a.jsonl", *flags, cwd=tmp_path)
     assert cube_status(tmp_path / "c.zarr")["done"] == 2
+
+
+def test_import__keeps_replies_to_equal_prompts_apart(tmp_path):
+    rows = [{"id": i, "q": "Go on.", "out": f"reply {i}", "ok": i % 2, "m": "x"} for i in range(4)]
+    write_lines(tmp_path / "a.jsonl", rows)
+
+    evalcube(
+        "import", "a.jsonl", "--into", "c.zarr", "--cache", "cache", "--map", f"{MAP},id=id", cwd=tmp_path
+    )
+
+    reader = Reader(tmp_path / "c.zarr", tmp_path / "cache")
+    views = [reader.view(0, 0, 0, trial) for trial in range(4)]
+    assert [view.response for view in views] == [f"reply {i}" for i in range(4)]
+    assert [view.status for view in views] == ["incorrect", "correct"] * 2
+    assert Cube.open(tmp_path / "c.zarr").dataset()["duplicate"].to_numpy()[0, 0, :4].tolist() == [0, 1, 1, 1]

@@ -46,6 +46,8 @@ class Recipe:
     failed: float = 0.0
     """Share of trials that ended in a transport error."""
     at: int | None = None
+    judges: tuple[str, ...] = ()
+    """Who rates the outputs of the first task."""
     changes: dict[str, Any] = field(default_factory=dict)
     """Of the config."""
 
@@ -60,6 +62,8 @@ def config_of(recipe: Recipe) -> dict[str, Any]:
         tasks["boolean"] = {
             "manifold": [{"points": [{"length": n} for n in recipe.depths], "tiers": ["hard"]}]
         }
+    if recipe.judges:
+        tasks["arithmetic"]["rubric"] = "It is right."
     return {
         "name": "generated",
         "trials": recipe.trials[1],
@@ -72,7 +76,12 @@ def config_of(recipe: Recipe) -> dict[str, Any]:
                 "prices": {"prompt": 1, "completion": 3},
             }
             for name in recipe.models
+        ]
+        + [
+            {"name": name, "endpoint": "http://127.0.0.1:9/v1", "model": name, "measured": False}
+            for name in recipe.judges
         ],
+        **({"judges": [{"model": name, "repeats": 2} for name in recipe.judges]} if recipe.judges else {}),
         "samplers": {"greedy": {"temperature": 0, "max_tokens": 200}},
         "tasks": tasks,
         **recipe.changes,
@@ -109,8 +118,7 @@ def _fill(cube: Cube, plan: Plan, recipe: Recipe) -> None:
             trials = slice(window.first_trial, window.first_trial + window.shape[2])
             repeats = slice(window.first_repeat, window.first_repeat + window.shape[3])
             arrays = {name: values[region.model, :, :, trials, repeats] for name, values in truth.items()}
-            for name in set(cube.trial_arrays) - set(arrays):
-                arrays[name] = np.full(window.shape, np.nan, dtype=np.float32)
+            arrays |= _layers(cube, plan, region.model, arrays["status"].shape, (trials, repeats))
             if (arrays["status"] == Status.MISSING).all():
                 continue
             digest = cube.write_region(region, arrays)
@@ -147,6 +155,23 @@ def _truth(plan: Plan, recipe: Recipe) -> dict[str, Any]:
                     part[failed[: plan.trials, : plan.repeats] < recipe.failed] = fill
                     part[: recipe.trials[0]] = VARIABLES[name].fill
                     arrays[name][model, task, slot] = part
+    return arrays
+
+
+def _layers(
+    cube: Cube, plan: Plan, model: int, shape: tuple[int, ...], part: tuple[slice, slice]
+) -> dict[str, Any]:
+    """Readings of the judges of a region, each judge's own; nothing for other layers."""
+    arrays = {name: np.full(shape, np.nan, np.float32) for name in cube.trial_arrays if name not in VARIABLES}
+    if "judge_readings" in arrays:
+        dims = cube.sizes["judge_name"], cube.sizes["judge_repeat"]
+        readings = arrays["judge_readings"] = np.full((*shape, *dims), np.nan, np.float32)
+        for task, entry in enumerate(plan.tasks):
+            for slot, planned in enumerate(entry.cells if entry.graded else ()):
+                for number, judge in enumerate(plan.judges):
+                    key = _number(plan.evaluations[model].eval_id, planned.cell.id, judge.name)
+                    drawn = np.random.default_rng(key).integers(1, 6, (*_MOST, dims[1]))
+                    readings[task, slot, :, :, number] = drawn[part]
     return arrays
 
 
@@ -192,10 +217,22 @@ def content(url: object, *, timed: bool = True) -> dict[str, Any]:
                 found[key, "trials"] = [
                     (
                         tuple(place.tolist()),
-                        *(dataset[name].isel(at).values[tuple(place)].tobytes() for name in names),
+                        *(
+                            dataset[name].isel(at).values[tuple(place)].tobytes()
+                            for name in names
+                            if name != "judge_readings"
+                        ),
                     )
                     for place in rows
                 ]
+                if "judge_readings" in dataset:
+                    for number, judge in enumerate(dataset["judge_name"].values):
+                        readings = dataset["judge_readings"].isel(at | {"judge_name": number}).values
+                        found[key, "judge", judge] = [
+                            readings[tuple(place)].tobytes()
+                            for place in rows
+                            if not np.isnan(readings[tuple(place)]).all()
+                        ]
                 found[key, "planned"] = tuple(
                     int(dataset[f"planned_{dim}s"].isel(at)) for dim in ("trial", "repeat")
                 )

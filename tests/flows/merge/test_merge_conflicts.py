@@ -155,6 +155,9 @@ def test_merge_cubes__renamed_models_stand_side_by_side(tmp_path: Path) -> None:
     assert list(Cube.open(output).read_label("model_name")) == ["alpha", "alpha-warm", "beta", "beta-warm"]
     with pytest.raises(SweepError, match="neither a model nor a task 'gamma'"):
         merge_cubes(str(tmp_path / "x.zarr"), urls, rename=[f"{urls[1]}:gamma=delta"])
+    for text in ("alpha=beta", f"{urls[1]}:alpha", f"{urls[1]}:alpha= ", f"{urls[1]}:alpha=\x1b[2J"):
+        with pytest.raises(SweepError, match="is no new name"):
+            merge_cubes(str(tmp_path / "x.zarr"), urls, rename=[text])
 
 
 def test_merge_cubes__a_place_that_is_taken_is_refused(pair: tuple[str, str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from itertools import count
 from typing import Any
@@ -10,8 +11,10 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from flows.errors import SweepError
 from flows.merge.write import merge_cubes
 from flows.rework.verify import verify_cube
+from storage.cube.cube import Cube
 from tests.flows.merge.generated import DEPTHS, LENGTHS, MODELS, Recipe, bytes_of, content, make_cube
 
 _NUMBERS = count()
@@ -92,6 +95,7 @@ def test_merge_cubes__one_cube_stays_what_it_is(tmp_path: Any, one: Recipe) -> N
     assert bytes_of(merged(tmp_path, a, a)) == bytes_of(merged(tmp_path, a))
 
 
+JUDGED = Recipe(judges=("tom", "ann"), repeats=2)
 WHOLE = Recipe(trials=(0, 8), repeats=2, chunks=(32, 2))
 HALVES = {
     "models": [replace(WHOLE, models=("gamma",)), replace(WHOLE, models=("beta", "alpha"))],
@@ -109,6 +113,48 @@ def test_merge_cubes__two_halves_are_the_whole(tmp_path: Any, halves: list[Recip
     found = merged(tmp_path, *made(tmp_path, *halves))
 
     assert content(found) == content(whole)
+
+
+def test_merge_cubes__readings_of_judges_in_another_order_are_the_same(tmp_path: Any) -> None:
+    (whole,) = made(tmp_path, JUDGED)
+    halves = made(
+        tmp_path,
+        replace(JUDGED, judges=("ann", "tom"), models=("alpha", "beta")),
+        replace(JUDGED, models=("beta", "gamma"), chunks=(3, 1)),
+        replace(JUDGED, judges=(), lengths=()),
+    )
+
+    found = merged(tmp_path, *halves)
+
+    assert content(found) == content(whole)
+    assert verify_cube(found).whole
+    with pytest.raises(SweepError, match=r"rated by other judges.*ann.*than in.*tom"):
+        merged(tmp_path, whole, *made(tmp_path, replace(JUDGED, judges=("ann",))))
+
+
+def test_merge_cubes__rows_keep_their_names_where_files_are_gone(tmp_path: Any) -> None:
+    def named(*names: str) -> dict[str, Any]:
+        points = [
+            {"file": str(tmp_path / f"{name}.jsonl"), "prompt": "question", "answer": "answer", "id": "id"}
+            for name in names
+        ]
+        return {"tasks": {"dataset": {"manifold": [{"points": points, "tiers": ["easy"]}]}}}
+
+    for name in ("one", "two"):
+        rows = [{"id": f"{name}-{i}", "question": f"{name}: {i}?", "answer": str(i)} for i in range(6)]
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    first = Recipe(models=("alpha",), trials=(0, 6), changes=named("two", "one"))
+    second = Recipe(models=("alpha", "beta"), trials=(0, 4), changes=named("one"))
+    urls = made(tmp_path, first, second)
+    for name in ("one", "two"):
+        (tmp_path / f"{name}.jsonl").unlink()
+
+    found = merged(tmp_path, *reversed(urls))
+
+    rows = Cube.open(found).read_label("row_id")
+    assert [sorted(row) for row in rows] == [[f"{name}-{i}" for i in range(6)] for name in ("one", "two")]
+    stored = Cube.open(urls[0]).read_label("row_id")
+    assert rows.tolist() == stored[::-1].tolist()
 
 
 def test_merge_cubes__halves_of_the_trials_within_one_chunk_are_the_whole(tmp_path: Any) -> None:

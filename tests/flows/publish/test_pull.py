@@ -2,7 +2,10 @@
 
 import json
 import shutil
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
@@ -20,6 +23,13 @@ from storage.cube.cube import Cube
 from storage.errors import CubeDamagedError, CubeExistsError, CubeNotFoundError, StorageError
 from tests.flows.shared_cluster import SHARED
 from tests.flows.support import assert_same_cube, reset, simulator_stats, sweep_config
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    """A web server that says nothing."""
+
+    def log_message(self, *_):
+        pass
 
 
 @pytest.fixture(scope="module")
@@ -252,3 +262,28 @@ def test_zip__is_published_read_and_pulled(published, tmp_path):
     pulled = pull_cube(file, str(tmp_path / "mine.zarr"), tag="v1")
     assert_same_cube(pulled.cube, published / "cube.zarr")
     assert pulled.replies == done.publication.trials
+
+
+@pytest.mark.usefixtures("stranger")
+def test_pull__takes_what_a_web_server_gives_out(published, out, tmp_path):
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=out)) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            done = pull_cube(f"http://127.0.0.1:{server.server_port}", str(tmp_path / "mine.zarr"), tag="v1")
+        finally:
+            server.shutdown()
+
+    assert_same_cube(done.cube, published / "cube.zarr")
+    assert done.replies == done.trials
+
+
+@pytest.mark.usefixtures("stranger")
+def test_publication_of_a_merged_cube__has_the_same_sources(published, tmp_path):
+    merged = merge_cubes(str(tmp_path / "joint.zarr"), [str(published / "cube.zarr")])
+    done = publish_cube(merged.cube, str(tmp_path / "out"))
+    pulled = pull_cube(done.cube, str(tmp_path / "mine.zarr"))
+
+    again = merge_cubes(str(tmp_path / "again.zarr"), [merged.cube, pulled.cube])
+    sources = [Cube.open(one.cube).attrs["merged"]["sources"] for one in (merged, again)]
+    assert sources[0] == sources[1]
+    assert sources[0][0]["name"] in (Path(done.cube) / "README.md").read_text()

@@ -346,7 +346,8 @@ def judged(tmp_path_factory, _served):
     return folder
 
 
-def test_forget__no_byte_of_a_secret_stays_in_cube_and_cache(judged, tmp_path):
+@pytest.mark.parametrize("killed", [0, 1, 2])
+def test_forget__no_byte_of_a_secret_stays_in_cube_and_cache(judged, tmp_path, killed):
     shutil.copytree(judged, tmp_path, dirs_exist_ok=True)
     cube, cache = tmp_path / "cube.zarr", tmp_path / "cache"
     choice = Choice(rows=("peru",))
@@ -361,9 +362,13 @@ def test_forget__no_byte_of_a_secret_stays_in_cube_and_cache(judged, tmp_path):
     quoting(cache, keys)
     assert SECRET in everything_in(cache)
 
+    if killed:  # before the replies of judges go, or those that they are about
+        with killed_at(DirectoryCache, "remove", killed), pytest.raises(KilledError):
+            forget(cube, choice, cache=cache)
+
     done = forget(cube, choice, cache=cache)
 
-    assert done.replies == len(keys)
+    assert done.replies == (len(keys) if killed < 2 else 2)
     assert SECRET not in everything_in(cache)
     assert SECRET not in everything_in(cube)
     assert verify_cube(cube).whole

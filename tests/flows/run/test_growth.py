@@ -2,6 +2,7 @@
 
 import copy
 import shutil
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from flows.rework.verify import verify_cube
 from flows.run.sweep import run
 from flows.run.upsample import upsample
 from storage.cube.cube import Cube
+from storage.cube.directory.objects import Directory
 from tests.flows.judging import judged_config
 from tests.flows.shared_cluster import SHARED
 from tests.flows.support import UNTIMED, evalcube, set_faults, simulator_stats, sweep_config, write_config
@@ -376,3 +378,40 @@ def test_run__data_sets_with_row_ids_come_before_and_after_one_another(tmp_path,
     born = {**after, "cube": str(tmp_path / "born.zarr")}
     assert run(born, cluster=SHARED).sent == 0
     assert cells(config["cube"]) == cells(born["cube"])
+
+
+class Killed(BaseException):
+    """Ends a run wherever it writes."""
+
+
+def test_run__a_kill_while_the_cube_grows_leaves_a_cube_that_the_next_run_completes(
+    tmp_path, simulator, monkeypatch
+):
+    before = config_in(tmp_path, simulator, trials=2)
+    after = copy.deepcopy(before)
+    for add in (add_model, add_task, add_points, add_tier):
+        add(after)
+    run(before, cluster=SHARED)
+    born = {**after, "cube": str(tmp_path / "born.zarr")}
+    run(born, cluster=SHARED)
+    put, specs = Directory.put, []
+    for left in (10, 40, 70):
+        config = {**after, "cube": str(tmp_path / f"{left}.zarr")}
+        shutil.copytree(before["cube"], config["cube"])
+        budget = iter(range(left))
+
+        def until_killed(self, *args, budget=budget, **options):
+            if next(budget, None) is None:
+                raise Killed
+            return put(self, *args, **options)
+
+        with monkeypatch.context() as patch, suppress(Killed):
+            patch.setattr(Directory, "put", until_killed)
+            run(config, cluster=SHARED)
+        specs.append(Cube.open(config["cube"]).attrs["spec"])
+
+        assert run(config, cluster=SHARED).reason == "complete"
+        assert cells(config["cube"]) == cells(born["cube"]), left
+
+    old, new = (Cube.open(one["cube"]).attrs["spec"] for one in (before, config))
+    assert [old, new] == [spec for place, spec in enumerate(specs) if spec not in specs[:place]]

@@ -123,6 +123,16 @@ def test_parquet__is_written_whole_and_read_by_others(attacked, tmp_path):
     assert [entry.name for entry in path.parent.iterdir()] == [path.name]
 
 
+def test_parquet__has_several_groups_of_rows_if_there_is_much(attacked, tmp_path, monkeypatch):
+    monkeypatch.setattr("flows.trials.forms._GROUP_BYTES", 1)
+    monkeypatch.setattr("flows.trials.read.AT_ONCE", 4)
+
+    listed(attacked, "--parquet", tmp_path / "table.parquet")
+
+    file = parquet.ParquetFile(tmp_path / "table.parquet")
+    assert (file.num_row_groups, file.metadata.num_rows) == (3, 10)
+
+
 def test_parquet__leaves_what_was_there_if_it_fails(attacked, tmp_path, monkeypatch):
     path = tmp_path / "table.parquet"
     path.write_text("before")
