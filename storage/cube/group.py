@@ -9,6 +9,7 @@ import itertools
 import math
 import struct
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ from storage.errors import (
     storage_error,
 )
 
+_THREADS = 16
 _LONGEST = 10**7
 """Cells along any dim: as many as a config may ask for."""
 _CODECS = frozenset(("bytes", "vlen-utf8", "blosc", "zstd", "gzip", "crc32c", "transpose"))
@@ -197,7 +199,11 @@ class CubeGroup:
 
     def without_metadata(self) -> list[str]:
         """Arrays that have no metadata of their own any more."""
-        return [name for name in self.names() if self.space.version(f"{name}/{METADATA}") is None]
+        names = self.names()
+        # Many at once: dozens of requests, each of which waits for a store.
+        with ThreadPoolExecutor(_THREADS, thread_name_prefix="evalcube-metadata") as pool:
+            versions = pool.map(lambda name: self.space.version(f"{name}/{METADATA}"), names)
+            return [name for name, version in zip(names, versions, strict=True) if version is None]
 
     def restore_metadata(self) -> list[str]:
         """Write the metadata of arrays anew that are gone, or behind a growth; names of these arrays."""

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from flows.plan.blocks import Window
+from flows.plan.blocks import NOTHING_KEPT, Window
 from flows.run import region_tasks
 from storage.cube.regions import Region
 from storage.errors import LeaseLostError
@@ -38,7 +38,9 @@ class Workspace:
 @pytest.mark.parametrize(
     "write",
     [
-        lambda: region_tasks.write_region("run", Window(Region(0, 0, 0), (1, 1, 1, 1), 0, 0), 1, (0, 0), []),
+        lambda: region_tasks.write_region(
+            "run", Window(Region(0, 0, 0), (1, 1, 1, 1), 0, 0), 1, NOTHING_KEPT, []
+        ),
         lambda: region_tasks.analyze("run", [0], [np.zeros((1, 1, 1))]),
         lambda: region_tasks.find_duplicates("run", 0),
     ],

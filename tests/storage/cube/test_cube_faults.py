@@ -279,8 +279,10 @@ def test_create__of_two_one_wins(tmp_path, workers, processes):
 
 @pytest.mark.cluster
 def test_create__sweeps_what_a_dead_process_left(tmp_path, workers):
-    code = "from storage.cube.directory.creation import _temporary; from pathlib import Path; import sys\n"
-    code += "p = _temporary(Path(sys.argv[1])); p.mkdir(); (p / 'x').touch(); print(p)"
+    code = (
+        "from storage.cube.directory.creation import temporary_beside; from pathlib import Path; import sys\n"
+    )
+    code += "p = temporary_beside(Path(sys.argv[1])); p.mkdir(); (p / 'x').touch(); print(p)"
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
     made = subprocess.run(
         [sys.executable, "-c", code, str(tmp_path / "c.zarr")],
