@@ -12,6 +12,7 @@ from flows.cli.output import Code, complain, safe, show, show_json
 
 if TYPE_CHECKING:
     from flows.rework.forget import Forgetting
+    from flows.rework.to_forget import Choice
 
 
 def forget(
@@ -52,6 +53,9 @@ def forget(
             "--for-good", help="Never ask for these cells again; without it, they are pending again."
         ),
     ] = False,
+    all_results: Annotated[
+        bool, typer.Option("--all", help="All results of the cube, where nothing says which ones.")
+    ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would go.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask whether it is meant.")] = False,
     as_json: JsonOption = False,
@@ -61,6 +65,7 @@ def forget(
     from flows.rework.to_forget import Choice
 
     choice = Choice(tuple(where or ()), _span(trials), _names(status), tuple(rows or ()), _time(since))
+    _refuse_no_choice(cube, choice, all_results=all_results, yes=yes and not dry_run)
 
     def confirmed(shown: Forgetting) -> bool:
         if not as_json:
@@ -86,6 +91,23 @@ def forget(
     if not done.done and not dry_run and (done.trials or done.cells):
         complain("nothing is forgotten")
         raise typer.Exit(Code.INCOMPLETE)
+
+
+def _refuse_no_choice(cube: str, choice: Choice, *, all_results: bool, yes: bool) -> None:
+    """Nobody loses a whole cube by a condition that was forgotten."""
+    from flows.errors import SweepError
+    from flows.rework.to_forget import Choice
+
+    if choice != Choice():
+        if all_results:
+            raise SweepError(
+                "--all excludes --where, --trials, --status, --row and --since", "Leave it or these out"
+            )
+    elif yes and not all_results:
+        raise SweepError(
+            f"nothing says which results of '{cube}' are to go, and --yes would take all of them",
+            "Say which with --where, --trials, --status, --row or --since, or give --all",
+        )
 
 
 def _is_meant() -> bool:
@@ -140,6 +162,8 @@ def _notes(shown: Forgetting) -> list[str]:
             f"{shown.undated:,} results stay: nothing tells whether they were recorded before the date or after it "
             "(their region was written before and after it, and no cache says when their replies came)"
         )
+    if not shown.trials:
+        return notes
     if not shown.cache:
         notes.append(
             "their replies stay in the cache, from where a run takes them: --cache deletes them, too"

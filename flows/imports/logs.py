@@ -107,7 +107,7 @@ def import_logs(
     Raises
     ------
     SweepError
-        If a log is wrong, contradicts another one, no answer in them has a score, or the cube has other tasks or models.
+        If a log is wrong, contradicts another one, no answer has a score, or the cube has other tasks or models.
     StorageError
         If the cube or the cache cannot be written.
     """

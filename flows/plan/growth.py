@@ -7,6 +7,7 @@ the cube has keeps its place, and what is new comes after it.
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,6 +16,7 @@ from flows.plan.evaluations import Evaluation
 from flows.plan.judges import Judge
 from flows.plan.plan import Named, Plan, PlannedCell, TaskPlan
 
+FORGET = "evalcube forget CUBE"
 _SHOWN_CHARACTERS = 80
 
 
@@ -24,6 +26,7 @@ class Contradiction:
 
     what: str
     remedy: str
+    """What to do; `FORGET` stands for the command with the cube's address."""
 
 
 @dataclass(frozen=True)
@@ -128,7 +131,7 @@ def _meanings(
                 f"config",
                 f"Give the {kind} of the config another name under `{section}:`, such as {name}-2, and the cube "
                 f"keeps both; or take the old one's results away first: "
-                f"evalcube forget CUBE --where {kind}={name}",
+                f"{FORGET} --where {shlex.quote(f'{kind}={name}')}",
             )
 
 

@@ -14,7 +14,8 @@ from flows.plan.sampling import Fixed, Sampling, Selection, as_configured
 from flows.plan.targets import MOST_TRIALS, SampleTargets
 
 _NAMES = {"model": "models", "task": "tasks", "tier": "tiers"}
-_TRIALS = re.compile(r"(?:(\d{1,8}):)?(\d{1,8})")
+_SHOWN = 60
+_TRIALS = re.compile(r"(?:(\d{1,1000}):)?(\d{1,1000})")
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ class Only:
                 )
             chosen[name] = values
         first, last = (0, None) if trials is None else _trials(trials)
-        return cls(Selection(**chosen), first, last)
+        return cls(Selection(**chosen, parameter="only"), first, last)
 
     def sampling(self, config: SweepConfig) -> Sampling:
         """How far the cells of the part are measured.
@@ -100,9 +101,13 @@ def _condition(text: str) -> tuple[str, tuple[str, ...]]:
 def _trials(text: str) -> tuple[int, int]:
     match = _TRIALS.fullmatch(text.strip())
     first, last = (int(match[1] or 0), int(match[2])) if match else (0, 0)
-    if not first < last <= MOST_TRIALS:
+    shown, remedy = text[:_SHOWN], "Write it like 16:32 for the trials 16 to 31, counted from 0"
+    if match is None:
+        raise SweepError(f"`trials`: '{shown}' is no range of trials", remedy)
+    if last > MOST_TRIALS:
         raise SweepError(
-            f"`trials`: '{text}' is no range of trials",
-            "Write it like 16:32 for the trials 16 to 31, counted from 0",
+            f"`trials`: '{shown}' is too large: a cell has at most {MOST_TRIALS:,} trials", remedy
         )
+    if last <= first:
+        raise SweepError(f"`trials`: '{shown}' is empty: the first trial must be below the end", remedy)
     return first, last

@@ -31,6 +31,8 @@ class Selection:
     """Labels of models or of evaluations."""
     tasks: tuple[str, ...] = ()
     tiers: tuple[str, ...] = ()
+    parameter: str = ""
+    """The parameter that has all of them, for messages; empty if each has one of its own."""
 
     def mask(self, plan: Plan) -> npt.NDArray[np.bool_]:
         """Which cells are chosen, shape (model, task, params).
@@ -45,9 +47,9 @@ class Selection:
         ]
         named: npt.NDArray[np.bool_] = plan.named_cells
         rows, columns = (np.flatnonzero(named.any(axis=axes)).tolist() for axes in ((1, 2), (0, 2)))
-        models = _chosen("models", self.models, labels, rows)
-        tasks = _chosen("tasks", self.tasks, [{name} for name in plan.task_names], columns)
-        tiers = _chosen("tiers", self.tiers, [{name} for name in plan.tiers])
+        models = _chosen(self._said("model"), self.models, labels, rows)
+        tasks = _chosen(self._said("task"), self.tasks, [{name} for name in plan.task_names], columns)
+        tiers = _chosen(self._said("tier"), self.tiers, [{name} for name in plan.tiers])
         member = plan.in_tier[tiers].any(axis=0) if self.tiers else plan.valid()
         # What the config does not name is not asked, although the cube has it.
         chosen: npt.NDArray[np.bool_] = models[:, None, None] & (member & tasks[:, None]) & named
@@ -58,9 +60,12 @@ class Selection:
             )
         return chosen
 
+    def _said(self, kind: str) -> str:
+        return f"`{self.parameter}`: {kind}" if self.parameter else f"`{kind}s`:"
+
 
 def _chosen(
-    parameter: str,
+    said: str,
     wanted: Sequence[str],
     known: Sequence[set[str]],
     named: Sequence[int] | None = None,
@@ -71,10 +76,10 @@ def _chosen(
             listed = ", ".join(min(names, key=len) for names in own)
             if any(name in names for names in known):
                 raise SweepError(
-                    f"`{parameter}`: '{name}' is in the cube, and the config does not name it",
+                    f"{said} '{name}' is in the cube, and the config does not name it",
                     f"Add it to the config, or give one of: {listed}",
                 )
-            raise SweepError(f"`{parameter}`: '{name}' is not in this sweep", f"Give one of: {listed}")
+            raise SweepError(f"{said} '{name}' is not in this sweep", f"Give one of: {listed}")
     return np.array([not wanted or not names.isdisjoint(wanted) for names in known], dtype=bool)
 
 

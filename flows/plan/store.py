@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +19,7 @@ from flows.plan.blocks import NOTHING_KEPT, RegionWork, pending_positions, windo
 from flows.plan.coordinates import coordinates, labels
 from flows.plan.forgotten import forgotten_cells, without
 from flows.plan.growing import described, extend, grown_cube, padded
-from flows.plan.growth import Contradiction
+from flows.plan.growth import FORGET, Contradiction
 from flows.plan.plan import Plan
 from flows.plan.recording import count_model
 from flows.plan.records import NOTES, SPENT, read_notes
@@ -376,7 +377,10 @@ def _opened(plan: Plan, url: str, *, writable: bool) -> tuple[Cube, Plan | Other
 def _other_sweep(url: str, found: Sequence[Contradiction]) -> OtherSweepError:
     shown = "; ".join(one.what for one in found[:_SHOWN_CONTRADICTIONS])
     more = len(found) - _SHOWN_CONTRADICTIONS
-    remedies = dict.fromkeys(one.remedy for one in found[:_SHOWN_CONTRADICTIONS])
+    remedies = dict.fromkeys(
+        one.remedy.replace(FORGET, f"evalcube forget {shlex.quote(str(url))}")
+        for one in found[:_SHOWN_CONTRADICTIONS]
+    )
     return OtherSweepError(
         f"cube '{url}' contradicts the config: {shown}" + (f"; and {more} more" if more > 0 else ""),
         ". ".join(remedies),

@@ -32,6 +32,7 @@ _MOST_TAGS_BYTES = 16 * 2**20
 _ATTEMPTS = 20
 _THREADS = 16
 _LONGEST = 200
+_SHOWN = 60
 
 TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _DIGEST = "^[0-9a-f]{64}$"
@@ -153,8 +154,9 @@ def decode(data: bytes, where: str) -> Publication:
                 "Update evalcube",
             )
         found = Publication.model_validate(document)
-    except (ValueError, ValidationError, RecursionError) as error:
-        what = str(error).partition("\n")[0][:200]
+    except (ValueError, RecursionError) as error:
+        what = _first_problem(error) if isinstance(error, ValidationError) else str(error).partition("\n")[0]
+        what = what[:_LONGEST]
         raise CubeDamagedError(
             f"{KEY} is no record of a publication: {what}", where, "Get it once more."
         ) from None
@@ -168,6 +170,19 @@ def decode(data: bytes, where: str) -> Publication:
     if {one.key for one in found.replies} - set(found.objects):
         raise CubeDamagedError("its record names replies that are not in it", where, "Find out who made it.")
     return found
+
+
+def _first_problem(error: ValidationError) -> str:
+    """Field, value and rule of the first thing that is wrong; the rest follows from it or comes next time."""
+    first = error.errors(include_url=False)[0]
+    place = "".join(f"[{part}]" if isinstance(part, int) else f".{part[:_SHOWN]}" for part in first["loc"])[
+        1:
+    ]
+    if first["type"] == "missing":
+        return f"`{place}` is missing"
+    value = repr(first["input"])
+    shown = value if len(value) <= _SHOWN else f"{value[:_SHOWN]}…"
+    return f"`{place}` is {shown}: {first['msg']}" if place else f"it is {shown}: {first['msg']}"
 
 
 class Tagged(_Record):

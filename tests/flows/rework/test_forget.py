@@ -435,7 +435,22 @@ def test_command__shows_what_would_go_and_asks_first(sweep, tmp_path, monkeypatc
     monkeypatch.setattr(forget_command.typer, "confirm", lambda *_, **__: True)
     code, output, _ = evalcube(*arguments, cwd=tmp_path)
     assert (code, "12 results are forgotten" in output) == (0, True)
-    assert "no result fulfils" in evalcube(*arguments, "--yes", cwd=tmp_path)[1]
+    assert evalcube(*arguments, "--yes", cwd=tmp_path)[1] == "no result fulfils this\n"
+
+
+def test_command__takes_a_whole_cube_only_if_told_so(sweep, tmp_path):
+    before = statuses(sweep)
+
+    refused(evalcube("forget", "cube.zarr", "--yes", cwd=tmp_path), "--where", "--all", "cube.zarr")
+    refused(
+        evalcube("forget", "cube.zarr", "--all", "--trials", "1:2", "--yes", cwd=tmp_path),
+        "--all",
+        "--trials",
+    )
+    np.testing.assert_array_equal(statuses(sweep), before)
+    assert evalcube("forget", "cube.zarr", "--dry-run", cwd=tmp_path)[0] == 0
+    assert evalcube("forget", "cube.zarr", "--all", "--yes", cwd=tmp_path)[0] == 0
+    assert (statuses(sweep) == 255).all()
 
 
 @pytest.mark.usefixtures("sweep")
