@@ -110,6 +110,7 @@ def report(
     trials: TrialsOption = None,
     unique_only: UniqueOption = False,
     clip_tokens: ClipOption = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Do not print the file's name.")] = False,
 ) -> None:
     """Write a report: one HTML file that needs nothing else."""
     from flows.cubes.report import report as write_report
@@ -124,7 +125,8 @@ def report(
         mode=mode,  # type: ignore[arg-type]
         pooling=pooling,  # type: ignore[arg-type]
     )
-    show(str(path))
+    if not quiet:
+        show(str(path))
 
 
 def show_trial(

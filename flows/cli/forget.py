@@ -101,12 +101,13 @@ def _refuse_no_choice(cube: str, choice: Choice, *, all_results: bool, yes: bool
     if choice != Choice():
         if all_results:
             raise SweepError(
-                "--all excludes --where, --trials, --status, --row and --since", "Leave it or these out"
+                "`all_results` excludes `where`, `trials`, `status`, `rows` and `since`",
+                "Leave it or these out",
             )
     elif yes and not all_results:
         raise SweepError(
-            f"nothing says which results of '{cube}' are to go, and --yes would take all of them",
-            "Say which with --where, --trials, --status, --row or --since, or give --all",
+            f"nothing says which results of '{cube}' are to go, and `yes` would take all of them",
+            "Say which with `where`, `trials`, `status`, `rows` or `since`, or give `all_results`",
         )
 
 

@@ -27,7 +27,7 @@ from flows.cli.running import subscribers, tell
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from flows.plan.estimate import PlannedPoint, SweepEstimate
+    from flows.plan.estimate import EvaluationEstimate, PlannedPoint, SweepEstimate
 
 
 def run(
@@ -142,7 +142,8 @@ def _print_estimate(result: SweepEstimate) -> None:
     if basis:
         console.print(f"[dim]completion tokens: {'; '.join(sorted(basis))}[/]")
     most = "at most " if any(row.to_send for row in result.judges) else ""  # equal answers are judged once
-    console.print(f"{most}{result.to_send} requests to send, about {result.cost:.2f} USD")
+    cost = f"about {result.cost:.2f} USD" if result.cost or not result.to_send else "without declared prices"
+    console.print(f"{most}{result.to_send} requests to send, {cost}")
 
 
 def _points_table(result: SweepEstimate) -> Table:
@@ -170,8 +171,13 @@ def _requests_table(result: SweepEstimate) -> Table:
         about = "" if row.exact else "~"
         numbers = (row.requests, row.done, f"{about}{row.cached}", f"{about}{row.to_send}")
         tokens = (f"~{row.prompt_tokens}", f"~{row.completion_tokens}")
-        table.add_row(escape(row.evaluation), *map(str, numbers), *tokens, f"~{row.cost:.2f}")
+        table.add_row(escape(row.evaluation), *map(str, numbers), *tokens, _about(row))
     return table
+
+
+def _about(row: EvaluationEstimate) -> str:
+    """A cost; a dash where requests have no price."""
+    return f"~{row.cost:.2f}" if row.cost or not row.to_send else "–"
 
 
 COMMANDS = (run, plan)

@@ -16,7 +16,6 @@ from flows.plan.evaluations import Evaluation
 from flows.plan.judges import Judge
 from flows.plan.plan import Named, Plan, PlannedCell, TaskPlan
 
-FORGET = "evalcube forget CUBE"
 _SHOWN_CHARACTERS = 80
 
 
@@ -26,7 +25,7 @@ class Contradiction:
 
     what: str
     remedy: str
-    """What to do; `FORGET` stands for the command with the cube's address."""
+    """What to do; in a command to type, CUBE stands for the cube's address."""
 
 
 @dataclass(frozen=True)
@@ -131,7 +130,7 @@ def _meanings(
                 f"config",
                 f"Give the {kind} of the config another name under `{section}:`, such as {name}-2, and the cube "
                 f"keeps both; or take the old one's results away first: "
-                f"{FORGET} --where {shlex.quote(f'{kind}={name}')}",
+                f"evalcube forget CUBE --where {shlex.quote(f'{kind}={name}')}",
             )
 
 

@@ -19,7 +19,7 @@ from flows.plan.blocks import NOTHING_KEPT, RegionWork, pending_positions, windo
 from flows.plan.coordinates import coordinates, labels
 from flows.plan.forgotten import forgotten_cells, without
 from flows.plan.growing import described, extend, grown_cube, padded
-from flows.plan.growth import FORGET, Contradiction
+from flows.plan.growth import Contradiction
 from flows.plan.plan import Plan
 from flows.plan.recording import count_model
 from flows.plan.records import NOTES, SPENT, read_notes
@@ -378,7 +378,7 @@ def _other_sweep(url: str, found: Sequence[Contradiction]) -> OtherSweepError:
     shown = "; ".join(one.what for one in found[:_SHOWN_CONTRADICTIONS])
     more = len(found) - _SHOWN_CONTRADICTIONS
     remedies = dict.fromkeys(
-        one.remedy.replace(FORGET, f"evalcube forget {shlex.quote(str(url))}")
+        one.remedy.replace("evalcube forget CUBE", f"evalcube forget {shlex.quote(str(url))}")
         for one in found[:_SHOWN_CONTRADICTIONS]
     )
     return OtherSweepError(

@@ -266,7 +266,10 @@ def _uneven(ds: xr.Dataset) -> bool:
 
 
 def _cost(ds: xr.Dataset, totals: Mapping[str, Floats]) -> Floats:
-    """USD per model from the prices in the coordinates, else the cost counted; NaN where neither is known."""
+    """USD per model from the prices in the coordinates, else the cost counted; NaN where neither is known.
+
+    A cube has prices of 0 where its config declares none: that is no price, and no cost of 0.
+    """
     counted = totals.get("cost_sum", np.zeros(ds.sizes["model"]))
     known = np.where(counted > 0, counted, np.nan)
     if "price_prompt" not in ds.coords or "price_completion" not in ds.coords:
@@ -274,7 +277,8 @@ def _cost(ds: xr.Dataset, totals: Mapping[str, Floats]) -> Floats:
     prompt, completion = (ds[f"price_{kind}"].values.astype(float) for kind in ("prompt", "completion"))
     priced = (prompt * totals["prompt_tokens_sum"] + completion * totals["tokens_sum"]) / 1e6
     uncounted = totals["prompt_tokens_sum"] + totals["tokens_sum"] == 0
-    return np.where(np.isnan(priced) | uncounted, known, priced)
+    unpriced = ~(prompt + completion > 0)
+    return np.where(unpriced | uncounted, known, priced)
 
 
 def _row(ds: xr.Dataset, scored: _Scored, index: int) -> Row:

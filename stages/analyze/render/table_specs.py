@@ -240,6 +240,12 @@ def p_text(p: float) -> str:
     return "<0.0001" if p < 1e-4 else f"{p:.2g}"
 
 
+_INCOMPLETE_QUESTIONS = (
+    "Questions with some of their repeats only are left out; `evalcube run` completes those of a sweep, and "
+    "another import those that come from logs."
+)
+
+
 def metric_spec(
     rows: Sequence[PlainRow], by: Sequence[str], names: Sequence[str], selection: str = ""
 ) -> TableSpec:
@@ -263,10 +269,7 @@ def metric_spec(
     if any(name.endswith("_ci") for name in names):
         notes = (*notes, _BAYESIAN)
     if left:
-        notes = (
-            *notes,
-            "Questions with some of their repeats only are left out; `evalcube run` completes them.",
-        )
+        notes = (*notes, _INCOMPLETE_QUESTIONS)
     return TableSpec(tuple(columns), shown, notes).filled()
 
 

@@ -196,7 +196,7 @@ def nested(document):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (huge, ""),
+        (huge, "137,438,9|137.4|GB"),
         (endless, "`objects.a/zarr.json.size` is 1000000000000000: .* less than or equal to 2147483648"),
         (nested, "`shapes` is 'not shapes'"),
         (lambda document: document.pop("objects"), "`objects` is missing"),

@@ -98,6 +98,18 @@ def test_leaderboard__cost_counted_without_prices_and_unknown_without_both(ds):
     assert math.isnan(row(board, "orchid-8b-instruct").cost)
 
 
+def test_leaderboard__undeclared_prices_are_no_cost_of_nothing(ds):
+    prices = {f"price_{kind}": ds[f"price_{kind}"].copy(deep=True) for kind in ("prompt", "completion")}
+    for values in prices.values():
+        values[0] = 0.0
+
+    item = row(leaderboard(ds.assign_coords(prices), draws=10), "orchid-70b-instruct")
+
+    assert item.tokens_per_trial > 0
+    assert math.isnan(item.cost)
+    assert math.isnan(item.cost_per_1000)
+
+
 def test_leaderboard__lazy_counters_give_the_same(ds, board):
     lazy = leaderboard(ds.chunk({"model": 1, "task": 2}), draws=200)
 

@@ -104,6 +104,11 @@ def test_cost_table__from_prices_else_from_what_was_counted():
     np.testing.assert_allclose(table["per_correct"], table["total"] / sums.sel(counter="correct"))
     by_task = cost_table(ds, by_task=True)
     assert by_task["per_trial"].dims == ("model", "task")
+    counted.loc[{"counter": "cost_sum"}] = 0.0
+    unpriced = ds.assign(counters=counted).assign_coords(
+        price_prompt=("model", [1.0, 0.0, 0.0]), price_completion=("model", [2.0, 0.0, 2.0])
+    )
+    assert np.isnan(cost_table(unpriced)["total"]).values.tolist() == [False, True, False]
     np.testing.assert_allclose(by_task["total"].sum("task"), table["total"])
 
 
