@@ -107,7 +107,7 @@ def import_logs(
     Raises
     ------
     SweepError
-        If a log is wrong, contradicts another one, or the cube has other tasks or models.
+        If a log is wrong, contradicts another one, no answer in them has a score, or the cube has other tasks or models.
     StorageError
         If the cube or the cache cannot be written.
     """
@@ -122,6 +122,13 @@ def import_logs(
             raise SweepError("the logs have no samples", "Give logs that have some")
         _note_setups(collection, wanted)
         table = collection.table()
+        failed = int((table[:, 4] != REPLIED).sum())
+        if failed == len(table):
+            causes = ", ".join(collection.causes)
+            raise SweepError(
+                f"the logs have {failed:,} samples and no answer with a score ({causes}): there is nothing to import",
+                "Give logs with scored answers; of files of no known tool, `map` says which field has the score",
+            )
         _refuse_new_questions(collection, into)
         plan, targets = import_plan(collection, write_data(collection, folder), table)
         targets.refuse_too_many()
@@ -130,7 +137,6 @@ def import_logs(
             counts = _write(plan, str(into), store, collection, table, _notes(plan, address, sources))
         finally:
             store.close()
-        failed = int((table[:, 4] != REPLIED).sum())
         return ImportSummary(
             str(into),
             address,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,8 @@ FIELDS = (
     *("model", "task", "repeat", "tokens", "prompt_tokens", "latency", "error"),
 )
 """What a field may be mapped to."""
+_NEEDED = ("prompt", "id", "model", "task", "repeat", "correct")
+"""Without any of these it is not known what a line says: NaN there is a mistake, and no way to leave it out."""
 _BATCH = 256
 _FINISH = {"length": "length", "max_tokens": "length", "content_filter": "refused", "refusal": "refused"}
 
@@ -121,11 +124,12 @@ class _Rows:
     def sample(self, row: Mapping[str, Any], where: str) -> Sample:
         """The sample of a row."""
         get = self._value(row)
+        failure = "error in the log" if get("error") not in (None, "", False) else ""
+        self._refuse_no_numbers(get, where, failure)
         remedy = "Say which field has it with `map`, or name it with `{}`"
         model = named(self._wanted.model or get("model"), "model", where, remedy.format("model"))
         task = named(self._wanted.task or get("task") or self._stem, "task", where, remedy.format("task"))
         score = get("correct")
-        failure = "error in the log" if get("error") not in (None, "", False) else ""
         if score is None and not failure:
             failure = "not scored"
         run = Run(TOOL, task, self._fields["correct"], model)
@@ -133,6 +137,19 @@ class _Rows:
 
     def _value(self, row: Mapping[str, Any]) -> Any:  # noqa: ANN401 - a function of a name
         return lambda name: lookup(row, self._fields[name]) if name in self._fields else None
+
+    def _refuse_no_numbers(self, get: Callable[[str], Any], where: str, failure: str) -> None:
+        named = {"model": self._wanted.model, "task": self._wanted.task}
+        for name in (name for name in _NEEDED if not named.get(name)):
+            value = get(name)
+            if isinstance(value, float) and not math.isfinite(value) and not (failure and name == "correct"):
+                raise refused(
+                    f"{where}, {self._fields[name]}",
+                    f"{json.dumps(value)} is no value",
+                    "Correct the line or leave it out; an answer that nobody scored has null there"
+                    if name == "correct"
+                    else "Correct the line, leave it out, or map another field",
+                )
 
     def _question(self, row: Mapping[str, Any], where: str) -> Question:
         get = self._value(row)

@@ -17,6 +17,8 @@ _MOST_FINDINGS = 1000
 _SHOWN = 20
 _SHOWN_SECRET = 4
 _SHOWN_PLACE = 60
+_ENDPOINT = "endpoint"
+_USER_INFO_KIND = "user-info"
 
 
 @dataclass(frozen=True)
@@ -28,10 +30,24 @@ class _Pattern:
     secret: bool = True
     """Whether what is found must not be shown."""
 
+    def matches(self, text: str) -> Iterator[re.Match[str]]:
+        """What is of the kind, without what the expression only passes over: a match with an empty first group."""
+        for match in self.expression.finditer(text):
+            if not match.re.groups or match[1] is not None:
+                yield match
 
+
+_USER = r"[^/\s\"'<>]{1,300}@"
+"""What an address has before its host."""
+_USER_INFO = re.compile(rf"://({_USER})")
 _PRIVATE = (
     r"localhost|127\.\d|10\.\d|192\.168\.|172\.(?:1[6-9]|2\d|3[01])\.|169\.254\.|\[(?:::1|f[cd]|fe80)"
     r"|(?:[\w-]+\.)+(?:internal|local|lan|corp|intranet|home)(?![\w.])|[A-Za-z][\w-]*(?=[:/]|$)"
+)
+_OCTET = r"(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)"
+_LOCAL_ADDRESS = (
+    rf"(?<![\w.])(?<!version )(?<!version: )(?<!release )(?<!section )"
+    rf"(?:(?:10|127)(?:\.{_OCTET}){{3}}|(?:192\.168|172\.(?:1[6-9]|2\d|3[01]))(?:\.{_OCTET}){{2}})(?!\w|\.\d)"
 )
 
 _PATTERNS = (
@@ -75,11 +91,14 @@ _PATTERNS = (
             re.IGNORECASE,
         ),
     ),
-    _Pattern("user-info", ("@",), re.compile(r"://[^/\s@:\"']{1,100}:[^/\s@\"']{1,200}@")),
+    _Pattern(_USER_INFO_KIND, ("@",), re.compile(r"://[^/\s@:\"']{1,100}:[^/\s@\"']{1,200}@")),
     _Pattern(
         "private-host",
         ("://",),
-        re.compile(rf"(?:https?|tcp|rediss?|wss?)://(?:{_PRIVATE})[^\s\"'<>)\\]*", re.IGNORECASE),
+        re.compile(
+            rf"(?:https?|tcp|rediss?|wss?)://(?:{_USER})?(?!{_USER})(?:{_PRIVATE})[^\s\"'<>)\\]*",
+            re.IGNORECASE,
+        ),
         secret=False,
     ),
     _Pattern(
@@ -87,6 +106,40 @@ _PATTERNS = (
         ("10.", "127.", "192.168.", "172."),
         re.compile(
             r"(?<![\d.])(?:10|127|192\.168|172\.(?:1[6-9]|2\d|3[01]))(?:\.\d{1,3}){2,3}:\d{2,5}(?!\d)"
+        ),
+        secret=False,
+    ),
+    _Pattern(
+        "private-host",
+        ("10.", "127.", "192.168.", "172."),
+        re.compile(_LOCAL_ADDRESS, re.IGNORECASE),
+        secret=False,
+    ),
+    _Pattern(
+        "private-host",
+        ("fc", "fd"),
+        # Eight groups, or fewer around a gap: no time of day and no list of numbers is like that.
+        re.compile(
+            r"(?<![\w:.])f[cd][0-9a-f]{2}(?=[0-9a-f:]{0,35}::|(?::[0-9a-f]{1,4}){7})[0-9a-f:]{2,35}(?![\w:])",
+            re.IGNORECASE,
+        ),
+        secret=False,
+    ),
+    _Pattern(
+        "private-host",
+        ("localhost",),
+        re.compile(
+            r"(?<![\w.-])(?:[\w-]{1,63}\.){0,5}localhost(?:\.localdomain)?(?::\d{2,5})?(?![\w-])",
+            re.IGNORECASE,
+        ),
+        secret=False,
+    ),
+    _Pattern(
+        "e-mail",
+        ("@",),
+        # The first alternative passes over the user of an address, which is no mailbox at its host.
+        re.compile(
+            r"://[^/\s\"'<>]{1,300}@|(?<![\w.+%/-])([\w.+%-]{1,64}@(?:[A-Za-z0-9-]{1,63}\.){1,8}[A-Za-z]{2,24})(?![\w-])"
         ),
         secret=False,
     ),
@@ -173,16 +226,26 @@ class SecretFinder:
         text
             What would be published.
         """
-        for kind, match, secret in self._matches(text):
-            number = hashlib.sha256(f"{kind} {match}".encode()).hexdigest()[:8]
+        hidden: list[tuple[int, int]] | None = None
+        for kind, begin, end, secret in self._matches(text):
+            match = text[begin:end]
+            number = hashlib.sha256(
+                f"{kind} {match if kind != _ENDPOINT else match.lower()}".encode()
+            ).hexdigest()[:8]
             if number in self._allow or kind in self._allow:
                 continue
             known = self._found.get(number)
             if known is not None:
                 self._found[number] = Finding(known.place, kind, known.excerpt, number, known.times + 1)
             elif len(self._found) < _MOST_FINDINGS:
-                shown = f"{match[:_SHOWN_SECRET]}…" if secret else match[:_SHOWN_PLACE]
-                self._found[number] = Finding(place, kind, shown, number)
+                hidden = self._secret_spans(text) if hidden is None else hidden
+                shown = (
+                    f"{match[:_SHOWN_SECRET]}…"
+                    if secret
+                    else _masked(text, begin, end, hidden)[:_SHOWN_PLACE]
+                )
+                named = _masked(place, 0, len(place), self._secret_spans(place))
+                self._found[number] = Finding(named, kind, shown, number)
 
     def search_json(self, place: str, value: Any) -> None:  # noqa: ANN401 - any JSON value
         """Look through all texts of a document, keys included."""
@@ -207,18 +270,45 @@ class SecretFinder:
         if self._found:
             raise SecretsError(sorted(self._found.values(), key=lambda one: (one.kind, one.place)))
 
-    def _matches(self, text: str) -> Iterator[tuple[str, str, bool]]:
-        for name, value in self._values.items():
-            if value in text:
-                yield f"value-of-{name}", value, True
+    def _matches(self, text: str) -> Iterator[tuple[str, int, int, bool]]:
+        """Kind, span and secrecy of all that is found; what lies within a find of its kind is no other."""
         lower = text.lower()
+        for name, value in self._values.items():
+            if (begin := text.find(value)) >= 0:
+                yield f"value-of-{name}", begin, begin + len(value), True
         for host in self._hosts:
-            if host in lower:
-                yield "endpoint", host, False
+            if found := re.search(re.escape(host), text, re.IGNORECASE):
+                yield _ENDPOINT, *found.span(), False
+        spans: dict[str, list[tuple[int, int]]] = {}
         for pattern in _PATTERNS:
             if any(anchor in lower for anchor in pattern.anchors):
-                for match in pattern.expression.finditer(text):
-                    yield pattern.kind, match[0], pattern.secret
+                earlier = tuple(spans.get(pattern.kind, ()))
+                for match in pattern.matches(text):
+                    begin, end = match.span()
+                    if not any(first <= begin and end <= last for first, last in earlier):
+                        spans.setdefault(pattern.kind, []).append((begin, end))
+                        yield pattern.kind, begin, end, pattern.secret
+
+    def _secret_spans(self, text: str) -> list[tuple[int, int]]:
+        """The parts of a text that must not be shown, whatever they are found within."""
+        spans = [match.span(1) for match in _USER_INFO.finditer(text)]
+        spans = [(begin, end - 1) for begin, end in spans]  # its @ is no secret
+        for value in self._values.values():
+            spans += [match.span() for match in re.finditer(re.escape(value), text)]
+        for pattern in _PATTERNS:
+            if pattern.secret and pattern.kind != _USER_INFO_KIND:
+                spans += [match.span() for match in pattern.matches(text)]
+        return sorted(spans)
+
+
+def _masked(text: str, begin: int, end: int, hidden: Sequence[tuple[int, int]]) -> str:
+    """A part of a text with a mark in place of what is hidden."""
+    parts, at = [], begin
+    for first, last in hidden:
+        if last > at and first < end:
+            parts += [text[at : max(first, at)], "…"]
+            at = last
+    return "".join(parts) + text[at:end]
 
 
 def named_by(*configs: Mapping[str, Any] | None) -> tuple[set[str], set[str]]:

@@ -201,6 +201,21 @@ def test_import_logs__writes_nothing_if_a_log_is_wrong(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.jsonl", "b.jsonl"]
 
 
+@pytest.mark.parametrize("score", [None, float("nan")])
+def test_import__writes_nothing_if_no_answer_has_a_score(tmp_path, score):
+    row = {"q": "a", "said": "42", "ok": score, "who": "base", "try": 1}
+    path = write_lines(tmp_path / "mine.jsonl", [row])
+    fields = "prompt=q,response=said,correct=ok,model=who,repeat=try"
+
+    code, _, error = evalcube(
+        "import", str(path), "--map", fields, "--into", "out/i.zarr", "--cache", "out/c", cwd=tmp_path
+    )
+
+    assert code == 2
+    assert ("mine.jsonl, line 1, ok: NaN" if score else "nothing to import") in error
+    assert [one.name for one in tmp_path.iterdir()] == ["mine.jsonl"]
+
+
 def rows_of(tmp_path, name, models, **fields):
     rows = [
         {"q": f"{i}+1?", "out": f"{i + 1}{m}", "ok": i % 2, "m": m, **fields}

@@ -59,6 +59,7 @@ def test_read_rows__knows_failures(tmp_path):
 
     assert one(tmp_path, {**ROW, "error": "boom"}, fields).answer.failure == "error in the log"
     assert one(tmp_path, {**ROW, "error": None}, fields).answer.failure == ""
+    assert one(tmp_path, {**ROW, "score": math.nan, "error": "boom"}, fields).answer.failure != ""
     assert one(tmp_path, {**ROW, "score": None}, fields).answer.failure == "not scored"
 
 
@@ -69,6 +70,12 @@ def test_read_rows__knows_failures(tmp_path):
         ({**ROW, "m": None}, "line 1: the log does not say the model"),
         ({**ROW, "q": "", "doc": {}}, "line 1, q: there is no value"),
         ({**ROW, "epoch": "x"}, "line 1, epoch: a repeat must be a whole number"),
+        ({**ROW, "score": math.nan}, "mine.jsonl, line 1, score: NaN is no value"),
+        ({**ROW, "score": -math.inf}, "line 1, score: -Infinity is no value"),
+        ({**ROW, "q": math.nan}, "line 1, q: NaN is no value"),
+        ({**ROW, "doc": {"id": math.inf}}, "line 1, doc.id: Infinity is no value"),
+        ({**ROW, "m": math.nan}, "line 1, m: NaN is no value"),
+        ({**ROW, "epoch": math.nan}, "line 1, epoch: NaN is no value"),
         ({**ROW, "epoch": -1}, "line 1, epoch: a repeat must be a whole number"),
     ],
 )

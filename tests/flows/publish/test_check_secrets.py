@@ -40,7 +40,19 @@ SECRETS = {
         "http://[::1]:80/",
         "served at 10.0.0.5:8000",
         "127.0.0.1:8000",
+        "https://u:pw@git.corp/x",
+        "the host 10.1.2.3.",
+        "192.168.0.17/24",
+        "(172.31.255.1)",
+        "loopback is 127.0.0.1",
+        "fd12:3456:789a::1",
+        "[fd00::]",
+        "fdab:1:2:3:4:5:6:7",
+        "on localhost",
+        "db.localhost:5432",
+        "localhost.localdomain",
     ],
+    "e-mail": ["ann@example.org", "mailto:ann.b+c@mail.example.co.uk", "<bob_2@x-y.io>."],
     "home-folder": [
         "/home/ann/models/x.gguf",
         "see /Users/ann/data",
@@ -55,8 +67,11 @@ HARMLESS = [
     "task-oriented-and-rather-long-words-with-hyphens",
     "a3f5c9d2" * 8,
     "https://api.example.org/v1 and http://example.com/home/page",
-    "user@example.org",
-    "the answer is 10.5, or 10.0.0.1 as an address",
+    "the answer is 10.5, or 10.0.19041.1 as a build, or 10.1.2.3.4, 10.1.2, 10.256.1.1, 110.1.2.3 and v10.1.2.3",
+    "172.15.0.1 and 172.32.0.1 and 192.169.1.1 and 8.8.8.8, section 10.1.2.3",
+    "at fd00:10 or fc:ab:12, std::vector, abfd::1 and face::b00c",
+    "localhosts and my_localhost_name",
+    "@decorated, a@b, 3@4.5, react@18.2.0, x @ y.org",
     "version 127.0.0.1 of nothing",
     "/homepage and /usersx and home/ann",
     "basic arithmetic and a bearer of news",
@@ -96,6 +111,45 @@ def test_findings__do_not_show_secrets(text):
 
     assert len(one.excerpt) <= 5
     assert text not in str(one)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("https://u:hunter2@git.corp/x", "https://…@git.corp/x"),
+        ("https://hunter2@git.corp/x", "https://…@git.corp/x"),
+        ("https://u:p@hunter2@git.corp/x", "https://…@git.corp/x"),
+        ("http://localhost/?key=sk-proj-hunter2abcdefghij0123456789", "http://localhost/?key=…"),
+        ("http://localhost/?token=hunter2hunter2&x", "http://localhost/?…"),
+        ("http://localhost/hunter2battery", "http://localhost/…"),
+        ("/home/ann/AKIAHUNTER2HUNTER2AA/x", "/home/ann/…/x"),
+    ],
+)
+def test_findings__show_no_secret_within_what_another_rule_finds(text, shown, monkeypatch):
+    monkeypatch.setenv("TEAM_KEY", "hunter2battery")
+
+    findings = found(text, variables=["TEAM_KEY"])
+    assert shown in {one.excerpt for one in findings}
+    assert "hunter2" not in "".join(map(str, findings)).lower()
+
+
+def test_findings__show_no_secret_in_their_place():
+    finder = SecretFinder((), ())
+    finder.search_json("", {"https://u:hunter2@x.example/y": "see /home/ann/x"})
+
+    with pytest.raises(SecretsError) as caught:
+        finder.refuse()
+    assert "hunter2" not in str(caught.value)
+
+
+def test_search__knows_the_user_of_an_address_from_its_host_and_from_a_mailbox():
+    kinds = {one.kind for one in found("https://u:pw@git.corp.example/x")}
+
+    assert kinds == {"user-info"}
+
+
+def test_search__finds_an_address_once():
+    assert len(found("http://10.1.2.3:8000/v1")) == len(found("10.1.2.3:8000")) == 1
 
 
 def test_search__finds_values_of_variables_and_hosts_of_endpoints(monkeypatch):
