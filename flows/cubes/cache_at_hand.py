@@ -66,6 +66,11 @@ def replies_at_hand(cube: Cube, noted: object, named: str | Path | None = None) 
         The address of a cache in its notes.
     named
         The address of a cache; then no other one is read.
+
+    Returns
+    -------
+    Cache or None
+        Of several caches, one that asks them in turn.
     """
     addresses = addresses_at_hand(cube, noted) if named is None else [str(named)]
     found = [cache for cache in map(find_cache, addresses) if cache is not None]
@@ -73,7 +78,20 @@ def replies_at_hand(cube: Cube, noted: object, named: str | Path | None = None) 
 
 
 def addresses_at_hand(cube: Cube, noted: object) -> list[str]:
-    """Addresses of the caches of `replies_at_hand`: `cache_at_hand`, and the replies that came along with the cube."""
+    """Addresses of the caches of `replies_at_hand`: `cache_at_hand`, and the replies that came along with the cube.
+
+    Parameters
+    ----------
+    cube
+        The cube.
+    noted
+        The address of a cache in its notes.
+
+    Returns
+    -------
+    list of str
+        Each once, in the order in which they are read.
+    """
     found = [cache_at_hand(cube, noted)]
     if scheme_of(cube.url) not in (*OBJECT_SCHEMES, *HTTP_SCHEMES):
         # A cube that was pulled and then measured further has replies in two places.
@@ -85,6 +103,16 @@ def addresses_at_hand(cube: Cube, noted: object) -> list[str]:
 
 def replies_name(cube: str) -> str:
     """Name of the cache beside a pulled copy that has the replies which came along with it.
+
+    Parameters
+    ----------
+    cube
+        The last part of the copy's address.
+
+    Returns
+    -------
+    str
+        The last part of the cache's address, which is otherwise the same.
 
     Examples
     --------

@@ -38,6 +38,11 @@ def read_answer(data: bytes | None, cell: Cell, truth: Trial, *, parse: bool = T
         What was asked.
     parse
         Whether the answer is read, which takes as long as all the rest.
+
+    Returns
+    -------
+    Answered or None
+        What was read.
     """
     if data is None:
         return None
@@ -54,13 +59,37 @@ def read_answer(data: bytes | None, cell: Cell, truth: Trial, *, parse: bool = T
 
 
 def row_of(truth: Trial) -> tuple[int | None, str]:
-    """Number of the row of a data set that a trial asks, from 1, and its name there; (None, "") for made-up ones."""
+    """Number of the row of a data set that a trial asks, from 1, and its name there; (None, "") for made-up ones.
+
+    Parameters
+    ----------
+    truth
+        The trial.
+
+    Returns
+    -------
+    tuple of (int or None, str)
+        The number and the name.
+    """
     row = truth.extras.get("row")
     return (row if isinstance(row, int) else None), str(truth.extras.get("id", ""))
 
 
 def status_name(status: Status, cell: Cell) -> str:
-    """Name of an outcome; that an answer is not the reference says nothing where there is none."""
+    """Name of an outcome; that an answer is not the reference says nothing where there is none.
+
+    Parameters
+    ----------
+    status
+        The outcome.
+    cell
+        The cell whose trial had it.
+
+    Returns
+    -------
+    str
+        In small letters.
+    """
     if status == Status.INCORRECT and not cell.task.has_reference(cell.params):
         return ANSWERED
     return status.name.lower()

@@ -140,6 +140,11 @@ def split_condition(text: str) -> tuple[str, str]:
     text
         As a user wrote it, ``NAME=VALUE``.
 
+    Returns
+    -------
+    tuple of (str, str)
+        Without the spaces around them.
+
     Raises
     ------
     SweepError
@@ -175,6 +180,11 @@ def read_condition(name: str, text: str, values: Sequence[Any]) -> Condition:
         As a user wrote it.
     values
         The coordinate's; their type decides how the text is read.
+
+    Returns
+    -------
+    Condition
+        Numbers where the coordinate has numbers.
 
     Raises
     ------

@@ -148,7 +148,7 @@ class Layers:
                 moved = np.full_like(target[: len(values), to_trials, to_repeats], np.nan)
                 moved[..., list(order), : values.shape[-1]] = values
                 values = moved
-            if whole:
+            if whole and len(values) == self._cells:
                 target[:, to_trials, to_repeats] = values
             else:
                 target[theirs, to_trials, to_repeats] = values[mine]

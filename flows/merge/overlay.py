@@ -144,7 +144,7 @@ def differing(ours: Mapping[str, Array], theirs: Mapping[str, Array], *, timed: 
         unequal = values != other
         if values.dtype.kind == "f":
             unequal &= ~(np.isnan(values) & np.isnan(other))
-        found |= unequal.reshape(len(found), -1).any(axis=1)
+        found |= unequal.any(axis=tuple(range(1, unequal.ndim)))
     return found
 
 

@@ -33,11 +33,11 @@ class RankedRow:
     row: Row
     label: str
     clusters: tuple[int, ...]
-    """Numbers of its clusters, 0 the best; empty without a score."""
+    """Numbers of its clusters, 0 the best; empty without a rank."""
     wins: float
-    """Wins to be expected if it met each other evaluation once; NaN without common tasks."""
+    """Wins to be expected if it met each other ranked evaluation once; NaN without a rank or common tasks."""
     rating: float
-    """Bradley–Terry: r/(r + other r) is the chance to be the better one in a task; ratings sum to 1."""
+    """Bradley–Terry: r/(r + other r) is the chance to be the better one in a task; ratings of ranked ones sum to 1."""
 
     @property
     def letters(self) -> str:
@@ -116,10 +116,13 @@ def rank_rows(ds: xr.Dataset, board: Leaderboard, *, prior: float = PRIOR, stric
         If there are fewer than two evaluations, or the board was not made from this dataset.
     """
     order = row_order(ds, board)
-    leads = [board.leading(row) for row in board.rows]
-    found = overlap_clusters([lead.lower for lead in leads], [lead.upper for lead in leads], strict=strict)
-    clusters = tuple(reversed(found))
+    # Who was asked other questions has no place among the others, and wins nothing from them.
+    ranked = np.array([row.rank is not None for row in board.rows], dtype=bool)
+    ends = np.array([[lead.lower, lead.upper] for lead in map(board.leading, board.rows)]).reshape(-1, 2)
+    ends[~ranked] = np.nan
+    clusters = tuple(reversed(overlap_clusters(ends[:, 0], ends[:, 1], strict=strict)))
     rates = win_rates(*_successes(ds, order)).rates
+    rates[~ranked], rates[:, ~ranked] = np.nan, np.nan
     wins, ratings = expected_wins(rates), _ratings(rates, prior)
     rows = tuple(
         RankedRow(

@@ -135,10 +135,11 @@ def ranking_spec(found: Ranking, board: Leaderboard) -> TableSpec:
         Column("wins", lambda item: number(item.wins, 2), 1),
         Column("rating", lambda item: number(item.rating, 3), 2),
     ]
+    met = max(sum(item.row.rank is not None for item in found.rows) - 1, 0)
     notes = (
         "ranks: places that the model takes when the questions are drawn again.",
         "groups: models that share a letter have overlapping intervals.",
-        f"wins: expected against the {len(found.rows) - 1} others. rating: a/(a + b) is a's chance against b.",
+        f"wins: expected against the {met} others that are ranked. rating: a/(a + b) is a's chance against b.",
         *board.notes,
     )
     return TableSpec(tuple(columns), found.rows, notes, lambda item: item.row.marked)

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from deploy.servers.simulator import Simulator
-from flows.cli import cache as cli_module
+from flows.cli import progress
 from flows.cli.cache import commands
 from flows.cubes.reader import Reader
 from flows.cubes.references import References, request_keys
@@ -239,11 +239,11 @@ def test_commands__on_a_redis_server(place, redis_url):
 
 
 def test_progress__one_line_now_and_then(monkeypatch, capsys):
-    monkeypatch.setattr(cli_module, "_LINE_SECONDS", 0.0)
+    monkeypatch.setattr(progress, "_LINE_SECONDS", 0.0)
 
-    with cli_module._progress(quiet=False) as tick:
+    with progress.progress(quiet=False) as tick:
         tick("entries read", 7)
-    with cli_module._progress(quiet=True) as tick:
+    with progress.progress(quiet=True) as tick:
         tick("entries read", 8)
 
     assert capsys.readouterr().err == "7 entries read\n"

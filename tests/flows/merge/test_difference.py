@@ -103,3 +103,10 @@ def test_diff__exit_codes_tell_equal_different_and_refused(one: str, tmp_path: P
     assert "36 differ" in different[1]
     assert different[1].endswith("different\n")
     assert json.loads(evalcube("diff", one, second, "--json", cwd=tmp_path)[1])["trials"]["differing"] == 36
+
+
+def test_diff_cubes__of_the_same_models_without_a_question_in_common(one: str, tmp_path: Path) -> None:
+    found = diff_cubes(one, other(tmp_path, lengths=(5,), depths=()))
+
+    assert not found.equal
+    assert (found.cells, found.trials) == (Counts(6, 2), Counts(36, 12))

@@ -24,8 +24,13 @@ def test_standings__rows_clusters_and_wins_agree():
         assert low <= min(board.rows[place].score.upper for place in members)
         assert all(number in found.rows[place].clusters for place in members)
     assert found.rows[0].clusters[0] == 0
-    off = ~np.eye(len(PROFILES), dtype=bool)
+    ranked = np.array([row.rank is not None for row in board.rows])
+    off = ~np.eye(len(PROFILES), dtype=bool) & np.outer(ranked, ranked)
     np.testing.assert_allclose((found.rates + found.rates.T)[off], 1)
+    # Who lacks questions has no place among the others, and wins nothing from them.
+    assert not ranked.all()
+    assert [bool(item.clusters) for item in found.rows] == ranked.tolist()
+    assert np.isnan([item.wins for item in found.rows]).tolist() == (~ranked).tolist()
     assert found.to_dict(board)["rows"][0]["expected_wins"] == found.rows[0].wins
 
 
