@@ -250,6 +250,14 @@ def test_cli__runs_a_suite(tmp_path, simulator) -> None:
     assert (tmp_path / "results" / "quick.zarr").is_dir()
 
 
+def test_cli__no_price_is_no_cost_of_nothing(tmp_path) -> None:
+    code, output, errors = evalcube("plan", "quick", "--model", "sim:", cwd=tmp_path)
+
+    assert code == 0, errors
+    assert "requests to send, without declared prices" in output
+    assert "0.00" not in output
+
+
 def test_cli__lists_the_points_of_a_task(tmp_path) -> None:
     code, output, errors = evalcube("plan", "m12", "--model", "sim:", "--task", "dates", cwd=tmp_path)
 

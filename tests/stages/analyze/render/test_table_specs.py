@@ -6,7 +6,7 @@ from rich.console import Console
 
 from stages.analyze.labelled.leaderboard import label_rows, leaderboard
 from stages.analyze.render.table import markdown_text, terminal
-from stages.analyze.render.table_specs import leaderboard_spec
+from stages.analyze.render.table_specs import leaderboard_spec, metric_spec
 from stages.analyze.render.text import ABSENT
 from tests.stages.analyze.synthetic import PROFILES, Profile, dataset
 
@@ -144,3 +144,11 @@ def test_terminal__shows_how_much_of_an_evaluation_is_done(board):
     for name, row in partial.items():
         assert f"{100 * row.trials // row.planned} %" in next(line for line in shown if name in line)
     assert "done" not in lines(leaderboard(dataset(PROFILES[:2]), draws=5), 200)[0]
+
+
+def test_metric_spec__says_who_completes_questions():
+    row = {"model": "a", "k": 1, "pass_at_k": 0.5, "questions": 3, "questions_incomplete": 2}
+
+    (note,) = metric_spec([row], ["model"], ["pass_at_k"]).notes
+    assert "`evalcube run` completes those of a sweep" in note
+    assert "import" in note
