@@ -1,87 +1,38 @@
 """Results are taken away: asked again or gone for good, whoever is killed, and with every byte of a secret."""
 
 import json
-import shutil
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
-from unittest.mock import patch
 
 import numpy as np
 import pytest
-import zstandard
 
-from flows.cli import forget as forget_command
 from flows.cubes.statistics import leaderboard
 from flows.errors import SweepError
-from flows.plan.forgotten import FORGOTTEN
 from flows.rework import forget as forget_module
 from flows.rework.forget import forget
 from flows.rework.to_forget import Choice
-from flows.rework.verify import verify_cube
 from flows.run.sweep import run
 from flows.run.upsample import upsample
 from stages.process.grading import GRADER
-from stages.reply.record import Record
 from stages.reply.status import COUNTERS, Status
-from storage.cache.cache import open_cache
 from storage.cache.directory import DirectoryCache
 from storage.cube.cube import Cube
 from storage.cube.lease import Lease
 from storage.cube.ledger import Ledger, to_line
 from storage.cube.shared_arrays import SharedArrays
 from storage.errors import LeaseHeldError
-from tests.flows.judging import judged_config
+from tests.flows.rework.forgetting import (
+    BETA,
+    TRIALS,
+    KilledError,
+    assert_whole,
+    killed_at,
+    requests_sent,
+    statuses,
+)
 from tests.flows.shared_cluster import SHARED
-from tests.flows.support import assert_same_cube, evalcube, refused, reset, simulator_stats, sweep_config
-
-BETA = Choice(("model=beta",))
-
-
-@pytest.fixture(scope="module")
-def swept(tmp_path_factory, _served):
-    """A folder with a finished sweep of two models, whose questions lie in several regions."""
-    reset(_served)
-    folder = tmp_path_factory.mktemp("swept")
-    run(config_of(folder, _served), cluster=SHARED)
-    upsample(config_of(folder, _served), repeats=2, cluster=SHARED)
-    return folder
-
-
-def config_of(folder, served):
-    return sweep_config(folder, served.base_url, models=("alpha", "beta"), trials=8, cells=2)
-
-
-@pytest.fixture
-def sweep(swept, tmp_path, _served):
-    """The config of a copy of it, with both repeats."""
-    reset(_served)
-    shutil.copytree(swept, tmp_path, dirs_exist_ok=True)
-    return {**config_of(tmp_path, _served), "repeats": 2}
-
-
-@pytest.fixture
-def served(_served):
-    return _served
-
-
-def statuses(config):
-    """Status (model, task, params, trial, repeat)."""
-    return Cube.open(config["cube"]).dataset()["status"].to_numpy()
-
-
-def requests_sent(served):
-    return simulator_stats(served)["requests"]
-
-
-def assert_whole(config):
-    """Receipts, counters and plan fit what is stored."""
-    assert verify_cube(config["cube"]).whole
-
-
-TRIALS = 3 * 8 * 2
-"""Of one model: three points, eight trials, two repeats."""
+from tests.flows.support import assert_same_cube, evalcube, reset
 
 
 def test_forget__a_model_is_pending_again_and_comes_back_from_the_cache(sweep, swept, served):
@@ -209,23 +160,6 @@ def test_forget__for_good_takes_whole_cells_only(sweep):
             forget(sweep["cube"], choice, for_good=True)
 
 
-class KilledError(Exception):
-    """In the place of a kill."""
-
-
-def killed_at(target, name, number):
-    """A patch under which a method raises, before it does anything, at a call."""
-    real, calls = getattr(target, name), []
-
-    def method(self, *args, **kwargs):
-        calls.append(1)
-        if len(calls) == number:
-            raise KilledError
-        return real(self, *args, **kwargs)
-
-    return patch.object(target, name, method)
-
-
 STEPS = [
     (SharedArrays, "write_planned", 1),
     (SharedArrays, "write_planned", 2),
@@ -330,165 +264,3 @@ def test_forget__is_refused_while_another_works_on_the_cube(sweep):
     with Lease.acquire(Cube.open(sweep["cube"]).records), pytest.raises(LeaseHeldError):
         forget(sweep["cube"], BETA)
     np.testing.assert_array_equal(statuses(sweep), before)
-
-
-# ---- a confidential prompt
-
-SECRET = b"Project-Nightingale-7731"
-
-
-@pytest.fixture(scope="module")
-def judged(tmp_path_factory, _served):
-    """A folder with a judged sweep of a data set; the replies to one question, and to its judges, quote a secret."""
-    reset(_served)
-    folder = tmp_path_factory.mktemp("judged")
-    run(judged_config(folder, _served.base_url), cluster=SHARED)
-    return folder
-
-
-@pytest.mark.parametrize("killed", [0, 1, 2])
-def test_forget__no_byte_of_a_secret_stays_in_cube_and_cache(judged, tmp_path, killed):
-    shutil.copytree(judged, tmp_path, dirs_exist_ok=True)
-    cube, cache = tmp_path / "cube.zarr", tmp_path / "cache"
-    choice = Choice(rows=("peru",))
-    keys = []
-    with patch.object(forget_module, "_batches", lambda found: keys.extend(found) or []):
-        forget(cube, choice, cache=cache)
-    assert (
-        len(keys) == len(set(keys)) == 2 + 2 * (2 + 1)
-    )  # two answers; three readings of each, by two judges
-    shutil.rmtree(cube)
-    shutil.copytree(judged / "cube.zarr", cube)
-    quoting(cache, keys)
-    assert SECRET in everything_in(cache)
-
-    if killed:  # before the replies of judges go, or those that they are about
-        with killed_at(DirectoryCache, "remove", killed), pytest.raises(KilledError):
-            forget(cube, choice, cache=cache)
-
-    done = forget(cube, choice, cache=cache)
-
-    assert done.replies == (len(keys) if killed < 2 else 2)
-    assert SECRET not in everything_in(cache)
-    assert SECRET not in everything_in(cube)
-    assert verify_cube(cube).whole
-    assert len(list(open_cache(cache).entries())) == sum(
-        1 for _ in open_cache(judged / "cache").entries()
-    ) - len(keys)
-
-
-def quoting(folder, keys):
-    """Have the replies under some keys quote the secret, one of them in a damaged copy that was set aside, too."""
-    with_secret = []
-    cache = open_cache(folder)
-    for key in keys:
-        record = Record.decode(cache.get(key))
-        body = {**json.loads(record.body), "note": SECRET.decode()}
-        with_secret.append((key, replace(record, body=json.dumps(body).encode()).encode()))
-    cache.remove(keys)
-    assert all(cache.put_many(with_secret))
-    cache.close()
-    (folder / "damaged" / f"{keys[0]}.abcdef01.10").write_bytes(SECRET)
-
-
-def everything_in(folder):
-    """All bytes of a folder, and what is behind each of its zstd frames."""
-    found = bytearray()
-    for path in sorted(folder.rglob("*")):
-        if path.is_file():
-            content = path.read_bytes()
-            found += content
-            begin = content.find(zstandard.FRAME_HEADER)
-            while begin >= 0:
-                with suppress(zstandard.ZstdError):
-                    found += zstandard.ZstdDecompressor().decompressobj().decompress(content[begin:])
-                begin = content.find(zstandard.FRAME_HEADER, begin + 1)
-    return bytes(found)
-
-
-def test_forget__a_reply_in_another_process_pack_is_counted(sweep):
-    with patch.object(DirectoryCache, "remove", lambda _, keys: len(keys)):
-        done = forget(sweep["cube"], BETA, cache=sweep["cache"])
-
-    assert done.kept_replies == TRIALS
-
-
-# ---- the command
-
-
-def test_command__shows_what_would_go_and_asks_first(sweep, tmp_path, monkeypatch):
-    arguments = ("forget", "cube.zarr", "--where", "model=beta", "--trials", "6:")
-    before = statuses(sweep)
-
-    code, output, errors = evalcube(*arguments, "--dry-run", cwd=tmp_path)
-    assert (code, errors) == (0, "")
-    assert "beta" in output
-    assert "their replies stay in the cache" in output
-    refused(evalcube(*arguments, cwd=tmp_path), "--yes", "--dry-run")
-    terminal = SimpleNamespace(stdin=SimpleNamespace(isatty=lambda: True))
-    monkeypatch.setattr(forget_command, "sys", terminal)
-    monkeypatch.setattr(forget_command.typer, "confirm", lambda *_, **__: False)
-    code, _, errors = evalcube(*arguments, cwd=tmp_path)
-    assert (code, "nothing is forgotten" in errors) == (1, True)
-    np.testing.assert_array_equal(statuses(sweep), before)
-
-    monkeypatch.setattr(forget_command.typer, "confirm", lambda *_, **__: True)
-    code, output, _ = evalcube(*arguments, cwd=tmp_path)
-    assert (code, "12 results are forgotten" in output) == (0, True)
-    assert evalcube(*arguments, "--yes", cwd=tmp_path)[1] == "no result fulfils this\n"
-
-
-def test_command__takes_a_whole_cube_only_if_told_so(sweep, tmp_path):
-    before = statuses(sweep)
-
-    refused(evalcube("forget", "cube.zarr", "--yes", cwd=tmp_path), "--where", "--all", "cube.zarr")
-    refused(
-        evalcube("forget", "cube.zarr", "--all", "--trials", "1:2", "--yes", cwd=tmp_path),
-        "--all",
-        "--trials",
-    )
-    np.testing.assert_array_equal(statuses(sweep), before)
-    assert evalcube("forget", "cube.zarr", "--dry-run", cwd=tmp_path)[0] == 0
-    assert evalcube("forget", "cube.zarr", "--all", "--yes", cwd=tmp_path)[0] == 0
-    assert (statuses(sweep) == 255).all()
-
-
-@pytest.mark.usefixtures("sweep")
-def test_command__as_json(tmp_path):
-    arguments = (
-        "forget",
-        "cube.zarr",
-        "--where",
-        "model=beta",
-        "--cache-address",
-        "cache",
-        "--for-good",
-        "--yes",
-        "--json",
-    )
-    code, output, _ = evalcube(*arguments, cwd=tmp_path)
-
-    document = json.loads(output)
-    assert code == 0
-    assert (document["schema"], document["done"], document["trials"]) == ("evalcube.forget", True, TRIALS)
-    assert (document["replies"], document["cells"]) == (TRIALS, 3)
-    assert {row["task"] for row in document["rows"]} == {"arithmetic", "boolean"}
-    assert (tmp_path / "cube.zarr" / "_evalcube" / FORGOTTEN).is_file()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "fragments"),
-    [
-        (("--where", "model=gamma"), ("gamma",)),
-        (("--trials", "8:4"), ("--trials",)),
-        (("--trials", "some"), ("--trials", "16:32")),
-        (("--since", "yesterday"), ("--since", "2026")),
-        (("--status", "wrong"), ("--status", "incorrect")),
-        (("--row", "peru"), ("--row", "no ids")),
-        (("--for-good", "--trials", "1:2"), ("--for-good", "--where")),
-        (("--cache-address", "nowhere"), ("nowhere",)),
-    ],
-)
-@pytest.mark.usefixtures("sweep")
-def test_command__refuses_what_makes_no_sense(tmp_path, arguments, fragments):
-    refused(evalcube("forget", "cube.zarr", *arguments, "--dry-run", cwd=tmp_path), *fragments)

@@ -1,0 +1,69 @@
+"""A second import into a cube adds what is missing there, and mixes nothing."""
+
+import numpy as np
+
+from flows.cubes.reader import Reader
+from flows.cubes.status import cube_status
+from storage.cube.cube import Cube
+from tests.flows.imports.logs import write_lines
+from tests.flows.support import arrays, evalcube
+
+MAP = "prompt=q,response=out,correct=ok,model=m"
+
+
+def test_import__refuses_new_questions_of_a_task(tmp_path):
+    rows_of(tmp_path, "a.jsonl", "x")
+    write_lines(tmp_path / "b.jsonl", [{"q": "9+1?", "out": "10", "ok": 1, "m": "y"}])
+    flags = ["--into", "c.zarr", "--cache", "cache", "--map", MAP, "--task", "a"]
+    evalcube("import", "a.jsonl", *flags, cwd=tmp_path)
+
+    code, _, error = evalcube("import", "b.jsonl", *flags, cwd=tmp_path)
+
+    assert code == 2
+    assert "the logs have 1 questions of task a that cube 'c.zarr' lacks" in error
+
+
+def test_import__refuses_answers_that_contradict_the_cube(tmp_path):
+    rows_of(tmp_path, "a.jsonl", "x")
+    flags = ["--into", "c.zarr", "--map", MAP, "--task", "a"]
+    evalcube("import", "a.jsonl", *flags, "--cache", "cache", cwd=tmp_path)
+    write_lines(tmp_path / "b.jsonl", [{"q": "0+1?", "out": "another", "ok": 1, "m": "x"}])
+    before = arrays(tmp_path / "c.zarr")
+
+    code, _, error = evalcube("import", "b.jsonl", *flags, "--cache", "other", cwd=tmp_path)
+
+    assert code == 2
+    assert "cube 'c.zarr' has other answers of x to the same questions" in error
+    for name, values in arrays(tmp_path / "c.zarr").items():
+        np.testing.assert_array_equal(values, before[name])
+
+
+def test_import__fills_in_what_had_failed(tmp_path):
+    row = {"q": "0+1?", "out": "1", "ok": 1, "m": "x"}
+    write_lines(tmp_path / "a.jsonl", [{**row, "ok": None}, {**row, "q": "1+1?"}])
+    write_lines(tmp_path / "b.jsonl", [row])
+    flags = ["--into", "c.zarr", "--cache", "cache", "--map", MAP, "--task", "a"]
+
+    evalcube("import", "a.jsonl", *flags, cwd=tmp_path)
+    assert cube_status(tmp_path / "c.zarr")["done"] == 1
+    evalcube("import", "b.jsonl", *flags, cwd=tmp_path)
+
+    status = cube_status(tmp_path / "c.zarr")
+    assert (status["done"], status["models"][0]["transport"], status["complete"]) == (2, 0, True)
+    evalcube("import", "a.jsonl", *flags, cwd=tmp_path)
+    assert cube_status(tmp_path / "c.zarr")["done"] == 2
+
+
+def test_import__keeps_replies_to_equal_prompts_apart(tmp_path):
+    rows = [{"id": i, "q": "Go on.", "out": f"reply {i}", "ok": i % 2, "m": "x"} for i in range(4)]
+    write_lines(tmp_path / "a.jsonl", rows)
+
+    evalcube(
+        "import", "a.jsonl", "--into", "c.zarr", "--cache", "cache", "--map", f"{MAP},id=id", cwd=tmp_path
+    )
+
+    reader = Reader(tmp_path / "c.zarr", tmp_path / "cache")
+    views = [reader.view(0, 0, 0, trial) for trial in range(4)]
+    assert [view.response for view in views] == [f"reply {i}" for i in range(4)]
+    assert [view.status for view in views] == ["incorrect", "correct"] * 2
+    assert Cube.open(tmp_path / "c.zarr").dataset()["duplicate"].to_numpy()[0, 0, :4].tolist() == [0, 1, 1, 1]

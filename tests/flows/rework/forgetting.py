@@ -1,0 +1,49 @@
+"""What tests of forgetting share: a sweep of two models, what is stored of it, and a kill at a chosen step."""
+
+from unittest.mock import patch
+
+from flows.rework.to_forget import Choice
+from flows.rework.verify import verify_cube
+from storage.cube.cube import Cube
+from tests.flows.support import simulator_stats, sweep_config
+
+BETA = Choice(("model=beta",))
+
+
+def config_of(folder, served):
+    return sweep_config(folder, served.base_url, models=("alpha", "beta"), trials=8, cells=2)
+
+
+def statuses(config):
+    """Status (model, task, params, trial, repeat)."""
+    return Cube.open(config["cube"]).dataset()["status"].to_numpy()
+
+
+def requests_sent(served):
+    return simulator_stats(served)["requests"]
+
+
+def assert_whole(config):
+    """Receipts, counters and plan fit what is stored."""
+    assert verify_cube(config["cube"]).whole
+
+
+TRIALS = 3 * 8 * 2
+"""Of one model: three points, eight trials, two repeats."""
+
+
+class KilledError(Exception):
+    """In the place of a kill."""
+
+
+def killed_at(target, name, number):
+    """A patch under which a method raises, before it does anything, at a call."""
+    real, calls = getattr(target, name), []
+
+    def method(self, *args, **kwargs):
+        calls.append(1)
+        if len(calls) == number:
+            raise KilledError
+        return real(self, *args, **kwargs)
+
+    return patch.object(target, name, method)
