@@ -11,6 +11,15 @@ from tests.flows.support import arrays, evalcube
 MAP = "prompt=q,response=out,correct=ok,model=m"
 
 
+def rows_of(tmp_path, name, models, **fields):
+    rows = [
+        {"q": f"{i}+1?", "out": f"{i + 1}{m}", "ok": i % 2, "m": m, **fields}
+        for m in models
+        for i in range(4)
+    ]
+    return write_lines(tmp_path / name, rows)
+
+
 def test_import__refuses_new_questions_of_a_task(tmp_path):
     rows_of(tmp_path, "a.jsonl", "x")
     write_lines(tmp_path / "b.jsonl", [{"q": "9+1?", "out": "10", "ok": 1, "m": "y"}])
