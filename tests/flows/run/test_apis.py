@@ -70,7 +70,7 @@ def test_run__a_judge_may_speak_messages_in_a_stream(tmp_path, simulator):
     assert (summary.reason, summary.done) == ("complete", 2 * len(LANDS))
     dataset = Cube.open(config["cube"]).dataset()
     assert dataset["judge"].notnull().sum() == 2 * len(LANDS)
-    assert dataset["judge"].sel(model=1).mean() > dataset["judge"].sel(model=0).mean() + 1
+    assert dataset["judge"].isel(model=1).mean() > dataset["judge"].isel(model=0).mean() + 1
     assert {(record.api, math.isnan(record.first_token)) for record in records(config)} == {
         ("chat", True),
         ("messages", False),

@@ -75,7 +75,7 @@ def test_run__scores_layers_asks_each_judge_once_and_keeps_to_its_connections(tm
         readings.sel(judge_name="loose")[..., 0],
     )
     np.testing.assert_allclose(dataset["judge"], (strict + loose) / 2, rtol=1e-6)
-    assert dataset["judge"].sel(model=1).mean() > dataset["judge"].sel(model=0).mean() + 1
+    assert dataset["judge"].isel(model=1).mean() > dataset["judge"].isel(model=0).mean() + 1
     asked = list(request_keys(Reader(config["cube"])))
     assert len(asked) == units * 4
     held = open_cache(tmp_path / "cache", writable=False)

@@ -4,6 +4,7 @@ import pytest
 
 from flows.config.load import from_mapping
 from flows.plan.build import build_plan
+from flows.plan.store import open_store
 from flows.run.sweep import _notes
 from tests.flows.support import sweep_config
 
@@ -13,7 +14,8 @@ def test_notes__have_addresses_that_mean_the_same_from_anywhere(tmp_path, monkey
     monkeypatch.chdir(tmp_path)
     settings = from_mapping(sweep_config(tmp_path, "http://127.0.0.1:1/v1", cache=address))
 
-    notes = _notes(settings, build_plan(settings))
+    plan = build_plan(settings)
+    notes = _notes(settings, open_store(plan, settings.cube))
 
     assert notes["cache"] == (address if "://" in address else str(tmp_path / address))
     assert notes["config"]["cache"] == notes["cache"]
