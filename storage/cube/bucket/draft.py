@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from storage.cube.bucket.creation import METADATA
 from storage.cube.bucket.objects import Bucket
 from storage.cube.space import Found, Version, When
 
@@ -24,51 +25,41 @@ class Draft(Bucket):
 
     def is_there(self) -> bool:
         """Whether it has metadata."""
-        return bool(self.prefix) or self.get("zarr.json") is not None
+        return self.get(METADATA) is not None
 
     def get(self, key: str, most: int | None = None) -> Found | None:
         """An object as it was built, or its first bytes."""
-        if self.prefix:
-            return Bucket.get(self, key, most)
         data = self.built.held(key)
         # What its parts have put is in the bucket already.
         return Bucket.get(self, key, most) if data is None else Found(data[:most], _version(data), len(data))
 
     def version(self, key: str) -> Version | None:
         """A digest of an object that is being built; None if there is none."""
-        if self.prefix:
-            return Bucket.version(self, key)
         data = self.built.held(key)
         return Bucket.version(self, key) if data is None else _version(data)
 
     def put(
-        self, key: str, data: bytes, *, when: When | Version = When.ALWAYS, durable: bool = True
+        self,
+        key: str,
+        data: bytes,
+        *,
+        when: When | Version = When.ALWAYS,
+        durable: bool = True,  # noqa: ARG002 - it is, once all of it is
     ) -> Version | None:
         """Build an object; see `storage.cube.space.Space.put`."""
-        if self.prefix:
-            return Bucket.put(self, key, data, when=when, durable=durable)
         if when is not When.ALWAYS and self.version(key) != (None if when is When.ABSENT else when):
             return None
         self.built.hold(key, data)
         return _version(data)
 
-    def delete(self, key: str, *, durable: bool = True) -> None:
+    def delete(self, key: str, *, durable: bool = True) -> None:  # noqa: ARG002
         """Delete an object, if it is there."""
-        if self.prefix:
-            Bucket.delete(self, key, durable=durable)
-        else:
-            self.built.drop(key)
+        self.built.drop(key)
 
     def list(self, prefix: str = "") -> Iterator[str]:
         """Keys that were built or put, in no order."""
-        if self.prefix:
-            return Bucket.list(self, prefix)
         built = {key for key in self.built.keys() if key.startswith(prefix)}  # noqa: SIM118 - a store is no mapping
-        return iter(built.union(key for key in Bucket.list(self, prefix) if key != "zarr.json"))
-
-    def at(self, name: str) -> Bucket:
-        """A part, whose objects are put as they come."""
-        return Bucket.at(self, name)
+        return iter(built.union(key for key in Bucket.list(self, prefix) if key != METADATA))
 
     def zarr(self, *, read_only: bool = False) -> Store:
         """The store that the cube is built in."""
