@@ -205,7 +205,7 @@ class _Writer:
             cube.url,
             tuple(one.url for one in self._joined.inputs),
             cube.sizes,
-            sum(one.planned - one.transport - one.missing for one in receipts),
+            sum(one.finished for one in receipts),
             sum(self._joined.targets.counts),
             len(receipts),
             self._prefer,
