@@ -11,7 +11,7 @@ from flows.merge.provenance import Source, sources_of
 from flows.plan.spec import parse_spec
 from storage.cube.address import Address
 from storage.cube.cube import Cube
-from storage.cube.ledger import Ledger, Receipt, graders_of
+from storage.cube.ledger import Ledger, Receipt, graders_of, newest_of
 
 _PAUSE = 3600
 """Seconds without a receipt after which what follows is taken for another run."""
@@ -83,20 +83,10 @@ def cube_history(url: Address) -> History:
     with Ledger(cube.records) as ledger:
         receipts = list(ledger.receipts())
         refuse_odd_receipts(str(url), receipts)
-        newest = set(map(id, _newest(receipts)))
+        newest = set(map(id, newest_of(receipts).values()))
         damaged = ledger.damaged
     writings = [_writing(some, newest, labels) for some in _stretches(receipts)]
     return History(str(url), tuple(sources_of(cube)[0]), tuple(writings), damaged)
-
-
-def _newest(receipts: Iterable[Receipt]) -> list[Receipt]:
-    """The receipt that holds of each region, as `Ledger.newest` chooses it."""
-    found: dict[Any, Receipt] = {}
-    for receipt in receipts:
-        known = found.get(receipt.region)
-        if known is None or receipt.generation >= known.generation:
-            found[receipt.region] = receipt
-    return list(found.values())
 
 
 def _stretches(receipts: Iterable[Receipt]) -> Iterator[list[Receipt]]:
@@ -126,7 +116,7 @@ def _writing(receipts: list[Receipt], newest: set[int], labels: list[str]) -> Wr
         len(receipts),
         sum(id(one) not in newest for one in receipts),
         tuple(labels[model] for model in models if model < len(labels)),
-        sum(one.planned - one.transport - one.missing for one in receipts),
+        sum(one.finished for one in receipts),
         sum(one.transport for one in receipts),
         graders_of(receipts),
     )

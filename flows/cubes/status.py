@@ -56,7 +56,7 @@ def cube_status(url: Address) -> dict[str, Any]:
         mine = [
             receipt for region, receipt in receipts.items() if region.model == i and region not in damaged
         ]
-        recorded = sum(receipt.planned - receipt.transport - receipt.missing for receipt in mine)
+        recorded = sum(receipt.finished for receipt in mine)
         causes: dict[str, int] = {}
         for receipt in mine:
             for cause, count in receipt.causes.items():

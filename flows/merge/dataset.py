@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import chain, groupby
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,9 +18,8 @@ from flows.merge.layers import Part
 from flows.merge.overlay import Array, lay
 from flows.merge.regions import ModelMerge
 from flows.plan.coordinates import labels
-from flows.plan.recording import summed
 from stages.reply.status import COUNTERS, QUESTION_COUNTERS
-from stages.score.counters import add_counters, count_questions, set_cost
+from stages.score.counters import set_cost
 from storage.cube.ledger import graders_of
 from storage.cube.schema import COUNTERS as COUNTERS_VARIABLE
 from storage.cube.schema import DUPLICATE, PLANNED, Variable
@@ -134,19 +133,9 @@ def _counters(joined: Joined, width: int) -> tuple[Array, Tally]:
 def _counted(joined: Joined, model: int) -> tuple[int, ModelMerge, Array | None]:
     """The counters of a model that several cubes have, from its trials."""
     merge = ModelMerge(joined, model, newer=False)
-    counted, corrections = [], []
-    for _, group in groupby(merge.regions(), key=lambda region: region.window.region.trial):
-        status = []
-        for region in group:
-            counted.append(region.counters)
-            status.append(region.arrays["status"])
-        if len(status) > 1:
-            # Squares add over questions, and not over the repeats of one.
-            lack = count_questions(np.concatenate(status, axis=-1)) - sum(
-                count_questions(one) for one in status
-            )
-            corrections.append(np.concatenate([np.zeros((*lack.shape[:-1], len(COUNTERS))), lack], axis=-1))
-    return model, merge, summed([*counted, *corrections], add_counters) if counted else None
+    for _ in merge.regions():
+        pass
+    return model, merge, merge.counters()
 
 
 def _lazy(joined: Joined, name: str, variable: Variable, more: tuple[int, ...]) -> da.Array:

@@ -232,11 +232,7 @@ class _Comparison:
     def _all_trials(self) -> Counts:
         """Trials of evaluations and points that one cube lacks are only in the other."""
         only = [
-            sum(
-                max(0, receipt.planned - receipt.transport - receipt.missing)
-                for receipt in one.receipts.values()
-            )
-            - int(self._trials[2:].sum())
+            sum(max(0, receipt.finished) for receipt in one.receipts.values()) - int(self._trials[2:].sum())
             for one in self._inputs
         ]
         return Counts(only[0], only[1], int(self._trials[2]), int(self._trials[3]))

@@ -131,7 +131,7 @@ def _source(one: Input) -> Source:
         spec=one.spec_digest,
         models=_names(row.label for row in one.described.evaluations),
         tasks=_names(task.label for task in one.described.tasks),
-        trials=max(0, sum(receipt.planned - receipt.transport - receipt.missing for receipt in receipts)),
+        trials=max(0, sum(receipt.finished for receipt in receipts)),
         graders=_names(graders_of(receipts)),
         first=first,
         last=last,

@@ -15,7 +15,8 @@ from flows.merge.joined import Joined
 from flows.merge.layers import Part, Skipped
 from flows.merge.overlay import Array, lay
 from flows.plan.blocks import Window, window_of
-from flows.plan.recording import count_arrays, receipt_of
+from flows.plan.recording import count_arrays, lacking_questions, receipt_of, summed
+from stages.score.counters import add_counters
 from storage.cube.ledger import Receipt
 from storage.cube.regions import Region
 
@@ -31,8 +32,6 @@ class MergedRegion:
     """In the window's shape."""
     parts: Sequence[Receipt]
     """Of what it was made."""
-    counters: Array
-    """Shape (task, params, counter), as if the region held all repeats of its questions."""
 
     def receipt(self, planned: Array, digest: str) -> Receipt:
         """Its receipt.
@@ -78,6 +77,8 @@ class ModelMerge:
         self._layers = joined.layers(joined.offsets)
         self.tally = Tally(joined.plan.slots)
         """What contradicted in the regions so far."""
+        self._counted: list[Array] = []
+        self._lacking: list[Array] = []
 
     @property
     def skipped(self) -> dict[tuple[int, Region], Skipped]:
@@ -88,10 +89,20 @@ class ModelMerge:
         """All regions that any cube knows something of, in the order of trials and repeats."""
         sizes, chunks = self._joined.plan.sizes, self._joined.plan.chunks
         for trial in range(-(-sizes["trial"] // chunks["trial"])):
+            status = []
             for repeat in range(-(-sizes["repeat"] // chunks["repeat"])):
                 found = self._region(window_of(sizes, Region(self._model, trial, repeat), chunks))
                 if found is not None:
+                    self._counted.append(self._counters(found))
+                    status.append(found.arrays["status"])
                     yield found
+            if len(status) > 1:
+                self._lacking.append(lacking_questions(status))
+
+    def counters(self) -> Array | None:
+        """Counters of the regions so far, shape (task, params, counter); None if there were none."""
+        parts = [*self._counted, *self._lacking]
+        return summed(parts, add_counters) if parts else None
 
     def _region(self, window: Window) -> MergedRegion | None:
         shape, begin = window.shape, (window.first_trial, window.first_repeat)
@@ -106,10 +117,12 @@ class ModelMerge:
             cells = (shape[0] * shape[1], shape[2], shape[3])
             self.tally.add(self._model, cells, begin, contradiction)
         arrays = {name: values.reshape(*shape, *values.shape[3:]) for name, values in top.arrays.items()}
-        return MergedRegion(window, arrays, parts, self._counted(window, arrays))
+        return MergedRegion(window, arrays, parts)
 
-    def _counted(self, window: Window, arrays: dict[str, Array]) -> Array:
+    def _counters(self, region: MergedRegion) -> Array:
+        """As if the region held all repeats of its questions."""
+        window = region.window
         trials = slice(window.first_trial, window.first_trial + window.shape[2])
         prices = self._joined.plan.prices[self._model]
         flags = self._joined.flags[:, :, trials, np.newaxis]
-        return count_arrays(arrays, flags, self._joined.targets.mask(window), prices)
+        return count_arrays(region.arrays, flags, self._joined.targets.mask(window), prices)

@@ -7,7 +7,6 @@ import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import groupby
 from typing import Any
 
 from flows.errors import SweepError
@@ -20,11 +19,9 @@ from flows.merge.provenance import ATTRIBUTE, provenance, write_ledger_digest
 from flows.merge.regions import ModelMerge
 from flows.merge.union import read_renames
 from flows.plan.coordinates import labels
-from flows.plan.recording import lacking_questions, summed
 from flows.plan.records import NOTES
 from stages.process.grading import IMPORTED
 from stages.reply.status import COUNTERS, QUESTION_COUNTERS
-from stages.score.counters import add_counters
 from storage.cube.cube import Cube
 from storage.cube.layout import MODELS_PER_COUNTER_CHUNK
 from storage.cube.ledger import Ledger, Receipt
@@ -205,7 +202,7 @@ class _Writer:
             cube.url,
             tuple(one.url for one in self._joined.inputs),
             cube.sizes,
-            sum(one.planned - one.transport - one.missing for one in receipts),
+            sum(one.finished for one in receipts),
             sum(self._joined.targets.counts),
             len(receipts),
             self._prefer,
@@ -217,18 +214,11 @@ class _Writer:
     def _model(self, cube: Cube, model: int) -> _Done:
         """Write the regions of one model: nobody else writes into its chunks."""
         merge = ModelMerge(self._joined, model, newer=self._prefer == "newer")
-        receipts, counted, lacking = [], [], []
-        for _, group in groupby(merge.regions(), key=lambda region: region.window.region.trial):
-            status = []
-            for region in group:
-                digest = cube.write_region(region.window.region, region.arrays)
-                receipts.append(region.receipt(self._joined.targets.mask(region.window), digest))
-                counted.append(region.counters)
-                status.append(region.arrays["status"])
-            if len(status) > 1:
-                lacking.append(lacking_questions(status))
-        parts = [*counted, *lacking]
-        return _Done(merge, receipts, summed(parts, add_counters) if parts else None)
+        receipts = []
+        for region in merge.regions():
+            digest = cube.write_region(region.window.region, region.arrays)
+            receipts.append(region.receipt(self._joined.targets.mask(region.window), digest))
+        return _Done(merge, receipts, merge.counters())
 
     def _decided(self, tally: Tally) -> list[Conflict]:
         """The contradictions; refused if nobody said, or nothing says, which of two outcomes stays."""

@@ -149,7 +149,7 @@ def _recorded(cube: Cube) -> Recorded:
     done = np.zeros(cube.sizes["model"], dtype=np.int64)
     with Ledger(cube.records) as ledger:
         for region, receipt in ledger.newest().items():
-            done[region.model] += receipt.planned - receipt.transport - receipt.missing
+            done[region.model] += receipt.finished
     if BatchNotes(cube.records).tokens():
         done = np.maximum(done, 1)  # answers are on their way
     try:

@@ -225,7 +225,7 @@ class SweepStore:
         """Evaluations whose counters do not yet hold what the ledger records."""
         recorded = np.zeros(len(self.plan.evaluations))
         for region, receipt in self._newest.items():
-            recorded[region.model] += receipt.planned - receipt.transport - receipt.missing
+            recorded[region.model] += receipt.finished
         counters = self.cube.read_counters()
         counted = counters[..., COUNTERS.index("trials")].sum(axis=(1, 2))
         behind = set(np.flatnonzero(recorded != counted).tolist())
@@ -336,7 +336,7 @@ def _removed_unused(url: str) -> bytes | None:
 def _is_unused(cube: Cube) -> bool:
     """Whether no trial is recorded, and no batch is under way whose answers could become some."""
     receipts = Ledger(cube.records).newest().values()
-    recorded = any(receipt.planned > receipt.transport + receipt.missing for receipt in receipts)
+    recorded = any(receipt.finished > 0 for receipt in receipts)
     return not recorded and not BatchNotes(cube.records).tokens()
 
 

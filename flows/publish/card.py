@@ -84,7 +84,7 @@ def _head(facts: Facts) -> str:
 
 def _what(part: CopiedPart, receipts: Sequence[Receipt]) -> str:
     plan = part.plan
-    finished = sum(one.planned - one.transport - one.missing for one in receipts)
+    finished = sum(one.finished for one in receipts)
     planned, transport = sum(part.targets.counts), sum(one.transport for one in receipts)
     text = (
         f"{len(plan.evaluations)} evaluations on {plan.cells} points of {len(plan.tasks)} tasks: {finished:,} finished "

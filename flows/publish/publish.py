@@ -281,7 +281,7 @@ class _Publishing:
             licence=self._licence,
             where=list(self._where),
             shapes=draft.sizes,
-            trials=sum(one.planned - one.transport - one.missing for one in receipts),
+            trials=sum(one.finished for one in receipts),
             planned=sum(self._part.targets.counts),
             ledger=_position_of(receipts),
             grown_from=record.pulled_digest(self._origin),

@@ -178,7 +178,7 @@ class _Pulling:
             space_of(self._target).assemble(lambda draft: self._fill(draft, address))
         with Ledger(Cube.open(self._target).records) as ledger:
             receipts = list(ledger.newest().values())
-        trials = sum(one.planned - one.transport - one.missing for one in receipts)
+        trials = sum(one.finished for one in receipts)
         return Pulled(
             self._target,
             redacted(self._source),

@@ -256,7 +256,7 @@ class _Forgetter:
         """Models whose counters do not hold what is recorded: a call before this one was killed."""
         recorded = np.zeros(self._cube.sizes["model"])
         for region, receipt in newest.items():
-            recorded[region.model] += receipt.planned - receipt.transport - receipt.missing
+            recorded[region.model] += receipt.finished
         counted = self._cube.read_counters()[..., COUNTERS.index("trials")].sum(axis=(1, 2))
         return set(np.flatnonzero(recorded != counted).tolist())
 

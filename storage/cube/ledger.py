@@ -63,6 +63,29 @@ class Receipt:
     at: int | None = None
     """When it was written, seconds since the epoch by its writer's clock; None in ledgers of earlier versions."""
 
+    @property
+    def finished(self) -> int:
+        """Planned trials that have ended."""
+        return self.planned - self.transport - self.missing
+
+
+def newest_of(receipts: Iterable[Receipt]) -> dict[Region, Receipt]:
+    """Receipt of the greatest generation of each region; of equal ones the later.
+
+    Parameters
+    ----------
+    receipts
+        In the order of their appends.
+    """
+    newest: dict[Region, Receipt] = {}
+    for receipt in receipts:
+        known = newest.get(receipt.region)
+        # Equal generations mean two drivers, one of which had lost the lease and did not notice: the later of the
+        # two is more likely to have written what is stored.
+        if known is None or receipt.generation >= known.generation:
+            newest[receipt.region] = receipt
+    return newest
+
 
 def graders_of(receipts: Iterable[Receipt]) -> tuple[str, ...]:
     """Versions of the graders that graded some regions, in order."""
@@ -166,14 +189,7 @@ class Ledger:
         StorageError
             The ledger is there and cannot be read.
         """
-        newest: dict[Region, Receipt] = {}
-        for receipt in self.receipts():
-            known = newest.get(receipt.region)
-            # Equal generations mean two drivers, one of which had lost the lease and did not notice: the later of the
-            # two is more likely to have written what is stored.
-            if known is None or receipt.generation >= known.generation:
-                newest[receipt.region] = receipt
-        return newest
+        return newest_of(self.receipts())
 
     def append(self, receipt: Receipt) -> None:
         """Add a receipt; it is durable on return, or where that costs a request, after `flush`.
