@@ -22,12 +22,11 @@ from stages.analyze.verdict.gates import THRESHOLD
 from stages.analyze.verdict.holdout import MIN_PART, split_holdout
 from stages.analyze.verdict.result import Engine
 from stages.analyze.verdict.rules import Limits
-from stages.reply.status import COMPLETED, Status
+from stages.reply.status import FINISHED
 
 Floats = npt.NDArray[np.floating[Any]]
 BoolArray = npt.NDArray[np.bool_]
 
-_FINISHED = (*COMPLETED, Status.TRUNCATED)
 _UNEVEN = 1e-3
 """Relative difference of shares from which points stand otherwise to each other than planned."""
 
@@ -191,7 +190,7 @@ class _Data:
         repeat = np.arange(sizes["repeat"]) < self._array("planned_repeats")[..., None, None]
         self.planned: BoolArray = np.asarray(trial & repeat)
         """Shape (variant, task, params, trial, repeat), as of `finished`."""
-        self.finished: BoolArray = self.planned & np.isin(status, _FINISHED)
+        self.finished: BoolArray = self.planned & np.isin(status, FINISHED)
         asked = self.planned.any(axis=4)
         # What only some were to answer, since they were measured further, is no question that the others lack.
         self._mask: BoolArray = np.asarray(asked.all(axis=0))

@@ -29,7 +29,7 @@ from flows.plan.store import SweepStore
 from flows.plan.targets import SampleTargets
 from stages.generate.dataset import DatasetParams
 from stages.generate.novelty import repeated
-from stages.reply.status import COMPLETED, Status
+from stages.reply.status import LAST_FINISHED, Status
 from storage.cache.cache import Cache
 from storage.cube.ledger import Ledger, Receipt
 from storage.cube.regions import Region
@@ -42,8 +42,6 @@ _BATCH = 512
 """Replies that are in memory at once."""
 _MOST_CAUSES = 4
 """Causes that a receipt names: its line has a limit."""
-_FINISHED = max(int(status) for status in (*COMPLETED, Status.TRUNCATED))
-"""Outcomes of finished trials are the codes up to this one."""
 
 
 def write_data(collection: Collection, folder: Path) -> list[DatasetParams]:
@@ -237,7 +235,7 @@ class Writer:
         window = window_of(self._cube.sizes, region, self._cube.chunks)
         ours, _, _ = self._answers.within(window)
         stored = self._cube.read_region(region)
-        both = ours & (stored["status"] <= _FINISHED)
+        both = ours & (stored["status"] <= LAST_FINISHED)
         made = self._made(window, both)
         for name, array in made.items():
             if name != "latency" and not np.array_equal(array[both], stored[name][both], equal_nan=True):
@@ -263,11 +261,11 @@ class Writer:
         arrays = self._made(window, ours)
         if before is not None:
             stored = self._cube.read_region(region)
-            keep = ~ours | (stored["status"] <= _FINISHED)
+            keep = ~ours | (stored["status"] <= LAST_FINISHED)
             for name, values in stored.items():
                 arrays[name][keep] = values[keep]
         status = arrays["status"]
-        status[failed & (status > _FINISHED)] = Status.TRANSPORT
+        status[failed & (status > LAST_FINISHED)] = Status.TRANSPORT
         if before is not None and self._is_same(before, window, arrays, int(planned.sum())):
             return False
         digest = self._cube.write_region(region, arrays)

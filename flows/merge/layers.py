@@ -11,7 +11,7 @@ import numpy as np
 from flows.merge.inputs import Input
 from flows.merge.overlay import Array, Layer, differing
 from flows.merge.union import Place
-from stages.reply.status import Status
+from stages.reply.status import LAST_FINISHED, Status
 from storage.cube.ledger import Receipt
 from storage.cube.regions import Region
 from storage.cube.schema import Variable
@@ -21,7 +21,6 @@ Variables = Mapping[str, tuple[Variable, tuple[int, ...]]]
 """The arrays of the union's regions, with the sizes of the dims that they have beyond a trial's."""
 
 _MISSING = int(Status.MISSING)
-_FINISHED = max(int(code) for code in Status if code not in (Status.TRANSPORT, Status.MISSING))
 
 
 @dataclass(frozen=True)
@@ -229,7 +228,7 @@ def same_answers(one: Layer, other: Layer) -> Array:
 
 def finished(layer: Layer) -> Array:
     """Which trials of a layer are finished."""
-    done: Array = layer.arrays["status"] <= _FINISHED
+    done: Array = layer.arrays["status"] <= LAST_FINISHED
     return done
 
 

@@ -13,11 +13,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from stages.reply.status import Status
+from stages.reply.status import LAST_FINISHED, Status
 
 Array = npt.NDArray[Any]
 
-_FINISHED = max(int(code) for code in Status if code not in (Status.TRANSPORT, Status.MISSING))
 _TRANSPORT = int(Status.TRANSPORT)
 UNTIMED = "latency"
 """The array that differs between equal runs."""
@@ -159,7 +158,7 @@ def _take(arrays: dict[str, Array], layer: Layer, mask: Array, owner: Array, tim
 
 def _rank(status: Array) -> Array:
     """2 for finished trials, 1 for transport errors, 0 for missing ones."""
-    return np.where(status <= _FINISHED, 2, np.where(status == _TRANSPORT, 1, 0)).astype(np.int8)
+    return np.where(status <= LAST_FINISHED, 2, np.where(status == _TRANSPORT, 1, 0)).astype(np.int8)
 
 
 def _flat(values: Array) -> Array:

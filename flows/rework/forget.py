@@ -22,7 +22,7 @@ from flows.plan.store import cube_plan
 from flows.plan.targets import SampleTargets
 from flows.rework.forgotten_replies import judge_request_keys, trial_request_keys
 from flows.rework.to_forget import Choice, Chosen, ToForget, find
-from stages.reply.status import COUNTERS, Status
+from stages.reply.status import COUNTERS, LAST_FINISHED
 from storage.cache.cache import ManagedCache, open_cache
 from storage.cube.batch_notes import BatchNotes
 from storage.cube.cube import Cube
@@ -35,7 +35,6 @@ from storage.urls import resolved
 Array = npt.NDArray[Any]
 _AT_ONCE = 100_000
 """Replies that are deleted at once: a directory writes packs anew each time."""
-_FINISHED = max(int(code) for code in Status if code < Status.TRANSPORT)
 
 
 @dataclass(frozen=True)
@@ -280,7 +279,7 @@ def _cleared(
         if not problems:
             arrays[name][kept] = stored[name][kept]
     digest = cube.write_region(receipt.region, arrays)
-    anything = bool((arrays["status"] <= _FINISHED).any())
+    anything = bool((arrays["status"] <= LAST_FINISHED).any())
     # What stays was graded and written when it was: neither grader nor time are today's.
     made = receipt_of(
         window,

@@ -35,7 +35,7 @@ from flows.run.poison_isolation import KILLED, name_trials
 from flows.run.worker import Workspace, workspace
 from stages.process.grading import Outcome
 from stages.process.reading import Reading
-from stages.reply.status import COMPLETED, Status
+from stages.reply.status import FINISHED, Status
 
 NOT_RATED = "not rated: the cache lacks the answer"
 
@@ -231,7 +231,7 @@ def _tally(block: Block, result: BlockResult) -> tuple[tuple[int, ...], ...]:
     """Running counts of a block: task, slot and the columns of `TALLY` of each point with a finished trial."""
     task, slot, _, _ = block.window.coordinates(block.positions)
     status = result.arrays["status"]
-    finished = np.isin(status, (*COMPLETED, Status.TRUNCATED))
+    finished = np.isin(status, FINISHED)
     points, place = np.unique(np.stack([task, slot])[:, finished], axis=1, return_inverse=True)
     trials = np.bincount(place, minlength=points.shape[1])
     correct = np.bincount(place[status[finished] == Status.CORRECT], minlength=points.shape[1])

@@ -15,10 +15,10 @@ from flows.errors import SweepError
 from flows.plan.row_ids import ROW_ID
 from flows.trials.opened import OpenCube, fulfils
 from flows.trials.rows import Rows
-from stages.reply.status import COMPLETED, Status
+from stages.reply.status import FINISHED, Status
 from storage.cube.schema import LAYERS, VARIABLES
 
-FINISHED = tuple(status.name.lower() for status in (*COMPLETED, Status.TRUNCATED))
+_FINISHED = tuple(status.name.lower() for status in FINISHED)
 STATUSES = (*(status.name.lower() for status in Status), ANSWERED)
 """All that trials can be asked for by."""
 
@@ -41,7 +41,7 @@ class _Span(NamedTuple):
 class Wanted:
     """Which rows are wanted, and what of the cube's arrays they need."""
 
-    status: Sequence[str] = FINISHED
+    status: Sequence[str] = _FINISHED
     """Names out of `STATUSES`."""
     measured: Mapping[str, object] = field(default_factory=dict)
     """Conditions on numbers of single trials."""
@@ -64,7 +64,7 @@ def check_status(names: Sequence[str]) -> tuple[str, ...]:
                 f"`status`: there is no '{name}'",
                 f"Did you mean '{near}'?" if near else f"Give some of: {', '.join(STATUSES)}",
             )
-    return tuple(names) or (*FINISHED, ANSWERED)
+    return tuple(names) or (*_FINISHED, ANSWERED)
 
 
 def scan(opened: OpenCube, number: int, wanted: Wanted) -> Iterator[Rows]:

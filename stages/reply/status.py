@@ -26,7 +26,13 @@ class Status(IntEnum):
 
 
 COMPLETED = (Status.INCORRECT, Status.CORRECT, Status.INVALID, Status.REFUSED)
-"""Outcomes of trials that came to an end of their own; with truncated ones they are the finished trials."""
+"""Outcomes of trials that came to an end of their own."""
+
+FINISHED = (*COMPLETED, Status.TRUNCATED)
+"""Outcomes of finished trials."""
+
+LAST_FINISHED = int(max(FINISHED))
+"""The outcomes of finished trials are the codes up to this one; a plain integer, with which bytes compare as bytes."""
 
 COUNTERS = (
     "trials",

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from stages.reply.status import COMPLETED, COUNTERS, Status
+from stages.reply.status import COUNTERS, LAST_FINISHED, Status
 
 Array = npt.NDArray[Any]
 FloatArray = npt.NDArray[np.float64]
@@ -38,8 +38,6 @@ _CORRECT, _TRUNCATED, _INVALID, _REFUSED, _TRANSPORT, _MISSING = (
         Status.MISSING,
     )
 )
-_FINISHED = max(int(code) for code in (*COMPLETED, _TRUNCATED))
-"""The outcomes of finished trials are the codes up to this one."""
 
 
 def count_trials(
@@ -121,7 +119,7 @@ def count_questions(status: Array) -> FloatArray:
     [2.0, 5.0, 6.0, 8.0]
     """
     right = (status == _CORRECT).sum(axis=-1, dtype=np.float64)
-    asked = (status <= _FINISHED).sum(axis=-1, dtype=np.float64)
+    asked = (status <= LAST_FINISHED).sum(axis=-1, dtype=np.float64)
     parts = (
         (asked > 0).sum(axis=-1),
         *(np.vecdot(*pair) for pair in ((right, right), (right, asked), (asked, asked))),
@@ -145,7 +143,7 @@ def over_limit(status: Array, tokens: Array, limit: int) -> npt.NDArray[np.bool_
         Of the same shape; false for a trial without a token count, -1: what was not measured cannot be cut.
     """
     # As int64: a limit beyond the range of int32 is one that nothing exceeds, not an error.
-    over: npt.NDArray[np.bool_] = (tokens > np.int64(limit)) & (status <= _FINISHED)
+    over: npt.NDArray[np.bool_] = (tokens > np.int64(limit)) & (status <= LAST_FINISHED)
     return over
 
 
@@ -261,7 +259,7 @@ def _count(block: Mapping[str, Array], scratch: FloatArray, clip_tokens: int | N
     """All counters but the cost, each of shape (cell,); `scratch` is overwritten."""
     status = block["status"]
     truncated = status == _TRUNCATED
-    finished = status <= _FINISHED
+    finished = status <= LAST_FINISHED
     completed = finished & ~truncated
     weight, values = scratch[:, : len(status)]
     columns: dict[str, Array] = {

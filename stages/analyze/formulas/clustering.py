@@ -17,12 +17,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stages.analyze.formulas.intervals import Floats
-from stages.reply.status import COMPLETED, Status
+from stages.reply.status import LAST_FINISHED, Status
 
 MOMENTS = ("correct", "answers", "questions", "correct_squares", "correct_answers", "answer_squares")
 """Sums over the questions of a point: Σc, Σm, Q, Σc², Σcm, Σm²."""
-
-_FINISHED = max(int(code) for code in (*COMPLETED, Status.TRUNCATED))
 
 
 def cluster_moments(status: NDArray[np.uint8]) -> Floats:
@@ -43,7 +41,7 @@ def cluster_moments(status: NDArray[np.uint8]) -> Floats:
     [3.0, 4.0, 2.0, 5.0, 6.0, 8.0]
     """
     right = (status == int(Status.CORRECT)).sum(axis=-1, dtype=np.float64)
-    asked = (status <= _FINISHED).sum(axis=-1, dtype=np.float64)
+    asked = (status <= LAST_FINISHED).sum(axis=-1, dtype=np.float64)
     parts = (right, asked, asked > 0, right**2, right * asked, asked**2)
     return np.stack([np.asarray(part).sum(axis=-1, dtype=np.float64) for part in parts], axis=-1)
 

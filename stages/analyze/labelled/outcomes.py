@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from stages.analyze.formulas.outcomes import table
 from stages.analyze.formulas.outcomes.counts import Categories, Integers, Successes, count_rows, distinct_rows
-from stages.reply.status import COMPLETED, Status
+from stages.reply.status import FINISHED, Status
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -107,7 +107,7 @@ def cube_outcomes(ds: xr.Dataset) -> tuple[xr.DataArray, xr.DataArray]:
     if "status" not in ds:
         raise ValueError("the dataset has no array `status`; open it with `Cube.dataset()`")
     status = ds["status"]
-    over = status.isin([int(code) for code in (*COMPLETED, Status.TRUNCATED)])
+    over = status.isin([int(code) for code in FINISHED])
     return (status == int(Status.CORRECT)).astype(np.int8), over
 
 
