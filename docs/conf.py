@@ -14,8 +14,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 project = "evalcube"
 copyright = "the evalcube developers"
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
-html_theme = "furo"
+extensions = ["myst_parser", "sphinx.ext.autodoc", "numpydoc"]
+html_theme = "sphinx_book_theme"
 html_title = "evalcube"
 html_show_sphinx = False
 myst_heading_anchors = 4
@@ -23,8 +23,7 @@ myst_heading_anchors = 4
 
 autodoc_typehints = "signature"
 autodoc_member_order = "bysource"
-napoleon_google_docstring = False
-napoleon_use_rtype = False
+numpydoc_show_class_members = False
 default_role = "literal"
 """Single backticks in docstrings stand for code."""
 python_maximum_signature_line_length = 100
