@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -17,6 +18,7 @@ from stages.analyze.labelled.selection import Key, keys
 from storage.cube.cube import Cube
 
 _MOST_LEVELS = 400
+_DATE = re.compile(r"\d{4}-\d\d(-\d\d)?")
 
 
 def overview(explored: Explored, _: Query) -> Json:
@@ -83,9 +85,11 @@ def _levels(name: str, key: Key) -> dict[str, Any]:
         dict.fromkeys(json.dumps(value) if isinstance(value, list | dict) else value for value in there)
     )
     numeric = all(isinstance(value, int | float) and not isinstance(value, bool) for value in levels)
+    dated = all(isinstance(value, str) and _DATE.fullmatch(value) for value in levels)
     return {
         "name": name,
         "numeric": numeric and bool(levels),
+        "dated": dated and bool(levels),
         "levels": (sorted(levels) if numeric else levels)[:_MOST_LEVELS],
     }
 
