@@ -28,6 +28,7 @@ from flows.cli import (
     trials,
     upsample,
     verdict,
+    versions,
 )
 from flows.cli.exhaustion import exhaustion
 from flows.cli.flags import Command
@@ -58,7 +59,7 @@ _COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
         cubes.show_trial,
         trials.trials,
     ),
-    SHARE: (*merging.COMMANDS, *publishing.COMMANDS, *imports.COMMANDS, trials.export),
+    SHARE: (*merging.COMMANDS, *publishing.COMMANDS, *versions.COMMANDS, *imports.COMMANDS, trials.export),
     KEEP: (*mending.COMMANDS, *forget.COMMANDS),
 }
 for heading, commands in _COMMANDS.items():

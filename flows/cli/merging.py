@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from flows.merge.conflicts import Conflict
     from flows.merge.difference import Difference
     from flows.merge.write import Merged
+    from flows.publish.versions import LogEntry
 
 _SHOWN = 50
 _LAST_DAY = 253_370_764_800  # the year 9999
@@ -209,11 +210,20 @@ def _print_rows(title: str, names: Sequence[str], rows: Sequence[Sequence[str]])
 def log(cube: CubeArgument, as_json: JsonOption = False) -> None:
     """Show a cube's past: the cubes that it was merged from, and when which regions were written, by which graders."""
     from flows.cubes.history import cube_history
+    from flows.publish.versions import is_repository, repository_log
 
+    commits = repository_log(cube) if is_repository(cube) else None
     found = cube_history(cube)
     if as_json:
-        show_json({"schema": "evalcube.log", "schema_version": 1, **found.to_dict()})
+        document = {"schema": "evalcube.log", "schema_version": 1, **found.to_dict()}
+        show_json(
+            document if commits is None else {**document, "commits": [one.to_dict() for one in commits]}
+        )
         return
+    if commits is not None:
+        _print_rows(
+            "commits", ("commit", "at", "trials", "names", "message"), [_commit_row(one) for one in commits]
+        )
     if found.sources:
         rows = [
             [
@@ -243,6 +253,11 @@ def log(cube: CubeArgument, as_json: JsonOption = False) -> None:
     _print_rows("regions written", columns, rows)
     if found.damaged_lines:
         complain(f"{found.damaged_lines} lines of the ledger are damaged")
+
+
+def _commit_row(one: LogEntry) -> list[str]:
+    trials = "–" if one.trials is None else f"{one.trials:,}"
+    return [one.commit, one.at, trials, ", ".join(one.names), one.message]
 
 
 def _day(seconds: int | None) -> str:
