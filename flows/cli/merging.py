@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from flows.merge.conflicts import Conflict
     from flows.merge.difference import Difference
     from flows.merge.write import Merged
-    from flows.publish.versions import LogEntry
 
 _SHOWN = 50
 _LAST_DAY = 253_370_764_800  # the year 9999
@@ -221,9 +220,10 @@ def log(cube: CubeArgument, as_json: JsonOption = False) -> None:
         )
         return
     if commits is not None:
-        _print_rows(
-            "commits", ("commit", "at", "trials", "names", "message"), [_commit_row(one) for one in commits]
-        )
+        for one in commits:
+            trials = "" if one.trials is None else f"  {one.trials:,} trials"
+            names = f"  ({', '.join(one.names)})" if one.names else ""
+            show(safe(f"{one.commit}  {one.at[:16]}{trials}{names}  {one.message}"))
     if found.sources:
         rows = [
             [
@@ -253,11 +253,6 @@ def log(cube: CubeArgument, as_json: JsonOption = False) -> None:
     _print_rows("regions written", columns, rows)
     if found.damaged_lines:
         complain(f"{found.damaged_lines} lines of the ledger are damaged")
-
-
-def _commit_row(one: LogEntry) -> list[str]:
-    trials = "–" if one.trials is None else f"{one.trials:,}"
-    return [one.commit, one.at, trials, ", ".join(one.names), one.message]
 
 
 def _day(seconds: int | None) -> str:

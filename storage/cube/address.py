@@ -23,7 +23,7 @@ Address = str | Path
 
 
 def space_of(url: Address) -> Space:
-    """The space that an address means: a directory, a zip file, a bucket, a server that gives files to read, or a commit.
+    """The space that an address means: a directory, a zip file, a bucket, a web server, or a commit.
 
     Raises
     ------
