@@ -92,8 +92,7 @@ class SideBySide:
         truncated
             "drop" leaves out those that either truncated.
         """
-        found: npt.NDArray[np.bool_] = pairing.counted(self.status, truncated).all(axis=0)
-        return found
+        return np.asarray(pairing.counted(self.status, truncated).all(axis=0))
 
     def compared(
         self, *, truncated: str = "wrong", cells: npt.NDArray[np.bool_] | None = None
