@@ -86,11 +86,12 @@ def task_spec(rows: Sequence[PlainRow], names: tuple[str, str]) -> TableSpec:
         Column("p (Holm)", lambda row: ABSENT if math.isnan(row["p_holm"]) else p_text(row["p_holm"])),
         Column("not in both", lambda row: number(_alone(row)) if _alone(row) else ABSENT, 2),
     ]
-    notes = (
-        f"first: {names[0]}, second: {names[1]}; their share right, points weighed as in the first plan. lost: the first "
-        "was right more often, won: the second was. p: that the shares are the same, adjusted for all tasks.",
+    first, second = names
+    words = (
+        f"first: {first}, second: {second}; their share right, points weighed as in the first plan. lost: the first "
+        "was right more often, won: the second was. p: that the shares are the same, adjusted for all tasks."
     )
-    return TableSpec(tuple(columns), rows, notes, lambda row: not row["questions"])
+    return TableSpec(tuple(columns), rows, (words,), lambda row: not row["questions"])
 
 
 def point_spec(rows: Sequence[PlainRow], notes: tuple[str, ...] = ()) -> TableSpec:
