@@ -44,9 +44,9 @@ def totals(pair: Pair | None, counts: Sequence[PlainRow], names: tuple[str, str]
     if pair is None:
         found = [f"No question was answered by both, {first} and {second}."]
     else:
+        changed = f"{total['lost'] + total['won']:,} of {total['questions']:,} questions changed"
         found = [
-            f"{total['lost'] + total['won']:,} of {total['questions']:,} questions changed from {first} to {second}: "
-            f"{total['lost']:,} lost, {total['won']:,} won.",
+            f"{changed} from {first} to {second}: {total['lost']:,} lost, {total['won']:,} won.",
             pair_conclusion(pair),
         ]
         matched = min(total["lost"], total["won"])
