@@ -9,6 +9,7 @@ import typer
 
 from flows.cli.completion import models_of_cube
 from flows.cli.options import (
+    CacheOption,
     ClipOption,
     CubeArgument,
     CubesArgument,
@@ -133,15 +134,44 @@ def compare(
             help="wrong: a truncated trial is a failure. drop: leave out trials that either truncated."
         ),
     ] = "wrong",
+    flips: Annotated[
+        bool,
+        typer.Option(
+            "--flips",
+            help="The questions that two models, or the same model in two cubes, answered differently, with both "
+            "answers. Of two cubes: A.zarr B.zarr [MODEL [MODEL OF B]].",
+        ),
+    ] = False,
+    limit: Annotated[
+        int | None,
+        typer.Option(
+            min=0, help="With --flips: most questions that are shown; default: 20, with --json and --csv all."
+        ),
+    ] = None,
+    cache: CacheOption = None,
     where: WhereOption = None,
     view: ViewOption = None,
     trials: TrialsOption = None,
     unique_only: UniqueOption = False,
     clip_tokens: ClipOption = None,
     as_json: JsonOption = False,
+    as_csv: Annotated[
+        bool, typer.Option("--csv", help="With --flips: print these questions as CSV.")
+    ] = False,
     markdown: MarkdownOption = False,
 ) -> None:
     """Compare models on the questions that both answered, task by task and overall."""
+    if flips or limit is not None or as_csv or cache is not None:
+        from flows.cli.flips import Form, compare_flips
+
+        compare_flips(
+            cubes_and_models(cube, models or ()),
+            part_of(where, view, trials, unique_only=unique_only, clip_tokens=clip_tokens),
+            Form(flips, as_json, as_csv, markdown, limit, cache),
+            repeats=repeats,
+            truncated=truncated,
+        )
+        return
     from flows.cubes.statistics import compare as compare_models
     from stages.analyze.render.rows import pair_row
     from stages.analyze.render.table_specs import pair_conclusion, pair_spec, pairs_spec

@@ -8,9 +8,9 @@ from typing import get_args
 
 import xarray as xr
 
-from flows.config.near_names import close_name
 from flows.cubes.filters import checked_names
 from flows.cubes.selection import CubeLike, OpenPart, Part, checked_option, open_part, refused
+from flows.cubes.sides import evaluation_place
 from flows.errors import SweepError
 from stages.analyze.formulas.estimators import MODES, Joint, Mode
 from stages.analyze.formulas.outcomes.table import METRICS, Options
@@ -277,7 +277,9 @@ def compare(
     checked_option("truncated", truncated, pairing.TRUNCATED)
     opened = open_part(cube, part)
     labels = axes.evaluation_labels(opened.dataset)
-    chosen = [_evaluation(name, labels, opened.dataset) for name in models] or list(range(len(labels)))
+    chosen = [
+        evaluation_place(name, labels, axes.names(opened.dataset, "model_name")) for name in models
+    ] or list(range(len(labels)))
     if len(set(chosen)) < len(chosen):
         raise SweepError("a model is named twice", "Name two different ones")
     need_several(opened, 2, len(chosen))
@@ -380,19 +382,3 @@ def need_several(opened: OpenPart, least: int, count: int | None = None) -> None
             f"a comparison needs at least two evaluations, got {there}; here are: {names}",
             "Name two, widen `where`, or measure another model",
         )
-
-
-def _evaluation(name: str, labels: Sequence[str], dataset: xr.Dataset) -> int:
-    """Index of an evaluation by its label, its model's name if there is one only, or its number."""
-    models = axes.names(dataset, "model_name")
-    found = [index for index, label in enumerate(labels) if name in (label, models[index])]
-    if not found and name.isascii() and name.isdecimal() and int(name) < len(labels):
-        found = [int(name)]
-    if len(found) == 1:
-        return found[0]
-    near = close_name(name, [*labels, *models]) if not found else None
-    shown = "; ".join(f"{index} = {label}" for index, label in enumerate(labels))
-    what = "several evaluations are" if found else "no evaluation is"
-    raise SweepError(
-        f"{what} called '{name}' in this cube", f"Did you mean '{near}'?" if near else f"Give one of: {shown}"
-    )
