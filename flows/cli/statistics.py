@@ -159,14 +159,11 @@ def compare(
     unique_only: UniqueOption = False,
     clip_tokens: ClipOption = None,
     as_json: JsonOption = False,
-    as_csv: Annotated[
-        bool, typer.Option("--csv", help="With --flips: print these questions as CSV.")
-    ] = False,
     markdown: MarkdownOption = False,
     as_csv: CsvOption = False,
 ) -> None:
     """Compare models on the questions that both answered, task by task and overall."""
-    if flips or limit is not None or as_csv or cache is not None:
+    if flips or limit is not None or cache is not None:
         from flows.cli.flips import Form, compare_flips
 
         compare_flips(
