@@ -78,6 +78,13 @@ ByTaskOption = Annotated[bool, typer.Option("--by-task", help="Tell tasks apart.
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 MarkdownOption = Annotated[bool, typer.Option("--markdown", help="Print a Markdown table.")]
+CsvOption = Annotated[
+    bool,
+    typer.Option(
+        "--csv",
+        help="Print CSV with all digits; a text that a spreadsheet would take for a formula begins with an apostrophe.",
+    ),
+]
 PlotOption = Annotated[
     Path | None,
     typer.Option(

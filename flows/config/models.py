@@ -162,6 +162,11 @@ class ModelConfig(Section):
     )
     measured: Flag = Field(True, description="Whether the sweep measures it; false for one that only judges.")
 
+    @property
+    def priced(self) -> bool:
+        """Whether somebody declared its prices, be they 0."""
+        return "prices" in self.model_fields_set
+
 
 class EvaluationRule(Section):
     """Some models with some templates and samplers; each left out means all."""

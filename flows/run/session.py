@@ -296,7 +296,7 @@ class Session:
             retries=dict(traffic.retries),
             causes=dict(tracker.causes),
             details=dict(tracker.details),
-            usd=self._spending.of_run.usd,
+            usd=self._spending.of_run.usd if any(model.priced for model in self._settings.models) else None,
             spent=asdict(self._spending.spent),
             bound=bound,
             graded=sum(tracker.done().values()),
