@@ -200,6 +200,15 @@ SchedulerOption = Annotated[
         help="Address of a running Dask scheduler, such as tcp://host:8786; default: local processes.",
     ),
 ]
+ClusterOption = Annotated[
+    str | None,
+    typer.Option(
+        "--cluster",
+        metavar="NAME|FILE",
+        help="Where to work: a cluster of ~/.config/evalcube/clusters.yaml, or a YAML file that describes one; "
+        "default: the config's.",
+    ),
+]
 WorkersOption = Annotated[
     int | None,
     typer.Option("--workers", min=1, max=256, help="Local worker processes; default: one per core."),

@@ -9,6 +9,7 @@ import typer
 from flows.cli.options import (
     AskedTrialsOption,
     CacheOption,
+    ClusterOption,
     ConfigArgument,
     CsvOption,
     CubeOption,
@@ -36,6 +37,7 @@ def run(
     cube: CubeOption = None,
     cache: CacheOption = None,
     workers: WorkersOption = None,
+    cluster: ClusterOption = None,
     only: OnlyOption = None,
     trials: AskedTrialsOption = None,
     log: LogOption = None,
@@ -55,6 +57,7 @@ def run(
             cache=cache,
             scheduler=scheduler,
             workers=workers,
+            cluster=cluster,
             only=only or (),
             trials=trials,
             grader=grader,  # type: ignore[arg-type]  # refused above if it is neither
