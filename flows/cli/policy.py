@@ -88,7 +88,9 @@ def _reason(check: Check, missing: float) -> str:
     drop, limit = 100 * check.drop, 100 * check.limit
     span = f"95 %: {100 * check.lower:+.1f} to {100 * check.upper:+.1f}"
     if check.outcome == "unsure":
-        return f"dropped by {drop:.1f} points, within {limit:.1f}, but more is not excluded ({span}); measure more questions"
+        return (
+            f"dropped by {drop:.1f} points, within {limit:.1f}, but more is not excluded ({span}): ask more"
+        )
     noise = "" if check.lower > check.limit else "; so few questions do not exclude a smaller drop"
     return f"dropped by {drop:.1f} points, more than {limit:.1f} ({span}){noise}"
 

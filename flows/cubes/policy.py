@@ -152,6 +152,11 @@ def decide(checks: Sequence[Check]) -> Decision:
     ----------
     checks
         Of all levels.
+
+    Returns
+    -------
+    str
+        GO, REVIEW or NO-GO.
     """
     broken = [check for check in checks if not check.passed]
     if any(
@@ -233,6 +238,11 @@ def allowed(rule: PolicyRule, control: float) -> float:
         The rule.
     control
         Share right of the control.
+
+    Returns
+    -------
+    float
+        From 0 to 1.
     """
     absolute = math.inf if rule.drop is None else rule.drop
     relative = math.inf if rule.relative_drop is None else rule.relative_drop * control

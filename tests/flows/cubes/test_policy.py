@@ -58,7 +58,7 @@ def judged(policy, control, treatment):
         "its interval goes further": ({"drop": 0.2, "certain": True}, 65, "unsure"),
         "nor does its interval": ({"drop": 0.4, "certain": True}, 65, "within"),
     }.values(),
-    ids=lambda value: str(value),
+    ids=str,
 )
 def test_policy__limits_themselves_are_allowed(rule, right, outcome):
     decision, (check,) = judged({"critical": [{"tiers": ["easy"], **rule}]}, outcomes(80), outcomes(right))
