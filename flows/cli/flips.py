@@ -73,7 +73,7 @@ def _checked(form: Form) -> None:
     from flows.errors import SweepError
 
     if not form.flips:
-        raise SweepError("--limit, --csv and --cache go with --flips", "Add --flips, or leave them out")
+        raise SweepError("--limit and --cache go with --flips", "Add --flips, or leave them out")
     wanted = {"--json": form.as_json, "--csv": form.as_csv, "--markdown": form.markdown}
     forms = [name for name, there in wanted.items() if there]
     if len(forms) > 1:

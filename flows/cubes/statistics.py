@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Sequence
+from pathlib import Path
 from typing import get_args
 
 import xarray as xr
@@ -341,7 +343,7 @@ def metrics(
     if over:
         raise SweepError(
             f"`k`: {over[0]} is not from 1 to {samples}, the number of repeats of each question",
-            f"Give smaller ones, or ask more often: evalcube upsample CUBE --repeats {max(over[0], 2)}"
+            f"Give smaller ones, or ask more often: {_asking_more(cube, max(over[0], 2))}"
             if over[0] > 0
             else "Give whole numbers from 1",
         )
@@ -356,6 +358,14 @@ def metrics(
     with refused():
         found = cube_outcome_metrics(opened.dataset, list(names), draws, by=by, options=given)  # type: ignore[arg-type]
     return opened, found
+
+
+def _asking_more(cube: CubeLike, repeats: int) -> str:
+    """The command that asks each question so often; of several cubes, or of a dataset, without an address."""
+    one = cube[0] if isinstance(cube, list | tuple) and len(cube) == 1 else cube
+    if isinstance(one, str | Path):
+        return f"evalcube upsample {shlex.quote(str(one))} --repeats {repeats}"
+    return f"`evalcube upsample --repeats {repeats}`, each cube by itself"
 
 
 def need_several(opened: OpenPart, least: int, count: int | None = None) -> None:
