@@ -13,9 +13,13 @@ from flows.explore.endpoint import Endpoint, Json
 from flows.explore.explored import Explored
 from flows.explore.query import Query
 from flows.plan.records import read_notes
+from flows.trials.scan import STATUSES
 from stages.analyze.labelled import axes
 from stages.analyze.labelled.selection import Key, keys
 from storage.cube.cube import Cube
+
+WRONG = ("incorrect", "invalid", "refused", "truncated")
+"""Outcomes of finished trials without a right answer."""
 
 _MOST_LEVELS = 400
 _DATE = re.compile(r"\d{4}-\d\d(-\d\d)?")
@@ -44,6 +48,8 @@ def overview(explored: Explored, _: Query) -> Json:
         "tiers": axes.names(dataset, "tier"),
         "facets": [_levels(name, key) for name, key in table.items() if name.startswith("facet_")],
         "repeats": axes.most_repeats(dataset),
+        "statuses": list(STATUSES),
+        "wrong": list(WRONG),
         "warnings": list(opened.warnings),
         "status": live(explored, Query()),
     }
