@@ -32,7 +32,8 @@
       return h("th", { scope: "col", class: column.left ? "left" : "", "aria-sort": mine ? (down ? "descending" : "ascending") : null }, label);
     });
     const body = rows.map(row => h("tr", { class: spec.mark ? spec.mark(row) : "" }, columns.map(column => {
-      const shown = column.show ? column.show(row) : format.number(column.value(row));
+      const value = column.value(row);
+      const shown = column.show ? column.show(row) : typeof value === "string" ? value : format.number(value);
       return h("td", { class: [column.left ? "left" : "", column.wide ? "wide" : ""].join(" ") }, shown);
     })));
     return h("div.tabled", {},
