@@ -13,7 +13,6 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
-from distributed import Client
 
 from deploy.clusters import Cluster, Connection, ThisProcess, ask_workers
 from flows.config.models import SweepConfig
@@ -145,7 +144,7 @@ class Session:
             install(connection, context, self._settings.name)
             # Before any request: money is spent only by workers that can store the replies.
             addresses = admission.first(addresses)
-            self._note(_described(cluster, client, len(addresses)))
+            self._note(_described(cluster, connection, len(addresses)))
             blocks, serials = 0, itertools.count()
             # Dask keys must never repeat within a cluster's life: a round would get the futures of the one before.
             while True:
@@ -359,10 +358,10 @@ def _counts(work: RegionWork) -> tuple[int, int]:
     return len(work.positions), len(work.unrated)
 
 
-def _described(cluster: Cluster, client: Client, workers: int) -> str:
+def _described(cluster: Cluster, connection: Connection, workers: int) -> str:
     if isinstance(cluster, ThisProcess):
         return "few trials: asked by this process"
-    return f"{workers} workers, dashboard {client.dashboard_link}"
+    return f"{workers} workers, dashboard {connection.dashboard}"
 
 
 def _forget_run(connection: Connection, run: str) -> None:
