@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from flows.errors import SweepError
-from flows.explore import overview, ranking, trials
+from flows.explore import groups, overview, ranking, trials
 from flows.explore.endpoint import Endpoint, Json, jsonable
 from flows.explore.explored import Explored
 from flows.explore.query import Query
@@ -11,6 +11,7 @@ from flows.explore.query import Query
 FAMILIES = (
     overview,
     ranking,
+    groups,
     trials,
 )
 
