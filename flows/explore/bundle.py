@@ -23,7 +23,6 @@ from flows.explore.overview import WRONG
 from flows.explore.pages import PLOTLY, POLICY, own_files, plotly_file
 from flows.explore.trials import Place, document_of, reader_of
 from flows.trials.read import Trials
-from stages.analyze.labelled import axes
 from stages.generate.stream import canonical_json
 
 Kept = Literal["sample", "wrong", "all", "none"]
@@ -165,7 +164,7 @@ def _write_trials(
         status=WRONG if kept == "wrong" else (),
         columns=("params", "trial", "repeat", "status", "tiers", "tokens", "latency", "difficulty"),
     )
-    labels = dict(zip(axes.names(explored.whole().dataset, "eval_id"), explored.labels(), strict=True))
+    labels = explored.label_of()
     groups = [
         (cube, model, task)
         for cube in range(len(explored.cubes))

@@ -67,7 +67,7 @@ def page(explored: Explored, query: Query) -> Json:
         found = [(offset + place, row) for place, row in enumerate(rows[:limit])]
     else:
         found, after = _searched(shown, search, offset, limit)
-    by_id = dict(zip(axes.names(explored.whole().dataset, "eval_id"), explored.labels(), strict=True))
+    by_id = explored.label_of()
     return {
         "columns": [
             {"name": one.name, "kind": one.kind, "source": one.source, "meaning": one.meaning}
@@ -315,12 +315,11 @@ def reader_of(explored: Explored, number: int) -> Reader:
 
 
 def _eval_id(explored: Explored, label: str) -> str:
-    return axes.names(explored.whole().dataset, "eval_id")[explored.model(label)]
+    return list(explored.label_of())[explored.model(label)]
 
 
 def _label(explored: Explored, eval_id: str) -> str:
-    ids = axes.names(explored.whole().dataset, "eval_id")
-    return explored.labels()[ids.index(eval_id)]
+    return explored.label_of()[eval_id]
 
 
 ENDPOINTS = (
