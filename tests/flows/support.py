@@ -46,7 +46,7 @@ def sweep_config(tmp_path, endpoint, *, trials=8, cells=4, models=("alpha",), cu
     return {**config, **changes}
 
 
-def hooked(hook, workers):
+def hooked(hook, workers, patience=60.0):
     """A local cluster; `hook`, a generator function of its client, yields once, while the cluster is in use."""
 
     class Hooked(LocalProcesses):
@@ -58,6 +58,7 @@ def hooked(hook, workers):
             with LocalProcesses.connect(self) as connection, contextmanager(hook)(connection.client):
                 yield connection
 
+    Hooked.patience = patience
     return Hooked(workers=workers, dashboard=False)
 
 

@@ -107,7 +107,6 @@ def test_run__more_workers_than_connections_keep_to_the_limit(tmp_path, simulato
 
 
 def test_run__ends_with_a_message_when_no_worker_is_left(tmp_path, simulator, monkeypatch):
-    monkeypatch.setattr("flows.run.workers._PATIENCE_SECONDS", 2.0)
     monkeypatch.setattr("flows.run.workers._NOTE_SECONDS", 0.5)
     config = slow_config(tmp_path, simulator, 2, trials=80)
     notes = []
@@ -116,7 +115,7 @@ def test_run__ends_with_a_message_when_no_worker_is_left(tmp_path, simulator, mo
     with pytest.raises(ClusterError, match="has had no worker for 2 s"):
         run(
             config,
-            cluster=hooked(keep, 1),
+            cluster=hooked(keep, 1, patience=2.0),
             subscribers=[leave, lambda event: notes.append(getattr(event, "message", ""))],
         )
 
