@@ -46,7 +46,7 @@ def sweep_config(tmp_path, endpoint, *, trials=8, cells=4, models=("alpha",), cu
     return {**config, **changes}
 
 
-def hooked(hook, workers, patience=60.0):
+def hooked(hook, workers):
     """A local cluster; `hook`, a generator function of its client, yields once, while the cluster is in use."""
 
     class Hooked(LocalProcesses):
@@ -58,7 +58,6 @@ def hooked(hook, workers, patience=60.0):
             with LocalProcesses.connect(self) as connection, contextmanager(hook)(connection.client):
                 yield connection
 
-    Hooked.patience = patience
     return Hooked(workers=workers, dashboard=False)
 
 
