@@ -5,6 +5,7 @@ Look at the difference before you commit it: a page that changes says that the p
 
 from __future__ import annotations
 
+import re
 import sys
 import tempfile
 from contextlib import closing
@@ -24,9 +25,15 @@ def refresh(page: Path) -> None:
             except AssertionError:
                 if block.language != "text":
                     raise
-                printed = "\n".join(line.rstrip() for line in reader.printed.splitlines())
+                printed = _lasting("\n".join(line.rstrip() for line in reader.printed.splitlines()))
                 text = text.replace(f"```text\n{block.text}```", f"```text\n{printed}\n```", 1)
         page.write_text(text, encoding="utf-8")
+
+
+def _lasting(printed: str) -> str:
+    """What a command prints, with dots for what each run measures anew."""
+    printed = re.sub(r"in [\d.]+ s, [\d.,]+/s", "in ... s, .../s", printed)
+    return re.sub(r"(?m)^efficiency: .*", "efficiency: ...", printed)
 
 
 if __name__ == "__main__":

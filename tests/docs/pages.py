@@ -12,7 +12,7 @@ PAGES = sorted(
     [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "AGENTS.md")]
     + [*(ROOT / "docs").glob("*.md")]
 )
-LANGUAGES = ("sh", "python", "yaml", "json", "toml", "text")
+LANGUAGES = ("sh", "python", "yaml", "json", "toml", "js", "text")
 """A block is in one of these; one of text is no code, and below a block of commands it is what they print."""
 
 _FENCE = re.compile(r"( *)```(.*)")

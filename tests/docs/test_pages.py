@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import shutil
 import tomllib
@@ -15,8 +16,9 @@ from ruamel.yaml import YAML
 
 from flows.cli.app import app
 from flows.config.models import SweepConfig
-from tests.docs.pages import LANGUAGES, PAGES, are_separate, blocks, indented
+from tests.docs.pages import LANGUAGES, PAGES, ROOT, are_separate, blocks, indented, needs_environment
 from tests.docs.typed import Reader
+from tests.installed import environment_with
 from tests.storage.support.cache_stores import s3_server
 
 BLOCKS = [block for page in PAGES for block in blocks(page)]
@@ -112,11 +114,10 @@ def commands():
 
 def check_command(line):
     """Raise an error if a line calls a command of ours with what it does not take."""
-    words = shlex.split(line, comments=True)
-    if "evalcube" not in [word.rpartition("/")[2] for word in words]:
+    words = [word for word in shlex.split(line, comments=True) if not re.match(r"\w+=", word)]
+    if not words or words[0].rpartition("/")[2] != "evalcube":
         return
-    start = next(at for at, word in enumerate(words) if word.rpartition("/")[2] == "evalcube")
-    words = words[start + 1 :]
+    words = words[1:]
     command, path = commands(), "evalcube"
     while hasattr(command, "commands"):
         if words[0].startswith("-"):
@@ -201,3 +202,26 @@ def test_section__is_true(page, section, begun, tmp_path):
     shutil.copytree(begun(page), folder)
 
     typed(sections(page)[section], Reader(folder))
+
+
+# In a new environment
+
+
+@pytest.fixture(scope="module")
+def binaries(wheel, tmp_path_factory):
+    """The programs of a new environment with the wheel, in which pages install packages."""
+    python = environment_with(wheel, tmp_path_factory.mktemp("new"))
+    for name in ("pip", "pytest"):  # as programs of the environment itself
+        program = python.with_name(name)
+        program.write_text(f'#!/bin/sh\nexec "{python}" -m {name} "$@"\n')
+        program.chmod(0o755)
+    return python.parent
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("page", [ROOT / "docs" / "tutorial.md", *NEW], ids=lambda page: page.name)
+def test_page__is_true_in_a_new_environment(page, binaries, tmp_path):
+    # No index and no isolation: what builds a package is here, and nothing is fetched.
+    environment = {"PIP_NO_INDEX": "1", "PIP_NO_BUILD_ISOLATION": "0", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+
+    typed(blocks(page), Reader(tmp_path / "here", environment, binaries))

@@ -22,6 +22,10 @@ from tests.flows.support import evalcube
 
 _SHELL = re.compile(r"[|&;<>$`*?~(){}]")
 """Signs of a line that only a shell understands."""
+_PLAIN = re.compile(
+    r"evalcube (?P<command>.*?)( > (?P<file>[\w.-]+))?( \|\| test \$\? = (?P<code>\d+))?( *#.*)?"
+)
+"""A command of ours whose output may go to a file, and which may end with another exit code than 0."""
 _LASTING = re.compile(r"<<|\\$|&$|^\s*[()]|^(export|cd|for|if|while|trap) |^\w+=", re.MULTILINE)
 """Signs of a block whose lines need the shell of the lines before."""
 _LIKE = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
@@ -112,9 +116,14 @@ class Reader:
         return "".join(self._line(block, line) for line in block.text.splitlines() if line.strip())
 
     def _line(self, block: Block, line: str) -> str:
-        if _SHELL.search(line) or not line.startswith("evalcube "):
+        plain = _PLAIN.fullmatch(line)
+        if plain is None or _SHELL.search(plain["command"]):
             return self._shell(block, line)
-        return self._command(block, shlex.split(line, comments=True)[1:])
+        output = self._command(block, shlex.split(plain["command"], comments=True), int(plain["code"] or 0))
+        if plain["file"]:
+            (self.folder / plain["file"]).write_text(output, encoding="utf-8")
+            return ""
+        return output
 
     def _shell(self, block: Block, text: str) -> str:
         done = subprocess.run(
@@ -130,13 +139,15 @@ class Reader:
         assert done.returncode == 0, f"{block}:\n{done.stdout}{done.stderr}"
         return done.stdout
 
-    def _command(self, block: Block, arguments: list[str]) -> str:
+    def _command(self, block: Block, arguments: list[str], known: int) -> str:
         with patch.dict(os.environ, self.environment):
             code, output, errors = evalcube(*arguments, cwd=self.folder, columns=90)
-        assert code == 0, f"{block}: evalcube {shlex.join(arguments)}\n{output}{errors}"
+        assert code in (0, known), f"{block}: evalcube {shlex.join(arguments)}\n{output}{errors}"
         return output
 
     def _python(self, block: Block) -> str:
+        if self.binaries is not None:
+            return self._shell(block, f"python - <<'END'\n{block.text}\nEND\n")
         output = io.StringIO()
         with chdir(self.folder), patch.dict(os.environ, self.environment), redirect_stdout(output):
             if not block.text.startswith(">>>"):
