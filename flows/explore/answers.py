@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from flows.errors import SweepError
-from flows.explore import groups, overview, ranking
+from flows.explore import endings, groups, judges, overview, progress, ranking, spectra
 from flows.explore.endpoint import Endpoint, Json, jsonable
 from flows.explore.explored import Explored
 from flows.explore.query import Query
 
 ENDPOINTS: dict[str, Endpoint] = {
-    one.name: one for family in (overview, ranking, groups) for one in family.ENDPOINTS
+    one.name: one
+    for family in (overview, ranking, groups, endings, judges, progress, spectra)
+    for one in family.ENDPOINTS
 }
 
 
