@@ -25,12 +25,27 @@ def explore(
         bool, typer.Option("--token", help="Ask for a token here too, as on a machine with other users.")
     ] = False,
     cache: CacheOption = None,
+    tokenizer: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="The tokenizer.json of a model, for a view of how prompts are built; needs the extra `tokens`.",
+        ),
+    ] = None,
     browser: Annotated[bool, typer.Option("--browser", help="Open it in a browser.")] = False,
 ) -> None:
     """Explore cubes in the browser: ranking, where it breaks, single trials; also while a sweep runs."""
     from flows.explore.serve import serve
 
-    serve(cube, host=host, port=port, with_token=token, cache=cache, ready=lambda url: _ready(url, browser))
+    serve(
+        cube,
+        host=host,
+        port=port,
+        with_token=token,
+        cache=cache,
+        tokenizer=tokenizer,
+        ready=lambda url: _ready(url, browser),
+    )
 
 
 def _ready(url: str, browser: bool) -> None:
