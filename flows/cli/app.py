@@ -20,6 +20,7 @@ from flows.cli import (
     explore,
     forget,
     imports,
+    jobs,
     mending,
     merging,
     publishing,
@@ -52,7 +53,7 @@ MEASURE, READ, SHARE, KEEP, BEGIN = "Measure", "Read", "Share", "Look after", "B
 """Headings of ``--help``, under which its commands stand."""
 _COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
     BEGIN: (*setup.COMMANDS, *tasks.COMMANDS),
-    MEASURE: (*sweeps.COMMANDS, *upsample.COMMANDS, cubes.status),
+    MEASURE: (*sweeps.COMMANDS, *upsample.COMMANDS, *jobs.COMMANDS, cubes.status),
     READ: (
         cubes.leaderboard,
         cubes.report,

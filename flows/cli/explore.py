@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from flows.cli.options import CacheOption, CubesArgument, JsonOption, QuietOption
+from flows.cli.options import CacheOption, CubesArgument, JsonOption, NewFolderOption, QuietOption
 from flows.cli.output import safe, show, show_json
 from flows.cli.tables import warn
 
@@ -25,12 +24,27 @@ def explore(
         bool, typer.Option("--token", help="Ask for a token here too, as on a machine with other users.")
     ] = False,
     cache: CacheOption = None,
+    tokenizer: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="The tokenizer.json of a model, for a view of how prompts are built; needs the extra `tokens`.",
+        ),
+    ] = None,
     browser: Annotated[bool, typer.Option("--browser", help="Open it in a browser.")] = False,
 ) -> None:
     """Explore cubes in the browser: ranking, where it breaks, single trials; also while a sweep runs."""
     from flows.explore.serve import serve
 
-    serve(cube, host=host, port=port, with_token=token, cache=cache, ready=lambda url: _ready(url, browser))
+    serve(
+        cube,
+        host=host,
+        port=port,
+        with_token=token,
+        cache=cache,
+        tokenizer=tokenizer,
+        ready=lambda url: _ready(url, browser),
+    )
 
 
 def _ready(url: str, browser: bool) -> None:
@@ -46,9 +60,7 @@ def _ready(url: str, browser: bool) -> None:
 
 def bundle(
     cube: CubesArgument,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="The folder to write; nothing may be there.")
-    ],
+    output: NewFolderOption,
     trials: Annotated[
         str,
         typer.Option(
