@@ -22,7 +22,7 @@ OUTSIDE = """() => {
 }"""
 
 
-@pytest.mark.parametrize(("width", "dark"), [(1400, False), (1400, True), (400, False)])
+@pytest.mark.parametrize(("width", "dark"), [(1400, False), (400, True)])
 def test_views__fit_and_say_nothing_on_the_console(address, chromium, width, dark):
     with opened(chromium, address, width=width, dark=dark) as at:
         at.go("ranking")
