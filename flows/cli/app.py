@@ -15,6 +15,7 @@ from evalcube import EvalcubeError
 from flows.cli import (
     analyze,
     cache,
+    control,
     cubes,
     forget,
     imports,
@@ -49,7 +50,7 @@ MEASURE, READ, SHARE, KEEP, BEGIN = "Measure", "Read", "Share", "Look after", "B
 """Headings of ``--help``, under which its commands stand."""
 _COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
     BEGIN: (*setup.COMMANDS, *tasks.COMMANDS),
-    MEASURE: (*sweeps.COMMANDS, *upsample.COMMANDS, cubes.status),
+    MEASURE: (*sweeps.COMMANDS, *upsample.COMMANDS, cubes.status, *control.COMMANDS),
     READ: (
         cubes.leaderboard,
         cubes.report,

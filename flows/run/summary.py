@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from flows.plan.unnamed import Unnamed
-from flows.run.events import TALLY, BlockDone, Event, Extended, Started, Traffic
+from flows.run.events import TALLY, BlockDone, Controlled, Event, Extended, Started, Traffic
 from flows.run.poison_isolation import KILLED
 from stages.infer.endpoint import Endpoint
 from stages.infer.rates import strictest
@@ -92,6 +92,8 @@ class RunSummary:
     """Tokens and USD of all runs so far; answers of the cache are free."""
     bound: str = ""
     """The bound under ``spend:`` that stopped the run."""
+    ordered: str = ""
+    """What somebody ordered with `evalcube ctl` that left trials undone, for people."""
     graded: int = 0
     """Trials that this run finished, those from the cache included."""
     asking_seconds: float = 0.0
@@ -149,6 +151,8 @@ class Tracker:
         self._seen: set[tuple[int, ...]] = set()
         self._asked_from = self._asked_to = 0.0
         self.cached = 0
+        self.paused = False
+        """Whether somebody has paused the run."""
         self.transport = 0
         self.causes: Counter[str] = Counter()
         self.details: dict[str, str] = {}
@@ -166,6 +170,8 @@ class Tracker:
                 self._reported_at[event.worker] = time.monotonic()
             elif isinstance(event, BlockDone):
                 self._add_block(event)
+            elif isinstance(event, Controlled):
+                self.paused = event.paused
 
     def _note_asking(self, event: Traffic) -> None:
         before, now = self._workers.get(event.worker, Traffic()), time.monotonic()

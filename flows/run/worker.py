@@ -30,6 +30,7 @@ from flows.run.subscribers.prometheus import Meter, publish
 from stages.infer.endpoint import Endpoint
 from stages.infer.engine import Engine
 from stages.infer.jobs import Job, Slowdown
+from stages.infer.steering import UNSTEERED, Steering
 from stages.process.grading import Outcome
 from stages.process.reading import Reading
 from storage.cache.cache import Cache, Claims, look_up, open_cache, open_claims
@@ -99,6 +100,7 @@ class Workspace:
         self.interrupted = False
         """Whether a task was abandoned here, so that it may come back with part of its requests done."""
         self._share = (0, 0)
+        self._steering = UNSTEERED
         self.drained = False
         """Whether no further request is to be started."""
         self._abandoned: set[Hashable] = set()
@@ -165,7 +167,14 @@ class Workspace:
                 workers, rank = self._share
                 batched = any(endpoint.batch is not None for endpoint in endpoints.values())
                 book = BatchBook(self.cube.records, self.cache) if batched else None
-                self._engine = Engine(endpoints, self.cache, workers=workers, rank=rank, batches=book)
+                self._engine = Engine(
+                    endpoints,
+                    self.cache,
+                    workers=workers,
+                    rank=rank,
+                    batches=book,
+                    steering=self._steering,
+                )
                 self._began = time.monotonic()
                 # The order to stop may have come before the first request made an engine.
                 if self.drained:
@@ -202,6 +211,13 @@ class Workspace:
             self._share = (workers, rank)
             if self._engine is not None:
                 self._engine.share_out(workers, rank)
+
+    def steer(self, steering: Steering) -> None:
+        """Do as people ordered, all orders so far taken together."""
+        with self._lock:
+            self._steering = steering
+            if self._engine is not None:
+                self._engine.steer(steering)
 
     def traffic(self, worker: str) -> Traffic | None:
         """Totals of what this worker sent so far; None before the first request."""

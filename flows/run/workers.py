@@ -15,6 +15,7 @@ from deploy.clusters import ClusterError
 from flows.run.events import Event, Noted, Slowed, Traffic
 from flows.run.worker import plugin_name
 from stages.infer.jobs import Slowdown
+from stages.infer.steering import UNSTEERED, Steering
 
 _POLL_SECONDS = 1.0
 _NOTE_SECONDS = 5.0
@@ -65,11 +66,18 @@ class Workers:
         self._noted = False
         self._losses = 0
         self._worked = False
+        self._steering = UNSTEERED
 
     @property
     def any(self) -> bool:
         """Whether there were workers at the last poll."""
         return bool(self._there)
+
+    def steer(self, steering: Steering) -> None:
+        """Have all workers, late ones too, do as was ordered."""
+        if steering != self._steering:
+            # With the shares, which every worker gets: at once, and again to whoever cannot be reached now.
+            self._steering, self._shared_with, self._polled_at = steering, [], -math.inf
 
     def worked(self) -> None:
         """Note that a worker has done a task: whatever ends workers leaves time for that."""
@@ -122,7 +130,9 @@ class Workers:
             item.workers = max(len(self._there), 1)
         # A rank, not only a number: connections that do not divide evenly go to the first ones.
         ranks = {address: rank for rank, address in enumerate(self._there)}
-        answers = self._client.run(_take_share, plugin_name(self._run), ranks, on_error="ignore")
+        answers = self._client.run(
+            _take_share, plugin_name(self._run), ranks, self._steering, on_error="ignore"
+        )
         # A worker that is still starting has no plugin yet: it gets its share at the next poll.
         self._shared_with = sorted(address for address, taken in answers.items() if taken is True)
 
@@ -181,11 +191,17 @@ def present(client: Client) -> list[str]:
     return sorted(client.sync(client.scheduler.identity, n_workers=-1)["workers"])
 
 
-def _take_share(name: str, ranks: dict[str, int], dask_worker: Any = None) -> bool:  # noqa: ANN401 - Dask's own
+def _take_share(
+    name: str,
+    ranks: dict[str, int],
+    steering: Steering,
+    dask_worker: Any = None,  # noqa: ANN401 - Dask's own
+) -> bool:
     """Runs on every worker: so many share the endpoints, and this is its place among them."""
     plugin = dask_worker.plugins.get(name)
     if plugin is None or plugin.workspace is None or dask_worker.address not in ranks:
         return False
+    plugin.workspace.steer(steering)
     plugin.workspace.share_out(len(ranks), ranks[dask_worker.address])
     return True
 
