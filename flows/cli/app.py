@@ -17,6 +17,7 @@ from flows.cli import (
     cache,
     control,
     cubes,
+    explore,
     forget,
     imports,
     mending,
@@ -29,6 +30,7 @@ from flows.cli import (
     trials,
     upsample,
     verdict,
+    versions,
 )
 from flows.cli.exhaustion import exhaustion
 from flows.cli.flags import Command
@@ -58,8 +60,9 @@ _COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
         *verdict.COMMANDS,
         cubes.show_trial,
         trials.trials,
+        *explore.COMMANDS,
     ),
-    SHARE: (*merging.COMMANDS, *publishing.COMMANDS, *imports.COMMANDS, trials.export),
+    SHARE: (*merging.COMMANDS, *publishing.COMMANDS, *versions.COMMANDS, *imports.COMMANDS, trials.export),
     KEEP: (*mending.COMMANDS, *forget.COMMANDS),
 }
 for heading, commands in _COMMANDS.items():

@@ -17,6 +17,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator
 from deploy.simulator.profile import RANGES, Profile
 from flows.config import values
 from flows.config.batching import Batch
+from flows.config.cluster import Cluster
 from flows.config.judges import JudgeConfig, Sampler
 from flows.config.manifold import TaskConfig
 from flows.config.precision import Precision, PrecisionSetting
@@ -161,6 +162,11 @@ class ModelConfig(Section):
     )
     measured: Flag = Field(True, description="Whether the sweep measures it; false for one that only judges.")
 
+    @property
+    def priced(self) -> bool:
+        """Whether somebody declared its prices, be they 0."""
+        return "prices" in self.model_fields_set
+
 
 class EvaluationRule(Section):
     """Some models with some templates and samplers; each left out means all."""
@@ -198,6 +204,7 @@ class SweepConfig(Section):
     spend: Spend | None = Field(
         None, description="Where the sweep stops: {tokens: 2000000}, {usd: 20} or both; default: nowhere."
     )
+    cluster: Cluster | None = Field(None, description="Where it works; default: this machine.")
     models: tuple[ModelConfig, ...] = Field(min_length=1, description="What is measured.")
     templates: dict[Name, TemplateSource] = Field(
         {"plain": [{"role": "user", "content": "{{ prompt }}"}]},

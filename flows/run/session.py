@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from distributed import Client
 
-from deploy.clusters import Cluster, ThisProcess
+from deploy.clusters import Cluster, Connection, ThisProcess
 from flows.config.models import SweepConfig
 from flows.plan.blocks import RegionWork
 from flows.plan.part import Only
@@ -46,8 +46,8 @@ from flows.run.servers import serve_models
 from flows.run.spending import Spending
 from flows.run.subscribers.live_file import LiveFile
 from flows.run.summary import ModelSummary, RunSummary, Tracker, found_limits, limit_use
+from flows.run.waiting import wait_for_workers
 from flows.run.worker import Route, RunContext, SweepPlugin, plugin_name
-from flows.run.workers import present
 from stages.infer.endpoint import Endpoint
 from stages.reply.status import COUNTERS
 from storage.cube.lease import Lease
@@ -139,10 +139,11 @@ class Session:
             # A Ctrl-C in the middle of starting worker processes would leave some of them behind.
             cluster = self._cluster or default_cluster(sum(work.left) + sum(work.unrated))
             with interrupt.held():
-                client = stack.enter_context(cluster.connect())
-            addresses = present(client)
+                connection = stack.enter_context(cluster.connect())
+            client = connection.client
+            addresses = wait_for_workers(cluster, connection, self._lease, self._note)
             # Before the plugin, and so before any request: money is spent only by workers that have their keys.
-            check_workers(client, asked, addresses, unset_keys=not cluster.inherits_environment)
+            check_workers(client, asked, addresses, unset_keys=cluster.environment != "inherited")
             context = self._context(routes)
             client.subscribe_topic(topic(self._id), self._receive)
             # Before the plugin is registered: half a registration has to be taken back, too.
@@ -152,7 +153,9 @@ class Session:
             blocks, serials = 0, itertools.count()
             # Dask keys must never repeat within a cluster's life: a round would get the futures of the one before.
             while True:
-                driver = self._driver(client, context, work, max(len(addresses), 1), serials)
+                driver = self._driver(
+                    connection, cluster.patience, context, work, max(len(addresses), 1), serials
+                )
                 interrupt.stop = self._spending.stop = driver.stop
                 driver.run()
                 blocks += driver.blocks
@@ -168,13 +171,19 @@ class Session:
         return "stopped" if driver.stopped else "complete"
 
     def _driver(
-        self, client: Client, context: RunContext, work: _Work, workers: int, serials: Iterator[int]
+        self,
+        connection: Connection,
+        patience: float,
+        context: RunContext,
+        work: _Work,
+        workers: int,
+        serials: Iterator[int],
     ) -> Driver:
         models = range(len(self._store.plan.evaluations))
         endpoints = {name: route.endpoint for name, route in context.routes.items()}
         judges = list(dict.fromkeys(judge.model for judge in self._store.plan.judges))
         return Driver(
-            client,
+            connection,
             context,
             self._store.ledger,
             self._lease,
@@ -195,6 +204,7 @@ class Session:
             reports=self._reports,
             control=self._control,
             flush_seconds=self._flush_seconds,
+            patience=patience,
         )
 
     def _context(self, routes: Mapping[str, Route]) -> RunContext:
@@ -275,11 +285,11 @@ class Session:
     def _undropped(self, models: Sequence[ModelSummary], unrated: int) -> bool:
         """Whether more is left than what somebody ordered to leave."""
         dropped = self._control.dropped
-        labels = {
-            evaluation.label for evaluation in self._store.plan.evaluations if evaluation.model in dropped
-        }
+        plan = self._store.plan
+        pairs = zip(plan.labels, plan.evaluations, strict=True)
+        labels = {label for label, evaluation in pairs if evaluation.model in dropped}
         left = any(model.done < model.trials for model in models if model.model not in labels)
-        rated_by_dropped = any(judge.model in dropped for judge in self._store.plan.judges)
+        rated_by_dropped = any(judge.model in dropped for judge in plan.judges)
         return left or (unrated > 0 and not rated_by_dropped)
 
     def _summary(self, reason: str) -> RunSummary:
@@ -315,7 +325,7 @@ class Session:
             retries=dict(traffic.retries),
             causes=dict(tracker.causes),
             details=dict(tracker.details),
-            usd=self._spending.of_run.usd,
+            usd=self._spending.of_run.usd if any(model.priced for model in self._settings.models) else None,
             spent=asdict(self._spending.spent),
             bound=bound,
             ordered="" if reason == "complete" else self._ordered(),
