@@ -29,9 +29,9 @@ _STORE_SECONDS = 2.0
 """Where each look is a request that has its price."""
 _MOST_AT_ONCE = 20
 _CLOSING_SECONDS = 5.0
-_ENDPOINT_LIMITS = ("connections", "requests_per_minute", "tokens_per_minute")
-_SWEEP_LIMITS = ("tokens", "usd")
-_LARGEST = 1e15
+_ENDPOINT_LIMITS = {"connections": 4096, "requests_per_minute": 1e7, "tokens_per_minute": 1e12}
+_SWEEP_LIMITS = {"tokens": 1e15, "usd": 1e9}
+"""With the largest that each may be, as in a config."""
 _OWN_ONLY = (
     "only the user who runs the sweep may, from an account with the same ~/.local/state/evalcube/control.key"
 )
@@ -293,9 +293,10 @@ def _setting(word: str) -> tuple[str, float | None]:
         value = float(text)
     except ValueError:
         value = math.nan
-    if not 0 < value <= _LARGEST or (name == "connections" and not value.is_integer()):
-        kind = "a whole number from 1" if name == "connections" else "a positive number, or none"
-        raise _RefusedError(f"{name}: must be {kind}, got '{text}'")
+    most = {**_ENDPOINT_LIMITS, **_SWEEP_LIMITS}[name]
+    if not 0 < value <= most or (name == "connections" and not value.is_integer()):
+        kind = "a whole number" if name == "connections" else "none or a number"
+        raise _RefusedError(f"{name}: must be {kind} above 0, at most {most:,.0f}, got '{text}'")
     return name, value
 
 

@@ -141,7 +141,9 @@ class Session:
             with interrupt.held():
                 connection = stack.enter_context(cluster.connect())
             client = connection.client
-            addresses = wait_for_workers(cluster, connection, self._lease, self._note)
+            addresses = wait_for_workers(cluster, connection, self._lease, self._note, self._is_stopped)
+            if self._control.stopped:
+                return "stopped"
             # Before the plugin, and so before any request: money is spent only by workers that have their keys.
             check_workers(client, asked, addresses, unset_keys=cluster.environment != "inherited")
             context = self._context(routes)
@@ -169,6 +171,11 @@ class Session:
             self._wait_for_reports(client, blocks)
         self._spending.save()
         return "stopped" if driver.stopped else "complete"
+
+    def _is_stopped(self) -> bool:
+        """Whether somebody ordered it, while there is no driver yet that obeys."""
+        self._control.poll()
+        return bool(self._control.stopped)
 
     def _driver(
         self,
