@@ -34,8 +34,16 @@ class Connection:
         A connected client of the cluster, whose workers can import evalcube.
     """
 
+    replaces = False
+    """Whether it replaces workers that have gone, and says itself why they went."""
+
     def __init__(self, client: Client) -> None:
         self.client = client
+
+    @property
+    def dashboard(self) -> str:
+        """Address of Dask's dashboard, for people."""
+        return str(self.client.dashboard_link)
 
     def tend(self, present: Mapping[str, str]) -> Sequence[str]:  # noqa: ARG002 - for kinds that start workers
         """Look after the cluster: replace workers that were taken away, for one.

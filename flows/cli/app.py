@@ -15,6 +15,7 @@ from evalcube import EvalcubeError
 from flows.cli import (
     analyze,
     cache,
+    cluster,
     control,
     cubes,
     explore,
@@ -71,6 +72,7 @@ for heading, commands in _COMMANDS.items():
 app.add_typer(analyze.analyze, rich_help_panel=READ)
 app.add_typer(mending.commands, name="cube", rich_help_panel=KEEP)
 app.add_typer(cache.commands, name="cache", rich_help_panel=KEEP)
+app.add_typer(cluster.commands, name="cluster", rich_help_panel=MEASURE)
 app.add_typer(setup.local, name="local", rich_help_panel=BEGIN)
 
 

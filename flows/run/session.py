@@ -151,7 +151,7 @@ class Session:
             # Before the plugin is registered: half a registration has to be taken back, too.
             stack.callback(_forget_run, client, self._id)
             _register(client, SweepPlugin(context))
-            self._note(_described(cluster, client, len(addresses)))
+            self._note(_described(cluster, connection, len(addresses)))
             blocks, serials = 0, itertools.count()
             # Dask keys must never repeat within a cluster's life: a round would get the futures of the one before.
             while True:
@@ -381,10 +381,10 @@ def _counts(work: RegionWork) -> tuple[int, int]:
     return len(work.positions), len(work.unrated)
 
 
-def _described(cluster: Cluster, client: Client, workers: int) -> str:
+def _described(cluster: Cluster, connection: Connection, workers: int) -> str:
     if isinstance(cluster, ThisProcess):
         return "few trials: asked by this process"
-    return f"{workers} workers, dashboard {client.dashboard_link}"
+    return f"{workers} workers, dashboard {connection.dashboard}"
 
 
 def _register(client: Client, plugin: SweepPlugin) -> None:

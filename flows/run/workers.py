@@ -158,7 +158,7 @@ class Workers:
                 f"ends them (memory, `ulimit -v`, `-t`, `-n`; Dask ends one at its own memory limit). Look at their "
                 f"logs, give fewer workers, or more memory for each, and run the same command again."
             )
-        if before < _NOTED_LOSSES <= self._losses:
+        if before < _NOTED_LOSSES <= self._losses and not self._connection.replaces:
             self._emit(
                 Noted(
                     f"{self._losses} worker processes have ended so far, by crashes or for want of memory (Dask ends "
