@@ -31,8 +31,9 @@ from flows.plan.grading import Arrays, columns, grade_reading, read_stored
 from flows.plan.requests import Prepared
 from flows.run.dedup import ask
 from flows.run.events import BlockDone, as_message, topic
+from flows.run.plugin import workspace
 from flows.run.poison_isolation import KILLED, name_trials
-from flows.run.worker import Workspace, workspace
+from flows.run.worker import Workspace
 from stages.process.grading import Outcome
 from stages.process.reading import Reading
 from stages.reply.status import FINISHED, Status

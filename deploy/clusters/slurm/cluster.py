@@ -19,6 +19,7 @@ from distributed import Client, Scheduler, SpecCluster
 from distributed.security import Security
 
 from deploy.clusters.base import Cluster, ClusterError, Connection
+from deploy.clusters.carried import CarriedCode
 from deploy.clusters.local import SETTINGS, interrupts_blocked
 from deploy.clusters.slurm.crew import Crew
 from deploy.clusters.slurm.script import JobSettings, slug, worker_script
@@ -115,7 +116,7 @@ class _SlurmConnection(Connection):
     replaces = True
 
     def __init__(self, client: Client, crew: Crew) -> None:
-        super().__init__(client)
+        super().__init__(client, CarriedCode(client))
         self._crew = crew
         # One thread: the crew is used by one call at a time, and the driver never waits for Slurm.
         self._thread = ThreadPoolExecutor(1, "slurm")

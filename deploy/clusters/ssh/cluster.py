@@ -20,7 +20,7 @@ from distributed import Client, Scheduler, SpecCluster
 from distributed.security import Security
 
 from deploy.clusters.base import Cluster, ClusterError, Connection
-from deploy.clusters.existing import ensure_code
+from deploy.clusters.carried import CarriedCode
 from deploy.clusters.local import SETTINGS, interrupts_blocked
 from deploy.clusters.ssh.host import Host, Login, RemoteWorkers
 
@@ -195,12 +195,11 @@ class _SshConnection(Connection):
         starting: _Starting,
         problems: Mapping[str, str],
     ) -> None:
-        super().__init__(client)
+        super().__init__(client, CarriedCode(client))
         self._loop = loop
         self._starting = starting
         self._crews = [_Crew(host) for host in hosts]
         self._notes = [f"{name}: {problem}; it is tried again" for name, problem in problems.items()]
-        self._has_code = False
 
     def __enter__(self) -> _SshConnection:
         return self
@@ -229,9 +228,6 @@ class _SshConnection(Connection):
         ClusterError
             On every host they end one time after another, before one of them was there.
         """
-        if present and not self._has_code:
-            ensure_code(self.client)
-            self._has_code = True
         notes, self._notes = self._notes, []
         now = monotonic()
         for crew in self._crews:

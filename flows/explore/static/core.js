@@ -72,6 +72,7 @@ const explorer = { views: new Map(), bundle: null };
   explorer.AnswerError = AnswerError;
 
   const known = new Map();
+  const arrived = new WeakSet();
   let stamp = "";
 
   /** Forget answers that may have changed; called with the stamp of the newest look at the cubes. */
@@ -91,10 +92,13 @@ const explorer = { views: new Map(), bundle: null };
     if (!fresh && known.has(key)) return known.get(key);
     const answer = explorer.bundle ? fromBundle(key) : fromServer(key);
     known.set(key, answer);
-    answer.catch(() => known.delete(key));
+    answer.then(() => arrived.add(answer), () => known.delete(key));
     if (known.size > 200) known.delete(known.keys().next().value);
     return answer;
   };
+
+  /** Whether an answer is here already, so that asking costs nothing. */
+  explorer.has = (name, params = {}) => arrived.has(known.get(`${name}?${explorer.key(params)}`));
 
   const fromServer = async key => {
     let reply;

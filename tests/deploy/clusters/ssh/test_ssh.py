@@ -36,7 +36,7 @@ def of_worker(dask_worker):
     return os.getpid(), os.environ.get("A_KEY"), dask_worker.security.require_encryption
 
 
-@pytest.mark.cluster
+@pytest.mark.integration
 def test_connect__workers_come_are_replaced_and_end_with_the_cluster(sshd, monkeypatch):
     monkeypatch.setenv("A_KEY", "not on a command line")
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
@@ -58,7 +58,7 @@ def test_connect__workers_come_are_replaced_and_end_with_the_cluster(sshd, monke
     assert notes == [f"{sshd.host.name}: its workers ended; others are started in their place"]
 
 
-@pytest.mark.cluster
+@pytest.mark.integration
 def test_connect__workers_end_with_a_driver_that_is_killed(sshd):
     script = (
         "import sys, time; from deploy.clusters.ssh import *; from flows.run.workers import present\n"
