@@ -21,6 +21,7 @@ from flows.cli import (
     explore,
     forget,
     imports,
+    jobs,
     mending,
     merging,
     publishing,
@@ -53,7 +54,7 @@ MEASURE, READ, SHARE, KEEP, BEGIN = "Measure", "Read", "Share", "Look after", "B
 """Headings of ``--help``, under which its commands stand."""
 _COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
     BEGIN: (*setup.COMMANDS, *tasks.COMMANDS),
-    MEASURE: (*sweeps.COMMANDS, *upsample.COMMANDS, cubes.status, *control.COMMANDS),
+    MEASURE: (*sweeps.COMMANDS, *upsample.COMMANDS, *jobs.COMMANDS, cubes.status, *control.COMMANDS),
     READ: (
         cubes.leaderboard,
         cubes.report,
@@ -63,7 +64,14 @@ _COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
         trials.trials,
         *explore.COMMANDS,
     ),
-    SHARE: (*merging.COMMANDS, *publishing.COMMANDS, *versions.COMMANDS, *imports.COMMANDS, trials.export),
+    SHARE: (
+        *merging.COMMANDS,
+        *publishing.COMMANDS,
+        *versions.COMMANDS,
+        *imports.COMMANDS,
+        trials.export,
+        explore.bundle,
+    ),
     KEEP: (*mending.COMMANDS, *forget.COMMANDS),
 }
 for heading, commands in _COMMANDS.items():

@@ -128,6 +128,10 @@ class SlurmSection(Section):
     python: Line | None = Field(
         None, description="Python on the nodes, whose packages the workers use; default: this process's own."
     )
+    container: Line | None = Field(
+        None,
+        description="Command that starts a container, for what `submit` runs: apptainer exec --nv image.sif.",
+    )
     prologue: tuple[Line, ...] = Field(
         (), description="Shell lines before the workers start, such as [module load python, source keys.sh]."
     )

@@ -19,7 +19,8 @@ _MOST_FAILURES = 3
 """Jobs in a row that end before a worker has come from them."""
 _BLAMELESS = ("PREEMPTED", "NODE_FAIL", "BOOT_FAIL")
 """Ends that say nothing about the job itself."""
-_ROUTINE = ("COMPLETED", "COMPLETING", "TIMEOUT")
+_ROUTINE = ("COMPLETED", "TIMEOUT")
+_CLEANING = "COMPLETING"
 _FORGOTTEN_SECONDS = 60.0
 """A job that squeue does not list this long after its submission has ended; before, it may not be listed yet."""
 _WAITING_NOTE_SECONDS = 600.0
@@ -53,6 +54,8 @@ class Crew:
     """Those that have not ended, by number."""
     _failures: int = 0
     _said_routine: bool = False
+    _cleaned: set[int] = field(default_factory=set)
+    """Jobs that are replaced already and still cleaned up after: how they ended is to be told."""
     _waiting: tuple[str, float] = ("", 0.0)
     _refused_at: float = float("-inf")
 
@@ -103,7 +106,7 @@ class Crew:
                 self._failures += 1
                 if self._failures >= _MOST_FAILURES:
                     raise ClusterError(self._failure(number, state))
-        notes = self._told(ended)
+        notes = self._told(self._known_ends(ended, found))
         notes += self._fill()
         return [*notes, *self._queued(found)]
 
@@ -138,9 +141,17 @@ class Crew:
             if state is None and now - job.submitted > _FORGOTTEN_SECONDS:
                 state = JobState("gone", "")
             # One that is cleaned up after has no room for workers; how it ended is of interest if none came from it.
-            if state is not None and (not state.live or (job.came and state.state == "COMPLETING")):
+            if state is not None and (not state.live or (job.came and state.state == _CLEANING)):
                 ended[number] = state
         return ended
+
+    def _known_ends(self, ended: dict[int, JobState], found: dict[int, JobState]) -> dict[int, JobState]:
+        """Of the jobs that have ended, those of which it is known how."""
+        self._cleaned.update(number for number, state in ended.items() if state.state == _CLEANING)
+        late = {number: found[number] for number in self._cleaned if number in found}
+        late = {number: state for number, state in late.items() if state.state != _CLEANING}
+        self._cleaned -= late.keys()
+        return late | {number: state for number, state in ended.items() if state.state != _CLEANING}
 
     def _told(self, ended: dict[int, JobState]) -> list[str]:
         odd = Counter(state.state for state in ended.values() if state.state not in _ROUTINE)

@@ -98,6 +98,28 @@ def states(name: str) -> dict[int, JobState]:
     return found
 
 
+def state_of(job: int) -> str | None:
+    """How a job is or ended, such as RUNNING, TIMEOUT or CANCELLED; None if nobody knows.
+
+    Accounting remembers for long, where a site has it; the controller for some minutes after the end.
+    """
+    sources = (
+        (
+            ["sacct", "--noheader", "--parsable2", "--allocations", f"--jobs={job}", "--format=State"],
+            r"^(\w+)",
+        ),
+        (["scontrol", "show", "job", "--oneliner", str(job)], r"\bJobState=(\w+)"),
+    )
+    for words, pattern in sources:
+        try:
+            match = re.search(pattern, _call(words, f"{words[0]} failed"))
+        except ClusterError:
+            continue
+        if match is not None:
+            return match[1]
+    return None
+
+
 def cancel(jobs: Iterable[int], name: str | None = None) -> None:
     """Cancel jobs by number, and all of this user's of a name; those that have ended are no problem.
 

@@ -73,6 +73,20 @@ def test_crew__replaces_jobs_that_have_ended(slurm, tmp_path):
     assert sorted(jobs.jobs) == [4, 5]
 
 
+def test_crew__replaces_a_job_that_is_still_cleaned_up_after_and_says_later_how_it_ended(slurm, tmp_path):
+    jobs = crew(tmp_path, wanted=1)
+    jobs.start()
+    slurm.jobs[1] = JobState("COMPLETING", "")
+    assert jobs.look([]) == []
+    assert list(jobs.jobs) == [1]  # no worker came from it: how it ends is of interest
+
+    assert jobs.look(names(1)) == []
+    assert list(jobs.jobs) == [2]
+    slurm.end(1, "CANCELLED")
+    assert jobs.look([]) == ["1 of the jobs ended (CANCELLED); others are submitted in their place"]
+    assert jobs.look([]) == []
+
+
 def test_crew__three_jobs_in_a_row_that_bring_no_worker_end_the_run_with_their_log(slurm, tmp_path):
     jobs = crew(tmp_path, wanted=1)
     jobs.start()
