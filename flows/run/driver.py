@@ -27,6 +27,7 @@ from flows.run.events import Event, Noted, RegionWritten, Slowed, Traffic
 from flows.run.failures import is_killed, raise_if_failed, raise_own_error
 from flows.run.in_flight import InFlightLimit
 from flows.run.poison_isolation import PoisonIsolation, run_marked
+from flows.run.turns import Turns
 from flows.run.worker import RunContext, plugin_name
 from flows.run.workers import Workers
 from storage.cube.lease import Lease
@@ -68,6 +69,8 @@ class Driver:
         Numbers for Dask's keys, different in all rounds of a run.
     reports
         What workers report of their endpoints.
+    turns
+        Which models' servers may be asked when.
     """
 
     def __init__(
@@ -86,6 +89,7 @@ class Driver:
         serials: Iterator[int] | None = None,
         emit: Callable[[Event], None] = lambda _: None,
         reports: queue.SimpleQueue[Slowed | Traffic] | None = None,
+        turns: Turns | None = None,
         flush_seconds: float = FLUSH_SECONDS,
     ) -> None:
         self._client = client
@@ -96,6 +100,7 @@ class Driver:
         self._flush_seconds = flush_seconds
         self._queues = [BlockQueue(iter(left), limit) for left, limit in zip(regions, limits, strict=True)]
         self._judge_limits = tuple(judge_limits)
+        self._turns = turns if turns is not None and turns.any else None
         self._workers = Workers(client, context.run, (*limits, *judge_limits), emit, reports)
         self._arrived: queue.SimpleQueue[tuple[Callable[[Future], None], Future]] = queue.SimpleQueue()
         self._serials = serials or itertools.count()
@@ -143,6 +148,7 @@ class Driver:
     def _run(self) -> None:
         self._workers.poll()
         self._counting.compare_prompts()
+        self._give_turns()
         self._top_up()
         while self._is_busy():
             # A process that was stopped (Ctrl-Z, a suspended laptop) may have lost the lease without noticing.
@@ -154,6 +160,7 @@ class Driver:
             self._ledger.flush(older_than=_RECEIPT_SECONDS)
             self._write_due()
             self._counting.write_due(self._open_models, last=False)
+            self._give_turns()
             self._top_up()
         while self._counting.behind:
             self._lease.check()
@@ -185,6 +192,19 @@ class Driver:
         if self.stopped and time.monotonic() - self._halted_at > _HALT_SECONDS:
             self._halt()
         return any(not region.finished for blocks in self._queues for region in blocks.opened)
+
+    def _give_turns(self) -> None:
+        """Ask only those models whose servers run, and nothing more of those whose servers were given up."""
+        if self._turns is None:
+            return
+        for blocks in self._queues:
+            if self._turns.is_over(blocks.limit.model):
+                blocks.stop()
+        needing = {blocks.limit.model for blocks in self._queues if blocks.waits_for_answers}
+        if not self.stopped:
+            self._turns.poll(needing.__contains__)
+        for blocks in self._queues:
+            blocks.limit.held = not self._turns.may_ask(blocks.limit.model)
 
     def _open_models(self) -> set[int]:
         return {region.work.window.region.model for blocks in self._queues for region in blocks.opened}

@@ -28,6 +28,8 @@ class InFlightLimit:
     workers: int = 1
     in_flight: int = 0
     stopped: bool = False
+    held: bool = False
+    """Whether the model's server waits for its turn."""
     model: str = ""
     """Label."""
     spare: int = 0
@@ -40,7 +42,7 @@ class InFlightLimit:
     @property
     def depth(self) -> int:
         """Enough blocks that the connections never wait for the driver."""
-        if self.stopped:
+        if self.stopped or self.held:
             return 0
         if self.connections < self.workers:
             # Each worker has one connection then, so that the bound holds only over blocks.

@@ -45,6 +45,7 @@ from flows.run.servers import serve_models
 from flows.run.spending import Spending
 from flows.run.subscribers.live_file import LiveFile
 from flows.run.summary import ModelSummary, RunSummary, Tracker, found_limits, limit_use
+from flows.run.turns import Turns
 from flows.run.worker import Route, RunContext, SweepPlugin, plugin_name
 from flows.run.workers import present
 from stages.infer.endpoint import Endpoint
@@ -126,7 +127,7 @@ class Session:
         asked = [model for model in self._settings.models if model.name in names] if work.asks else []
         with ExitStack() as stack:
             interrupt = stack.enter_context(stop_on_interrupt())
-            routes = stack.enter_context(serve_models(asked, self._note))
+            served = stack.enter_context(serve_models(asked, self._note))
             # A Ctrl-C in the middle of starting worker processes would leave some of them behind.
             cluster = self._cluster or default_cluster(sum(work.left) + sum(work.unrated))
             with interrupt.held():
@@ -134,7 +135,7 @@ class Session:
             addresses = present(client)
             # Before the plugin, and so before any request: money is spent only by workers that have their keys.
             check_workers(client, asked, addresses, unset_keys=not cluster.inherits_environment)
-            context = self._context(routes)
+            context = self._context(served.routes)
             client.subscribe_topic(topic(self._id), self._receive)
             # Before the plugin is registered: half a registration has to be taken back, too.
             stack.callback(_forget_run, client, self._id)
@@ -143,7 +144,7 @@ class Session:
             blocks, serials = 0, itertools.count()
             # Dask keys must never repeat within a cluster's life: a round would get the futures of the one before.
             while True:
-                driver = self._driver(client, context, work, max(len(addresses), 1), serials)
+                driver = self._driver(client, context, work, max(len(addresses), 1), serials, served.turns)
                 interrupt.stop = self._spending.stop = driver.stop
                 driver.run()
                 blocks += driver.blocks
@@ -159,7 +160,13 @@ class Session:
         return "stopped" if driver.stopped else "complete"
 
     def _driver(
-        self, client: Client, context: RunContext, work: _Work, workers: int, serials: Iterator[int]
+        self,
+        client: Client,
+        context: RunContext,
+        work: _Work,
+        workers: int,
+        serials: Iterator[int],
+        turns: Turns,
     ) -> Driver:
         models = range(len(self._store.plan.evaluations))
         endpoints = {name: route.endpoint for name, route in context.routes.items()}
@@ -184,6 +191,7 @@ class Session:
             serials=serials,
             emit=self._emit,
             reports=self._reports,
+            turns=turns,
             flush_seconds=self._flush_seconds,
         )
 
