@@ -26,6 +26,7 @@ STARTERS = {
     "certificate": "cluster",  # openssl
     "wheel": "cluster",
     "measured": "browser",
+    "chromium": "browser",
 }
 """Fixtures that start processes, and the tier of the tests that use them."""
 

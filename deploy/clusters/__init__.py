@@ -1,8 +1,16 @@
 """Dask clusters to run a sweep on, one module per kind."""
 
 from deploy.clusters.asking import ask_workers
-from deploy.clusters.base import Cluster, ClusterError
+from deploy.clusters.base import Cluster, ClusterError, Connection
 from deploy.clusters.existing import ExistingScheduler
 from deploy.clusters.local import LocalProcesses, ThisProcess
 
-__all__ = ["Cluster", "ClusterError", "ExistingScheduler", "LocalProcesses", "ThisProcess", "ask_workers"]
+__all__ = [
+    "Cluster",
+    "ClusterError",
+    "Connection",
+    "ExistingScheduler",
+    "LocalProcesses",
+    "ThisProcess",
+    "ask_workers",
+]

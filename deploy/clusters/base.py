@@ -1,35 +1,84 @@
-"""What every kind of cluster offers: settings that connect to it, and clean up afterwards."""
+"""What every kind of cluster offers: settings that connect to it, and a connection that looks after it."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
+from typing import Literal
 
 from distributed import Client
 
 from deploy.errors import DeployError
+
+Environment = Literal["own", "inherited", "ask"]
+"""Whose environment variables workers see, and so whose keys.
+
+``own``: those of the places where they were started. ``inherited``: this process's. ``ask``: it depends on the site,
+so that only the workers know.
+"""
+PATIENCE_SECONDS = 60.0
+"""A nanny restarts a dead worker within seconds; a minute without any is nobody's restart."""
 
 
 class ClusterError(DeployError):
     """A cluster cannot be started or reached, or its nodes cannot run our code."""
 
 
+class Connection:
+    """A cluster that is in use.
+
+    Parameters
+    ----------
+    client
+        A connected client of the cluster, whose workers can import evalcube.
+    """
+
+    def __init__(self, client: Client) -> None:
+        self.client = client
+
+    def tend(self, present: Mapping[str, str]) -> Sequence[str]:  # noqa: ARG002 - for kinds that start workers
+        """Look after the cluster: replace workers that were taken away, for one.
+
+        Called by the driver's thread about once a second while a run waits for workers or has some; what takes longer
+        than a moment, such as asking a batch system, is begun here and its outcome collected by a later call.
+
+        Parameters
+        ----------
+        present
+            The workers that are there: address -> the name that they were started with.
+
+        Returns
+        -------
+        sequence of str
+            What the user should read, such as that jobs wait in a queue; each is said once, so return news only.
+
+        Raises
+        ------
+        ClusterError
+            The cluster will never have workers again, such as after jobs that failed one after another.
+        """
+        return ()
+
+
 class Cluster(ABC):
     """Settings of one cluster. Subclasses are frozen dataclasses; nothing happens before `connect`."""
 
-    @abstractmethod
-    def connect(self) -> AbstractContextManager[Client]:
-        """A context with a client of the cluster, whose workers can import evalcube.
+    environment: Environment = "own"
+    """Whose environment variables workers see."""
+    patience: float = PATIENCE_SECONDS
+    """Seconds without any worker after which a run gives up."""
+    minimum: int = 1
+    """Workers to wait for before the first request; after `patience`, as many as there are will do."""
 
-        Entering it starts or reaches the cluster; leaving it stops what was started here.
+    @abstractmethod
+    def connect(self) -> AbstractContextManager[Connection]:
+        """A context with a connection to the cluster.
+
+        Entering it starts or reaches the cluster, which may have no worker yet; leaving it stops what was started here.
 
         Raises
         ------
         ClusterError
             The cluster cannot be started or reached; raised when the context is entered.
         """
-
-    @property
-    @abstractmethod
-    def inherits_environment(self) -> bool:
-        """Whether workers see this process's environment variables, and so its keys."""

@@ -18,7 +18,7 @@ import cloudpickle
 from distributed import Client
 
 from deploy.clusters.asking import ask_workers
-from deploy.clusters.base import Cluster, ClusterError
+from deploy.clusters.base import PATIENCE_SECONDS, Cluster, ClusterError, Connection
 
 T = TypeVar("T")
 
@@ -46,14 +46,13 @@ class ExistingScheduler(Cluster):
     """The scheduler's address, such as ``tcp://host:8786``."""
     timeout: float = 10.0
     """Seconds to wait for the scheduler, and then as many for a first worker."""
+    patience: float = PATIENCE_SECONDS
+    """Seconds without any worker after which a run gives up."""
+    minimum: int = 1
+    """Workers to wait for before the first request."""
 
-    @property
-    def inherits_environment(self) -> bool:
-        """Workers have environments of their own."""
-        return False
-
-    def connect(self) -> AbstractContextManager[Client]:
-        """A context with a connected client; nodes without evalcube have been sent it.
+    def connect(self) -> AbstractContextManager[Connection]:
+        """A context with a connection; nodes without evalcube have been sent it.
 
         Raises
         ------
@@ -63,7 +62,7 @@ class ExistingScheduler(Cluster):
         return self._connect()
 
     @contextmanager
-    def _connect(self) -> Iterator[Client]:
+    def _connect(self) -> Iterator[Connection]:
         try:
             client = Client(self.address, timeout=self.timeout, set_as_default=False)
         except (OSError, TimeoutError, ValueError) as error:
@@ -75,7 +74,7 @@ class ExistingScheduler(Cluster):
         with _quiet(), client:
             self._wait_for_worker(client)
             ensure_code(client)
-            yield client
+            yield Connection(client)
 
     def _wait_for_worker(self, client: Client) -> None:
         deadline = time.monotonic() + self.timeout

@@ -14,7 +14,7 @@ import dask
 from dask.system import CPU_COUNT
 from distributed import Client, LocalCluster, Scheduler, SpecCluster, Worker
 
-from deploy.clusters.base import Cluster, ClusterError
+from deploy.clusters.base import Cluster, ClusterError, Connection
 from deploy.clusters.scratch import scratch_folder
 
 _MOST_WORKERS = 8
@@ -62,13 +62,10 @@ def interrupts_blocked() -> Iterator[None]:
 class _OnThisMachine(Cluster):
     """A cluster that is started for a sweep and ends with it."""
 
-    @property
-    def inherits_environment(self) -> bool:
-        """Workers are this process or its children."""
-        return True
+    environment = "inherited"
 
-    def connect(self) -> AbstractContextManager[Client]:
-        """A context with a client of new workers, which end with it.
+    def connect(self) -> AbstractContextManager[Connection]:
+        """A context with a connection to new workers, which end with it.
 
         Raises
         ------
@@ -89,7 +86,7 @@ class _OnThisMachine(Cluster):
         """Why it could not be started, and what to do."""
 
     @contextmanager
-    def _connect(self) -> Iterator[Client]:
+    def _connect(self) -> Iterator[Connection]:
         # The settings hold for as long as the cluster: workers that are added later read them, too.
         with scratch_folder() as scratch, dask.config.set(SETTINGS):
             try:
@@ -101,7 +98,7 @@ class _OnThisMachine(Cluster):
                 raise ClusterError(self._trouble(error)) from error
             # The client ends before the cluster, which it would otherwise report as lost.
             with cluster, Client(cluster, set_as_default=False) as client:
-                yield client
+                yield Connection(client)
 
 
 @dataclass(frozen=True)

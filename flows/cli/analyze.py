@@ -12,6 +12,7 @@ from flows.cli.flags import Command
 from flows.cli.options import (
     ByTaskOption,
     ClipOption,
+    CsvOption,
     CubeArgument,
     JsonOption,
     MarkdownOption,
@@ -48,12 +49,20 @@ def compression(
     unique_only: UniqueOption = False,
     as_json: JsonOption = False,
     markdown: MarkdownOption = False,
+    as_csv: CsvOption = False,
 ) -> None:
     """How well reasoning traces compress, by outcome: traces that loop compress well."""
     from flows.cubes.forensics import compression as measure
 
     part = part_of(where, view, trials, unique_only=unique_only)
-    _answer("compression", plot, as_json, markdown, lambda: measure(cube, part, by_task=by_task, plot=plot))
+    _answer(
+        "compression",
+        plot,
+        as_json,
+        markdown,
+        as_csv,
+        lambda: measure(cube, part, by_task=by_task, plot=plot),
+    )
 
 
 @analyze.command(cls=Command)
@@ -70,6 +79,7 @@ def hazard(
     clip_tokens: ClipOption = None,
     as_json: JsonOption = False,
     markdown: MarkdownOption = False,
+    as_csv: CsvOption = False,
 ) -> None:
     """When answers come: of the trials that still think at so many tokens, how many end right or wrong."""
     from flows.cubes.forensics import hazard as measure
@@ -80,6 +90,7 @@ def hazard(
         plot,
         as_json,
         markdown,
+        as_csv,
         lambda: measure(cube, part, width=width, cause=cause, by_task=by_task, plot=plot),
     )
 
@@ -102,6 +113,7 @@ def clip(
     unique_only: UniqueOption = False,
     as_json: JsonOption = False,
     markdown: MarkdownOption = False,
+    as_csv: CsvOption = False,
 ) -> None:
     """What the models would have scored with smaller token limits; nothing is asked again."""
     from flows.cubes.forensics import clip as measure
@@ -112,6 +124,7 @@ def clip(
         plot,
         as_json,
         markdown,
+        as_csv,
         lambda: measure(cube, part, limits=names_of(limits), version=version, plot=plot),
     )
 
@@ -131,6 +144,7 @@ def cost(
     clip_tokens: ClipOption = None,
     as_json: JsonOption = False,
     markdown: MarkdownOption = False,
+    as_csv: CsvOption = False,
 ) -> None:
     """What trials and right answers cost, and which models give most for it."""
     from flows.cubes.forensics import cost as measure
@@ -141,6 +155,7 @@ def cost(
         plot,
         as_json,
         markdown,
+        as_csv,
         lambda: measure(cube, part, against=against, by_task=by_task, plot=plot),
     )
 
@@ -150,9 +165,10 @@ def _answer(
     plot: Path | None,
     as_json: bool,
     markdown: bool,
+    as_csv: bool,
     measure: Callable[[], tuple[OpenPart, TableSpec, Sequence[dict[str, Any]]]],
 ) -> None:
-    one_form(as_json=as_json, markdown=markdown)
+    one_form(as_json=as_json, markdown=markdown, as_csv=as_csv)
     opened, table, rows = measure()
     warn(opened.warnings)
     document = {
@@ -161,6 +177,6 @@ def _answer(
         "selection": opened.selection,
         "rows": list(rows),
     }
-    emit(table, document, as_json=as_json, markdown=markdown)
-    if plot is not None and not as_json:
+    emit(table, document, as_json=as_json, markdown=markdown, as_csv=as_csv)
+    if plot is not None and not as_json and not as_csv:
         show(str(plot))

@@ -16,6 +16,7 @@ from flows.cli import (
     analyze,
     cache,
     cubes,
+    explore,
     forget,
     imports,
     mending,
@@ -28,6 +29,7 @@ from flows.cli import (
     trials,
     upsample,
     verdict,
+    versions,
 )
 from flows.cli.exhaustion import exhaustion
 from flows.cli.flags import Command
@@ -57,8 +59,9 @@ _COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
         *verdict.COMMANDS,
         cubes.show_trial,
         trials.trials,
+        *explore.COMMANDS,
     ),
-    SHARE: (*merging.COMMANDS, *publishing.COMMANDS, *imports.COMMANDS, trials.export),
+    SHARE: (*merging.COMMANDS, *publishing.COMMANDS, *versions.COMMANDS, *imports.COMMANDS, trials.export),
     KEEP: (*mending.COMMANDS, *forget.COMMANDS),
 }
 for heading, commands in _COMMANDS.items():

@@ -12,6 +12,7 @@ from flows.cli.completion import models_of_cube, tasks_of_cube
 from flows.cli.options import (
     CacheOption,
     ClipOption,
+    CsvOption,
     CubeArgument,
     CubesArgument,
     JsonOption,
@@ -26,7 +27,7 @@ from flows.cli.options import (
 )
 from flows.cli.output import safe, show, show_json
 from flows.cli.selecting import part_of, several
-from flows.cli.tables import emit, one_form, warn
+from flows.cli.tables import emit, one_form, show_csv, warn
 
 if TYPE_CHECKING:
     from flows.cubes.reader import Reader, TrialView
@@ -74,18 +75,24 @@ def leaderboard(
     clip_tokens: ClipOption = None,
     as_json: JsonOption = False,
     markdown: MarkdownOption = False,
+    as_csv: CsvOption = False,
 ) -> None:
     """Rank the models of a cube, or of several as if merged, by ReasonScore; by accuracy where trials are few."""
     from flows.cubes.statistics import boards
     from stages.analyze.render.table_specs import leaderboard_spec
 
-    one_form(as_json=as_json, markdown=markdown)
+    one_form(as_json=as_json, markdown=markdown, as_csv=as_csv)
     part = part_of(where, view, trials, unique_only=unique_only, clip_tokens=clip_tokens, tier=tier)
     warnings, found = boards(cube, by, part, version=version, mode=mode)  # type: ignore[arg-type]
     warn(warnings)
     if as_json:
         documents = {value: board.to_dict() for value, board in found.items()}
         show_json({**several(cube), **({"by": by, "leaderboards": documents} if by else documents[""])})
+        return
+    if as_csv:
+        show_csv(
+            [({by: value} if by else {}) | row for value, board in found.items() for row in board.records()]
+        )
         return
     for place, (value, board) in enumerate(found.items()):
         if by:

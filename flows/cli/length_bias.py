@@ -39,13 +39,14 @@ def check_values(check: LengthBiasCheck, checked: RunSummary | None) -> dict[str
 
 def print_check(check: LengthBiasCheck, checked: RunSummary | None) -> None:
     """Print a check: its price before it has run, then what came of it."""
+    from flows.cli.planned import about
     from flows.plan.acting import what_is_asked
 
     show("length bias (readings without against with the sentence that length is no quality)")
     if checked is None:
         price = check.price()
         asked = what_is_asked(check.config)
-        show(f"  at most {price.to_send} requests to send, about {price.cost:.2f} USD:")
+        show(f"  at most {price.to_send} requests to send, {about(price)}:")
         for line in asked:
             show(f"    {safe(line)}")
         show("  nothing is asked yet: run again with --yes")

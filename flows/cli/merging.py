@@ -209,11 +209,21 @@ def _print_rows(title: str, names: Sequence[str], rows: Sequence[Sequence[str]])
 def log(cube: CubeArgument, as_json: JsonOption = False) -> None:
     """Show a cube's past: the cubes that it was merged from, and when which regions were written, by which graders."""
     from flows.cubes.history import cube_history
+    from flows.publish.versions import is_repository, repository_log
 
+    commits = repository_log(cube) if is_repository(cube) else None
     found = cube_history(cube)
     if as_json:
-        show_json({"schema": "evalcube.log", "schema_version": 1, **found.to_dict()})
+        document = {"schema": "evalcube.log", "schema_version": 1, **found.to_dict()}
+        show_json(
+            document if commits is None else {**document, "commits": [one.to_dict() for one in commits]}
+        )
         return
+    if commits is not None:
+        for one in commits:
+            trials = "" if one.trials is None else f"  {one.trials:,} trials"
+            names = f"  ({', '.join(one.names)})" if one.names else ""
+            show(safe(f"{one.commit}  {one.at[:16]}{trials}{names}  {one.message}"))
     if found.sources:
         rows = [
             [

@@ -78,6 +78,13 @@ ByTaskOption = Annotated[bool, typer.Option("--by-task", help="Tell tasks apart.
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 MarkdownOption = Annotated[bool, typer.Option("--markdown", help="Print a Markdown table.")]
+CsvOption = Annotated[
+    bool,
+    typer.Option(
+        "--csv",
+        help="Print CSV with all digits; a text that a spreadsheet would take for a formula begins with an apostrophe.",
+    ),
+]
 PlotOption = Annotated[
     Path | None,
     typer.Option(
@@ -191,6 +198,15 @@ SchedulerOption = Annotated[
     typer.Option(
         "--scheduler",
         help="Address of a running Dask scheduler, such as tcp://host:8786; default: local processes.",
+    ),
+]
+ClusterOption = Annotated[
+    str | None,
+    typer.Option(
+        "--cluster",
+        metavar="NAME|FILE",
+        help="Where to work: a cluster of ~/.config/evalcube/clusters.yaml, or a YAML file that describes one; "
+        "default: the config's.",
     ),
 ]
 WorkersOption = Annotated[

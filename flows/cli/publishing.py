@@ -149,8 +149,17 @@ def tags(
 ) -> None:
     """List the states that were published below an address."""
     from flows.publish.record import tags_at
+    from flows.publish.versions import is_repository, repository_tags
     from storage.cube.address import space_of
 
+    if is_repository(url):
+        commits = repository_tags(url)
+        if as_json:
+            show_json({**_schema("tags"), "url": url, "tags": [one.to_dict() for one in commits]})
+        for entry in [] if as_json else commits:
+            trials = "" if entry.trials is None else f"  {entry.trials:,} trials"
+            show(safe(f"{entry.names[0]}  {entry.at[:10]}{trials}  {entry.commit}  {entry.message}"))
+        return
     found = tags_at(space_of(url))
     if as_json:
         show_json({**_schema("tags"), "url": url, "tags": [one.model_dump() for one in found]})

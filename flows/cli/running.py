@@ -109,8 +109,10 @@ def _print_summary(summary: RunSummary) -> None:
     show(f"cube: {summary.cube}")
 
 
-def usd(amount: float) -> str:
-    """An amount of money, with as many digits as it needs: 12.30 USD, 0.0021 USD."""
+def usd(amount: float | None) -> str:
+    """An amount of money, with as many digits as it needs: 12.30 USD, 0.0021 USD; None is one that nobody knows."""
+    if amount is None:
+        return "at no declared price"
     return f"{amount:.2f} USD" if amount >= 1 or not amount else f"{amount:.2g} USD"
 
 

@@ -9,7 +9,9 @@ import typer
 
 from flows.cli.completion import models_of_cube
 from flows.cli.options import (
+    CacheOption,
     ClipOption,
+    CsvOption,
     CubeArgument,
     CubesArgument,
     JsonOption,
@@ -50,6 +52,7 @@ def table(
     clip_tokens: ClipOption = None,
     as_json: JsonOption = False,
     markdown: MarkdownOption = False,
+    as_csv: CsvOption = False,
 ) -> None:
     """Success rates with intervals, of any groups."""
     from flows.cubes.statistics import aggregate
@@ -57,7 +60,7 @@ def table(
     from stages.analyze.render.rows import group_rows
     from stages.analyze.render.table_specs import group_spec
 
-    one_form(as_json=as_json, markdown=markdown)
+    one_form(as_json=as_json, markdown=markdown, as_csv=as_csv)
     part = part_of(where, view, trials, unique_only=unique_only, clip_tokens=clip_tokens)
     opened, found = aggregate(cube, part, by=names_of(by), mode=mode, pooling=pooling, joint=joint)  # type: ignore[arg-type]
     warn(opened.warnings)
@@ -81,7 +84,7 @@ def table(
         "selection": opened.selection,
         "rows": rows,
     }
-    emit(group_spec(rows, dims, mode, notes), document, as_json=as_json, markdown=markdown)
+    emit(group_spec(rows, dims, mode, notes), document, as_json=as_json, markdown=markdown, as_csv=as_csv)
 
 
 def rank(
@@ -98,12 +101,13 @@ def rank(
     clip_tokens: ClipOption = None,
     as_json: JsonOption = False,
     markdown: MarkdownOption = False,
+    as_csv: CsvOption = False,
 ) -> None:
     """Who stands where: rank intervals, groups not told apart, expected wins, ratings."""
     from flows.cubes.statistics import rank as make_ranking
     from stages.analyze.render.table_specs import ranking_spec
 
-    one_form(as_json=as_json, markdown=markdown)
+    one_form(as_json=as_json, markdown=markdown, as_csv=as_csv)
     part = part_of(where, view, trials, unique_only=unique_only, clip_tokens=clip_tokens)
     opened, found, board = make_ranking(cube, part, version=version, prior=prior)  # type: ignore[arg-type]
     warn(opened.warnings)
@@ -112,6 +116,7 @@ def rank(
         {**several(cube), **found.to_dict(board)},
         as_json=as_json,
         markdown=markdown,
+        as_csv=as_csv,
     )
 
 
@@ -133,6 +138,21 @@ def compare(
             help="wrong: a truncated trial is a failure. drop: leave out trials that either truncated."
         ),
     ] = "wrong",
+    flips: Annotated[
+        bool,
+        typer.Option(
+            "--flips",
+            help="The questions that two models, or the same model in two cubes, answered differently, with both "
+            "answers. Of two cubes: A.zarr B.zarr [MODEL [MODEL OF B]].",
+        ),
+    ] = False,
+    limit: Annotated[
+        int | None,
+        typer.Option(
+            min=0, help="With --flips: most questions that are shown; default: 20, with --json and --csv all."
+        ),
+    ] = None,
+    cache: CacheOption = None,
     where: WhereOption = None,
     view: ViewOption = None,
     trials: TrialsOption = None,
@@ -140,13 +160,25 @@ def compare(
     clip_tokens: ClipOption = None,
     as_json: JsonOption = False,
     markdown: MarkdownOption = False,
+    as_csv: CsvOption = False,
 ) -> None:
     """Compare models on the questions that both answered, task by task and overall."""
+    if flips or limit is not None or cache is not None:
+        from flows.cli.flips import Form, compare_flips
+
+        compare_flips(
+            cubes_and_models(cube, models or ()),
+            part_of(where, view, trials, unique_only=unique_only, clip_tokens=clip_tokens),
+            Form(flips, as_json, as_csv, markdown, limit, cache),
+            repeats=repeats,
+            truncated=truncated,
+        )
+        return
     from flows.cubes.statistics import compare as compare_models
-    from stages.analyze.render.rows import pair_row
+    from stages.analyze.render.rows import pair_records, pair_row
     from stages.analyze.render.table_specs import pair_conclusion, pair_spec, pairs_spec
 
-    one_form(as_json=as_json, markdown=markdown)
+    one_form(as_json=as_json, markdown=markdown, as_csv=as_csv)
     part = part_of(where, view, trials, unique_only=unique_only, clip_tokens=clip_tokens)
     cubes, chosen = cubes_and_models(cube, models or ())
     opened, pairs = compare_models(cubes, chosen, part, repeats=repeats, truncated=truncated)
@@ -174,7 +206,7 @@ def compare(
         if len(pairs) == 1
         else pairs_spec(pairs, (*part_note, "Name two models to see their tasks."))
     )
-    emit(sheet, document, as_json=as_json, markdown=markdown)
+    emit(sheet, document, as_json=as_json, markdown=markdown, as_csv=as_csv, rows=pair_records(pairs))
     warn(opened.warnings)
 
 
@@ -202,6 +234,7 @@ def metrics(
     clip_tokens: ClipOption = None,
     as_json: JsonOption = False,
     markdown: MarkdownOption = False,
+    as_csv: CsvOption = False,
 ) -> None:
     """Pass@k and its family: what several answers to each question are worth."""
     from flows.cubes.statistics import metrics as evaluate
@@ -210,7 +243,7 @@ def metrics(
     from stages.analyze.render.rows import metric_rows
     from stages.analyze.render.table_specs import metric_spec
 
-    one_form(as_json=as_json, markdown=markdown)
+    one_form(as_json=as_json, markdown=markdown, as_csv=as_csv)
     part = part_of(where, view, trials, unique_only=unique_only, clip_tokens=clip_tokens)
     wanted = names_of(names)
     opened, found = evaluate(cube, part, names=wanted, k=_numbers(k), by=by, tau=tau)
@@ -231,7 +264,7 @@ def metrics(
         # A question is what is averaged here, and its point has no weight of its own.
         told = "Every question weighs the same: points that were asked more often than the first plan says weigh more."
         sheet = replace(sheet, notes=(*sheet.notes, told))
-    emit(sheet, document, as_json=as_json, markdown=markdown)
+    emit(sheet, document, as_json=as_json, markdown=markdown, as_csv=as_csv)
 
 
 def _numbers(text: str) -> list[int]:

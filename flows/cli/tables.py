@@ -1,28 +1,32 @@
-"""Tables of results, in the form that was asked for: for a terminal, as Markdown or as JSON."""
+"""Tables of results, in the form that was asked for: for a terminal, as Markdown, as CSV or as JSON."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from flows.cli.output import complain, show, show_json
+from flows.cli.output import complain, plain, show, show_json
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from stages.analyze.render.table import TableSpec
 
 
-def one_form(*, as_json: bool, markdown: bool) -> None:
-    """Refuse two forms of output at once.
+def one_form(*, as_json: bool, markdown: bool = False, as_csv: bool = False) -> None:
+    """Refuse several forms of output at once.
 
     Raises
     ------
     SweepError
-        If both are asked for.
+        If more than one is asked for.
     """
-    if as_json and markdown:
+    forms = {"--json": as_json, "--markdown": markdown, "--csv": as_csv}
+    named = [name for name, wanted in forms.items() if wanted]
+    if len(named) > 1:
         from flows.errors import SweepError
 
-        raise SweepError("--json and --markdown exclude each other", "Give one of the two")
+        raise SweepError(f"{' and '.join(named)} exclude each other", "Give one of them")
 
 
 def warn(warnings: Sequence[str]) -> None:
@@ -31,29 +35,72 @@ def warn(warnings: Sequence[str]) -> None:
         complain(text)
 
 
-def emit(table: TableSpec, document: Mapping[str, Any], *, as_json: bool, markdown: bool) -> None:
-    """Print a table in the form that was asked for."""
-    from stages.analyze.render.table import markdown_text
+def emit(
+    table: TableSpec,
+    document: Mapping[str, Any],
+    *,
+    as_json: bool,
+    markdown: bool = False,
+    as_csv: bool = False,
+    rows: Sequence[Mapping[str, Any]] | None = None,
+) -> None:
+    """Print a table in the form that was asked for.
 
+    Parameters
+    ----------
+    table
+        For people.
+    document
+        For programs.
+    as_json, markdown, as_csv
+        The form, at most one of them; else the table is shown as the terminal allows.
+    rows
+        What CSV has, a line each; default: the document's ``rows``.
+    """
     if as_json:
         show_json(document)
+    elif as_csv:
+        show_csv(document["rows"] if rows is None else rows)
     elif markdown:
+        from stages.analyze.render.table import markdown_text
+
         show(markdown_text(table))
     else:
         show_table(table)
 
 
-def show_table(table: TableSpec) -> None:
-    """Print a table that fits the terminal, and its notes below it."""
+def show_csv(rows: Sequence[Mapping[str, Any]]) -> None:
+    """Print rows as CSV with a header: all digits, nothing where there is no value, and no formula of a spreadsheet."""
+    import csv
+    import sys
+
+    from flows.trials.forms import csv_text
+    from stages.analyze.render.flat import records
+
+    def cell(value: object) -> object:
+        if isinstance(value, bool):
+            return "true" if value else "false"
+        return csv_text(value) if isinstance(value, str) else value
+
+    found = records(rows)
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    writer.writerow(map(csv_text, found[0] if found else ()))
+    writer.writerows(map(cell, plain(row).values()) for row in found)
+
+
+def show_table(table: TableSpec, console: Console | None = None) -> None:
+    """Print a table that fits the terminal; below it what a wider one would also show, and the table's notes."""
     from dataclasses import replace
 
     from rich.console import Console
     from rich.text import Text
 
-    from stages.analyze.render.table import terminal
+    from stages.analyze.render.table import left_out, terminal
 
-    console = Console()
+    console = console or Console()
     console.print(terminal(replace(table, notes=()), width=console.width))
+    if hidden := left_out(table, width=console.width):
+        console.print(Text(f"A wider terminal also shows: {', '.join(dict.fromkeys(hidden))}."), style="dim")
     for note in table.notes:
         console.print(Text(note), style="dim")
 

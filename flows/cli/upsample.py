@@ -9,6 +9,7 @@ import typer
 from flows.cli.completion import cubes, models_of_cube
 from flows.cli.options import (
     CacheOption,
+    ClusterOption,
     CubeConfigOption,
     CubeEndpointsOption,
     CubeKeysOption,
@@ -60,6 +61,7 @@ def upsample(
     cube: CubeOption = None,
     cache: CacheOption = None,
     workers: WorkersOption = None,
+    cluster: ClusterOption = None,
     log: LogOption = None,
     quiet: QuietOption = False,
     grader: GraderOption = "current",
@@ -83,6 +85,7 @@ def upsample(
             cache=cache,
             scheduler=scheduler,
             workers=workers,
+            cluster=cluster,
             grader=grader,  # type: ignore[arg-type]  # refused above if it is neither
             subscribers=followers,
             config=config,

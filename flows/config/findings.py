@@ -9,6 +9,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from flows.config.cluster import CLUSTER_TAGS
 from flows.config.judges import SAMPLER_TAGS
 from flows.config.manifold import TAGS
 from flows.config.models import SweepConfig
@@ -86,7 +87,7 @@ def findings(error: ValidationError) -> list[Finding]:
 
 def _written(loc: Path) -> Path:
     """Leave out the tags of unions, which stand in no config."""
-    return tuple(step for step in loc if step not in (*TAGS, *SAMPLER_TAGS))
+    return tuple(step for step in loc if step not in (*TAGS, *SAMPLER_TAGS, *CLUSTER_TAGS))
 
 
 def _is_echo(detail: Mapping[str, Any]) -> bool:

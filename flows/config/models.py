@@ -17,8 +17,10 @@ from pydantic import BeforeValidator, Field, PlainValidator
 from deploy.simulator.profile import RANGES, Profile
 from flows.config import values
 from flows.config.batching import Batch
+from flows.config.cluster import Cluster
 from flows.config.judges import JudgeConfig, Sampler
 from flows.config.manifold import TaskConfig
+from flows.config.policy import Policy
 from flows.config.precision import Precision, PrecisionSetting
 from flows.config.section import Degree, Density, Flag, Name, Number, Section, StorePath, Whole
 from flows.config.serving import SERVED, Serve
@@ -179,6 +181,11 @@ class ModelConfig(Section):
         """The endpoint, or each of several."""
         return _addresses(self.endpoint)
 
+    @property
+    def priced(self) -> bool:
+        """Whether somebody declared its prices, be they 0."""
+        return "prices" in self.model_fields_set
+
 
 class EvaluationRule(Section):
     """Some models with some templates and samplers; each left out means all."""
@@ -216,6 +223,7 @@ class SweepConfig(Section):
     spend: Spend | None = Field(
         None, description="Where the sweep stops: {tokens: 2000000}, {usd: 20} or both; default: nowhere."
     )
+    cluster: Cluster | None = Field(None, description="Where it works; default: this machine.")
     models: tuple[ModelConfig, ...] = Field(min_length=1, description="What is measured.")
     templates: dict[Name, TemplateSource] = Field(
         {"plain": [{"role": "user", "content": "{{ prompt }}"}]},
@@ -244,6 +252,7 @@ class SweepConfig(Section):
     judges: tuple[JudgeConfig, ...] = Field(
         (), description="Models that grade outputs against the tasks' rubrics."
     )
+    policy: Policy | None = Field(None, description="Largest drops that `evalcube verdict --policy` allows.")
     views: dict[Name, ViewConfig] = Field(
         {}, description="Name -> a part of the results, to be looked at by itself."
     )

@@ -9,7 +9,7 @@ from storage.cache.cache import Cache, find_cache
 from storage.cache.chain import ChainedCache
 from storage.cache.folders import is_cache_without_links
 from storage.cube.cube import Cube
-from storage.urls import HTTP_SCHEMES, OBJECT_SCHEMES, REDIS_SCHEMES, resolved, scheme_of
+from storage.urls import HTTP_SCHEMES, ICECHUNK, OBJECT_SCHEMES, REDIS_SCHEMES, resolved, scheme_of
 
 _SLASHES_OF_A_BUCKET = 2
 
@@ -42,7 +42,7 @@ def cache_at_hand(cube: Cube, noted: object) -> str | None:
         return None
     if scheme_of(cube.url) in OBJECT_SCHEMES:
         return _beside_object(resolved(cube.url), noted, name)
-    if scheme_of(cube.url) in HTTP_SCHEMES or scheme_of(noted) in OBJECT_SCHEMES:
+    if scheme_of(cube.url) in (*HTTP_SCHEMES, ICECHUNK) or scheme_of(noted) in OBJECT_SCHEMES:
         return None
     beside = Path(resolved(cube.url)).parent / name
     return str(beside) if is_cache_without_links(beside) else None
@@ -93,7 +93,7 @@ def addresses_at_hand(cube: Cube, noted: object) -> list[str]:
         Each once, in the order in which they are read.
     """
     found = [cache_at_hand(cube, noted)]
-    if scheme_of(cube.url) not in (*OBJECT_SCHEMES, *HTTP_SCHEMES):
+    if scheme_of(cube.url) not in (*OBJECT_SCHEMES, *HTTP_SCHEMES, ICECHUNK):
         # A cube that was pulled and then measured further has replies in two places.
         path = Path(resolved(cube.url))
         beside = path.parent / replies_name(path.name)

@@ -114,6 +114,7 @@ def open_part(
     )
     # Without the index of evaluations: what is computed goes by their numbers, and parts are joined by them.
     dataset = _labelled(opened, trials=trials or chosen.recounts).drop_vars("model", errors="ignore")
+    dataset = _priced(dataset, notes)
     warnings = (*_graders(opened), *_kept(notes), *_unanswered(dataset), *_warnings(dataset, chosen))
     with refused():
         if chosen.recounts:
@@ -247,6 +248,17 @@ def _restricted(dataset: xr.Dataset, where: Where, nothing: str) -> xr.Dataset:
         return restrict(dataset, conditions)
     except ValueError as error:
         raise SweepError(nothing, "Drop or widen a condition") from error
+
+
+def _priced(dataset: xr.Dataset, notes: Mapping[str, object]) -> xr.Dataset:
+    """The dataset with ``price_declared`` (model): a price of 0 stands in a cube also where a config declares none."""
+    config = notes.get("config")
+    models = config.get("models") if isinstance(config, Mapping) else None
+    if not isinstance(models, list):
+        return dataset
+    declared = {model.get("name") for model in models if isinstance(model, Mapping) and "prices" in model}
+    values = [name in declared for name in axes.names(dataset, "model_name")]
+    return dataset.assign_coords(price_declared=("model", values))
 
 
 def _graders(opened: Cube | xr.Dataset) -> tuple[str, ...]:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Sequence
+from pathlib import Path
 from typing import get_args
 
 import xarray as xr
 
-from flows.config.near_names import close_name
 from flows.cubes.filters import checked_names
 from flows.cubes.selection import CubeLike, OpenPart, Part, checked_option, open_part, refused
+from flows.cubes.sides import evaluation_place
 from flows.errors import SweepError
 from stages.analyze.formulas.estimators import MODES, Joint, Mode
 from stages.analyze.formulas.outcomes.table import METRICS, Options
@@ -277,7 +279,9 @@ def compare(
     checked_option("truncated", truncated, pairing.TRUNCATED)
     opened = open_part(cube, part)
     labels = axes.evaluation_labels(opened.dataset)
-    chosen = [_evaluation(name, labels, opened.dataset) for name in models] or list(range(len(labels)))
+    chosen = [
+        evaluation_place(name, labels, axes.names(opened.dataset, "model_name")) for name in models
+    ] or list(range(len(labels)))
     if len(set(chosen)) < len(chosen):
         raise SweepError("a model is named twice", "Name two different ones")
     need_several(opened, 2, len(chosen))
@@ -339,7 +343,7 @@ def metrics(
     if over:
         raise SweepError(
             f"`k`: {over[0]} is not from 1 to {samples}, the number of repeats of each question",
-            f"Give smaller ones, or ask more often: evalcube upsample CUBE --repeats {max(over[0], 2)}"
+            f"Give smaller ones, or ask more often: {_asking_more(cube, max(over[0], 2))}"
             if over[0] > 0
             else "Give whole numbers from 1",
         )
@@ -354,6 +358,14 @@ def metrics(
     with refused():
         found = cube_outcome_metrics(opened.dataset, list(names), draws, by=by, options=given)  # type: ignore[arg-type]
     return opened, found
+
+
+def _asking_more(cube: CubeLike, repeats: int) -> str:
+    """The command that asks each question so often; of several cubes, or of a dataset, without an address."""
+    one = cube[0] if isinstance(cube, list | tuple) and len(cube) == 1 else cube
+    if isinstance(one, str | Path):
+        return f"evalcube upsample {shlex.quote(str(one))} --repeats {repeats}"
+    return f"`evalcube upsample --repeats {repeats}`, each cube by itself"
 
 
 def need_several(opened: OpenPart, least: int, count: int | None = None) -> None:
@@ -380,19 +392,3 @@ def need_several(opened: OpenPart, least: int, count: int | None = None) -> None
             f"a comparison needs at least two evaluations, got {there}; here are: {names}",
             "Name two, widen `where`, or measure another model",
         )
-
-
-def _evaluation(name: str, labels: Sequence[str], dataset: xr.Dataset) -> int:
-    """Index of an evaluation by its label, its model's name if there is one only, or its number."""
-    models = axes.names(dataset, "model_name")
-    found = [index for index, label in enumerate(labels) if name in (label, models[index])]
-    if not found and name.isascii() and name.isdecimal() and int(name) < len(labels):
-        found = [int(name)]
-    if len(found) == 1:
-        return found[0]
-    near = close_name(name, [*labels, *models]) if not found else None
-    shown = "; ".join(f"{index} = {label}" for index, label in enumerate(labels))
-    what = "several evaluations are" if found else "no evaluation is"
-    raise SweepError(
-        f"{what} called '{name}' in this cube", f"Did you mean '{near}'?" if near else f"Give one of: {shown}"
-    )

@@ -15,6 +15,7 @@ from flows.merge.overlay import Array
 from flows.merge.repeats import repeat_offsets
 from flows.merge.shared import joined_duplicates, planned_of
 from flows.merge.union import Union, unite
+from flows.plan.forgotten import forgotten_cells
 from flows.plan.grading import trial_variables
 from flows.plan.plan import Plan
 from flows.plan.row_ids import ROW_ID, ROW_ID_ATTRS
@@ -63,6 +64,7 @@ class Joined:
                 f"The cubes do not agree which prompts of {self.plan.task_names[task]} {point} occurred before: the "
                 "next run compares them."
             )
+        self.forgotten = self._forgotten_cells()
         for one in inputs:
             if one.damaged_lines:
                 self.notes.append(
@@ -90,6 +92,20 @@ class Joined:
         facets = self._newest("facets", [one.facets for one in self.inputs])
         asserted = tuple((a, b) for a, b in self.union.spec.get("asserted_prices", ()))
         return replace(plan, prices=tuple(prices), facets=tuple(facets), asserted_prices=asserted)
+
+    def _forgotten_cells(self) -> Array:
+        """Which cells were taken out of a cube for good and are in no other one, shape (model, task, params)."""
+        found = np.zeros(self.targets.trials.shape, dtype=bool)
+        for one in self.inputs:
+            theirs = forgotten_cells(self.plan, one.cube.records)
+            if back := int((theirs & (self.targets.trials > 0)).sum()):
+                self.notes.append(
+                    f"{back:,} cells that were taken out of '{one.url}' for good are in another cube, and so in this "
+                    "one: `evalcube forget` takes them out of it, too."
+                )
+            found |= theirs
+        kept: Array = found & (self.targets.trials == 0)
+        return kept
 
     def row_ids(self) -> list[Coordinate]:
         """The ids of the rows of named points, as the cubes have them; nothing if there are no such points."""

@@ -19,6 +19,7 @@ from flows.merge.provenance import ATTRIBUTE, provenance, write_ledger_digest
 from flows.merge.regions import ModelMerge
 from flows.merge.union import read_renames
 from flows.plan.coordinates import labels
+from flows.plan.forgotten import write_forgotten
 from flows.plan.records import NOTES
 from stages.process.grading import IMPORTED
 from stages.reply.status import COUNTERS, QUESTION_COUNTERS
@@ -198,6 +199,8 @@ class _Writer:
                 ledger.append(receipt)
         write_ledger_digest(cube, ledger_digest(receipts))
         self._write_notes(cube)
+        if self._joined.forgotten.any():
+            write_forgotten(self._joined.plan, cube.records, self._joined.forgotten)
         return Merged(
             cube.url,
             tuple(one.url for one in self._joined.inputs),

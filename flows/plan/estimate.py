@@ -58,8 +58,8 @@ class EvaluationEstimate:
     """Estimate for what is to send: the mean of cached replies, else the sampler's max_tokens."""
     completion_basis: str
     """Where the completion estimate comes from."""
-    cost: float
-    """USD, estimate for what is to send."""
+    cost: float | None
+    """USD, estimate for what is to send; None where the config declares no prices."""
 
 
 @dataclass(frozen=True)
@@ -104,9 +104,10 @@ class SweepEstimate:
         return sum(row.to_send for row in self.rows)
 
     @property
-    def cost(self) -> float:
-        """USD."""
-        return sum(row.cost for row in self.rows)
+    def cost(self) -> float | None:
+        """USD of what has declared prices; None if nothing has."""
+        known = [row.cost for row in self.rows if row.cost is not None]
+        return sum(known) if known else None
 
     def to_dict(self) -> dict[str, Any]:
         """The estimate as JSON values."""
@@ -164,8 +165,18 @@ def estimate(
     if sum(map(_count, left)) <= EXACT_LIMIT:
         limit = EXACT_LIMIT
     tally = JudgeTally(plan, cache_store)
+    priced = {model.name for model in config.models if model.priced}
     rows = tuple(
-        _estimate_evaluation(plan, pending_trials, cache_store, i, limit, tally, targets.counts[i])
+        _estimate_evaluation(
+            plan,
+            pending_trials,
+            cache_store,
+            i,
+            limit,
+            tally,
+            targets.counts[i],
+            plan.evaluations[i].model in priced,
+        )
         for i, pending_trials in enumerate(left)
         if plan.named is None or plan.named.evaluations[i]
     )
@@ -235,6 +246,7 @@ def _estimate_evaluation(
     limit: int,
     tally: JudgeTally,
     each: int,
+    priced: bool,
 ) -> EvaluationEstimate:
     evaluation = plan.evaluations[model]
     left = _count(open_trials)
@@ -274,12 +286,15 @@ def _estimate_evaluation(
         round(prompt_tokens),
         round(to_send * each_completion),
         basis,
-        (prompt_tokens * price_prompt + to_send * each_completion * price_completion) / 1e6,
+        (prompt_tokens * price_prompt + to_send * each_completion * price_completion) / 1e6
+        if priced
+        else None,
     )
 
 
 def _judge_row(config: SweepConfig, judge: Judge, count: JudgeCount) -> EvaluationEstimate:
-    prices = next(model.prices for model in config.models if model.name == judge.model)
+    asked = next(model for model in config.models if model.name == judge.model)
+    prices = asked.prices
     prompt_tokens = count.characters / _CHARACTERS_PER_TOKEN + count.assumed_tokens
     to_send = round(count.to_send)
     completion_tokens = to_send * token_limit(judge.sampler)
@@ -293,7 +308,9 @@ def _judge_row(config: SweepConfig, judge: Judge, count: JudgeCount) -> Evaluati
         round(prompt_tokens),
         completion_tokens,
         "max_tokens" if token_limit(judge.sampler) else "unknown: the sampler sets no max_tokens",
-        (prompt_tokens * prices.prompt + completion_tokens * prices.completion) / 1e6,
+        (prompt_tokens * prices.prompt + completion_tokens * prices.completion) / 1e6
+        if asked.priced
+        else None,
     )
 
 

@@ -212,8 +212,10 @@ class _Publishing:
         finder.search_json("attributes", attrs)
         finder.search_json("spec", dict(self._part.spec))
         finder.search_json("notes", self._shared)
-        for name, text in (("licence", self._licence), ("by", self._by)):
-            finder.search(name, text)
+        finder.search("licence", self._licence)
+        finder.search(
+            "by", self._by, passing=["e-mail"]
+        )  # who gives his address there wants to be written to
         for coordinate in labels(self._part.plan):
             if coordinate.values.dtype.kind in "OUT":
                 for text in dict.fromkeys(coordinate.values.ravel().tolist()):
@@ -320,11 +322,28 @@ def _shown(address: str, tag: str) -> str:
 def _refuse_taken(url: str, target: str, tag: str) -> None:
     if Cube.exists(target):
         what = f"tag {tag} is there already, and stays as it is" if tag else "something is already there"
+        if tag and not record.is_zip(url) and _list_tag(url, target, tag):
+            what += (
+                "; it was missing from the list of tags, since its publish was interrupted, and is in it now"
+            )
         raise CubeExistsError(f"cannot publish: {what}", target, "Choose another tag or address.")
     if tag and not record.is_zip(url) and space_of(url).version("zarr.json") is not None:
         raise CubeExistsError(
             "cannot publish a tag inside of a cube", url, "Choose another address for tags."
         )
+
+
+def _list_tag(url: str, target: str, tag: str) -> bool:
+    """Bring a publication into the list of tags that was killed before it came there; False if it is in it."""
+    if any(one.tag == tag for one in record.tags_at(space_of(url))):
+        return False
+    found = space_of(target).get(record.KEY, record.MOST_RECORD_BYTES)
+    made = None if found is None else record.decode(found.data, target)
+    if found is None or made is None or made.tag != tag:
+        return False
+    digest = record.digest_of(found.data)
+    record.add_tag(space_of(url), record.Tagged(tag=tag, digest=digest, time=made.time, trials=made.trials))
+    return True
 
 
 def _position(cube: Cube) -> record.Position:

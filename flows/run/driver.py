@@ -16,9 +16,10 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from distributed import Client
 from distributed import Future as DaskFuture
 
+from deploy.clusters import Connection
+from deploy.clusters.base import PATIENCE_SECONDS
 from flows.plan.blocks import Block, RegionWork
 from flows.run import judging, region_tasks, tasks
 from flows.run.block_queue import BlockQueue, RegionProgress
@@ -51,8 +52,8 @@ class Driver:
 
     Parameters
     ----------
-    client
-        A connected client whose workers have the run's plugin.
+    connection
+        To a cluster whose workers have the run's plugin.
     records
         Of the cube, which all workers see: where marks of suspect blocks are left.
     regions
@@ -71,11 +72,13 @@ class Driver:
         What workers report of their endpoints.
     turns
         Which models' servers may be asked when.
+    patience
+        Seconds without any worker after which the run gives up.
     """
 
     def __init__(
         self,
-        client: Client,
+        connection: Connection,
         context: RunContext,
         ledger: Ledger,
         lease: Lease,
@@ -91,8 +94,9 @@ class Driver:
         reports: queue.SimpleQueue[Slowed | Traffic] | None = None,
         turns: Turns | None = None,
         flush_seconds: float = FLUSH_SECONDS,
+        patience: float = PATIENCE_SECONDS,
     ) -> None:
-        self._client = client
+        self._client = connection.client
         self._context = context
         self._ledger = ledger
         self._lease = lease
@@ -101,7 +105,7 @@ class Driver:
         self._queues = [BlockQueue(iter(left), limit) for left, limit in zip(regions, limits, strict=True)]
         self._judge_limits = tuple(judge_limits)
         self._turns = turns if turns is not None and turns.any else None
-        self._workers = Workers(client, context.run, (*limits, *judge_limits), emit, reports)
+        self._workers = Workers(connection, context.run, (*limits, *judge_limits), emit, reports, patience)
         self._arrived: queue.SimpleQueue[tuple[Callable[[Future], None], Future]] = queue.SimpleQueue()
         self._serials = serials or itertools.count()
         self._counting = Counting(

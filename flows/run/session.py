@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from distributed import Client
 
-from deploy.clusters import Cluster, ThisProcess
+from deploy.clusters import Cluster, Connection, ThisProcess
 from flows.config.models import SweepConfig
 from flows.plan.blocks import RegionWork
 from flows.plan.part import Only
@@ -46,8 +46,8 @@ from flows.run.spending import Spending
 from flows.run.subscribers.live_file import LiveFile
 from flows.run.summary import ModelSummary, RunSummary, Tracker, found_limits, limit_use
 from flows.run.turns import Turns
+from flows.run.waiting import wait_for_workers
 from flows.run.worker import Route, RunContext, SweepPlugin, plugin_name
-from flows.run.workers import present
 from stages.infer.endpoint import Endpoint
 from stages.reply.status import COUNTERS
 from storage.cube.lease import Lease
@@ -88,6 +88,7 @@ class Session:
             *subscribers,
         )
         self._endpoints: dict[str, Endpoint] = {}
+        self._turns: Turns | None = None
         self._reports: queue.SimpleQueue[Slowed | Traffic] = queue.SimpleQueue()
         # Dask's client thread and the main thread both emit; subscribers may rely on one call at a time.
         self._emitting = threading.Lock()
@@ -128,13 +129,15 @@ class Session:
         with ExitStack() as stack:
             interrupt = stack.enter_context(stop_on_interrupt())
             served = stack.enter_context(serve_models(asked, self._note))
+            self._turns = served.turns
             # A Ctrl-C in the middle of starting worker processes would leave some of them behind.
             cluster = self._cluster or default_cluster(sum(work.left) + sum(work.unrated))
             with interrupt.held():
-                client = stack.enter_context(cluster.connect())
-            addresses = present(client)
+                connection = stack.enter_context(cluster.connect())
+            client = connection.client
+            addresses = wait_for_workers(cluster, connection, self._lease, self._note)
             # Before the plugin, and so before any request: money is spent only by workers that have their keys.
-            check_workers(client, asked, addresses, unset_keys=not cluster.inherits_environment)
+            check_workers(client, asked, addresses, unset_keys=cluster.environment != "inherited")
             context = self._context(served.routes)
             client.subscribe_topic(topic(self._id), self._receive)
             # Before the plugin is registered: half a registration has to be taken back, too.
@@ -144,7 +147,9 @@ class Session:
             blocks, serials = 0, itertools.count()
             # Dask keys must never repeat within a cluster's life: a round would get the futures of the one before.
             while True:
-                driver = self._driver(client, context, work, max(len(addresses), 1), serials, served.turns)
+                driver = self._driver(
+                    connection, cluster.patience, context, work, max(len(addresses), 1), serials
+                )
                 interrupt.stop = self._spending.stop = driver.stop
                 driver.run()
                 blocks += driver.blocks
@@ -161,18 +166,18 @@ class Session:
 
     def _driver(
         self,
-        client: Client,
+        connection: Connection,
+        patience: float,
         context: RunContext,
         work: _Work,
         workers: int,
         serials: Iterator[int],
-        turns: Turns,
     ) -> Driver:
         models = range(len(self._store.plan.evaluations))
         endpoints = {name: route.endpoint for name, route in context.routes.items()}
         judges = list(dict.fromkeys(judge.model for judge in self._store.plan.judges))
         return Driver(
-            client,
+            connection,
             context,
             self._store.ledger,
             self._lease,
@@ -191,8 +196,9 @@ class Session:
             serials=serials,
             emit=self._emit,
             reports=self._reports,
-            turns=turns,
+            turns=self._turns,
             flush_seconds=self._flush_seconds,
+            patience=patience,
         )
 
     def _context(self, routes: Mapping[str, Route]) -> RunContext:
@@ -294,7 +300,7 @@ class Session:
             retries=dict(traffic.retries),
             causes=dict(tracker.causes),
             details=dict(tracker.details),
-            usd=self._spending.of_run.usd,
+            usd=self._spending.of_run.usd if any(model.priced for model in self._settings.models) else None,
             spent=asdict(self._spending.spent),
             bound=bound,
             graded=sum(tracker.done().values()),

@@ -86,8 +86,8 @@ class RunSummary:
     """Transport errors of this run, by cause."""
     details: dict[str, str] = field(default_factory=dict)
     """One thing that an endpoint said, by cause."""
-    usd: float = 0.0
-    """Cost of this run's requests at the config's prices."""
+    usd: float | None = None
+    """Cost of this run's requests at the config's prices; None if it declares none."""
     spent: dict[str, float] = field(default_factory=dict)
     """Tokens and USD of all runs so far; answers of the cache are free."""
     bound: str = ""

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from deploy.clusters import Cluster, ExistingScheduler, LocalProcesses
+from deploy.clusters import Cluster
 from flows.config.load import as_config
 from flows.config.models import ModelConfig, SweepConfig
 from flows.errors import SweepError
@@ -23,6 +23,7 @@ from flows.plan.shared_arrays import mend_shared
 from flows.plan.store import SweepStore, sweep_cube
 from flows.plan.trust import remember_run
 from flows.plan.unnamed import KEY, unnamed
+from flows.run.chosen_cluster import chosen_cluster
 from flows.run.driver import FLUSH_SECONDS
 from flows.run.events import Noted, Subscriber
 from flows.run.servers import keyed
@@ -44,7 +45,7 @@ def run(
     cache: str | Path | None = None,
     scheduler: str | None = None,
     workers: int | None = None,
-    cluster: Cluster | None = None,
+    cluster: Cluster | str | Path | None = None,
     sampling: Sampling | None = None,
     only: Sequence[str] = (),
     trials: str | None = None,
@@ -69,7 +70,8 @@ def run(
         Number of local worker processes; default: none where few trials are left and no plugin is installed, as this
         process does them sooner; else one per core, at most eight.
     cluster
-        A cluster of any other kind; excludes `scheduler` and `workers`.
+        A cluster of any kind, the name of one in ``~/.config/evalcube/clusters.yaml``, or the path of a YAML file that
+        describes one; excludes `scheduler` and `workers`. Default: the config's.
     sampling
         How far each cell is measured; default: as the config says. Excludes `only` and `trials`.
     only
@@ -104,14 +106,12 @@ def run(
     """
     if getattr(multiprocessing.current_process(), "_inheriting", False):
         raise SystemExit  # a worker process that runs its parent's script: the parent says so, once
-    if cluster is not None and (scheduler is not None or workers is not None):
-        raise SweepError("`cluster` excludes `scheduler` and `workers`", "Give one of them")
     settings = as_config(config, cube=cube, cache=cache)
+    place = chosen_cluster(settings, cluster=cluster, scheduler=scheduler, workers=workers)
     part = _part(only, trials, sampling)
     plan = build_plan(settings)
     asked = _asked_models(settings, plan, part)
-    cluster = cluster or _named_cluster(scheduler, workers)
-    if cluster is None or cluster.inherits_environment:
+    if place is None or place.environment == "inherited":
         _check_keys(asked)
     opened, _ = sweep_cube(plan, settings.cube)
     open_cache(settings.cache)  # fails now, not on a worker later
@@ -136,16 +136,10 @@ def run(
         remember_run(store.cube, notes["config"])
         for name in mended:
             notify(f"`{name}` of the cube was damaged; it is made again")
-        summary = Session(store, settings, chosen, cluster, lease, subscribers, flush_seconds, part).run()
+        summary = Session(store, settings, chosen, place, lease, subscribers, flush_seconds, part).run()
         if summary.reason == "complete":
             store.note(notes)
         return summary
-
-
-def _named_cluster(scheduler: str | None, workers: int | None) -> Cluster | None:
-    if scheduler is not None:
-        return ExistingScheduler(scheduler)
-    return None if workers is None else LocalProcesses(workers)
 
 
 def _part(only: Sequence[str], trials: str | None, sampling: Sampling | None) -> Only | None:
@@ -177,7 +171,8 @@ def _check_keys(models: Sequence[ModelConfig]) -> None:
 
 def _notes(settings: SweepConfig, store: SweepStore) -> dict[str, Any]:
     """What whoever goes on with the cube needs: its config, which names secrets' variables only, and its data files."""
-    config = settings.model_dump(mode="json", exclude_unset=True)
+    # Where it works is nobody's business but this run's: a cube's notes must never decide where commands are started.
+    config = settings.model_dump(mode="json", exclude_unset=True, exclude={"cluster"})
     config |= {"cube": absolute(settings.cube), "cache": absolute(settings.cache)}
     files = {digest: str(Path(path).absolute()) for digest, path in store.plan.files.items()}
     found: dict[str, Any] = {"files": files} if files else {}

@@ -39,7 +39,7 @@ def upsample(
     cache: str | Path | None = None,
     scheduler: str | None = None,
     workers: int | None = None,
-    cluster: Cluster | None = None,
+    cluster: Cluster | str | Path | None = None,
     subscribers: Sequence[Subscriber] = (),
     config: SweepConfig | Mapping[str, Any] | str | Path | None = None,
     endpoints: Mapping[str, str] | str = MappingProxyType({}),

@@ -11,14 +11,14 @@ from typing import Any, Protocol
 
 from distributed import Client
 
-from deploy.clusters import ClusterError
+from deploy.clusters import ClusterError, Connection
+from deploy.clusters.base import PATIENCE_SECONDS
 from flows.run.events import Event, Noted, Slowed, Traffic
 from flows.run.worker import plugin_name
 from stages.infer.jobs import Slowdown
 
 _POLL_SECONDS = 1.0
 _NOTE_SECONDS = 5.0
-_PATIENCE_SECONDS = 60.0
 _NOTED_LOSSES = 5
 """Workers that have to go before it is said that they do: one that dies now and then is restarted, and no news."""
 
@@ -47,14 +47,17 @@ class Workers:
 
     def __init__(
         self,
-        client: Client,
+        connection: Connection,
         run: str,
         shared: Iterable[Shared],
         emit: Callable[[Event], None],
         reports: queue.SimpleQueue[Slowed | Traffic] | None = None,
+        patience: float = PATIENCE_SECONDS,
     ) -> None:
         self._reports = reports or queue.SimpleQueue()
-        self._client = client
+        self._connection = connection
+        self._client = connection.client
+        self._patience = patience
         self._run = run
         self._shared = tuple(shared)
         self._emit = emit
@@ -81,7 +84,8 @@ class Workers:
         Raises
         ------
         ClusterError
-            If there has been no worker for a minute, or if they end again and again and none has done anything.
+            If there has been no worker for as long as the cluster's patience, if they end again and again and none
+            has done anything, or if the cluster says that there will be none.
         """
         now = time.monotonic()
         # First, as it is cheap and connections are idle meanwhile; who is there is asked over the network.
@@ -90,7 +94,10 @@ class Workers:
             return
         self._polled_at = now
         try:
-            before, self._there = self._there, present(self._client)
+            named = present(self._client)
+            before, self._there = self._there, list(named)
+            for note in self._connection.tend(named):
+                self._emit(Noted(note))
             self._count_losses(len(set(before).difference(self._there)))
             if self._there != self._shared_with:
                 self._share_out()
@@ -154,10 +161,9 @@ class Workers:
             self._gone_at, self._noted = None, False
             return
         self._gone_at = now if self._gone_at is None else self._gone_at
-        # A nanny restarts a dead worker within seconds; a minute without any is nobody's restart.
-        if now - self._gone_at > _PATIENCE_SECONDS:
+        if now - self._gone_at > self._patience:
             raise ClusterError(
-                f"the cluster has had no worker for {_PATIENCE_SECONDS:g} s: they died or were stopped. "
+                f"the cluster has had no worker for {self._patience:g} s: they died or were stopped. "
                 f"Look at their memory and logs, start some, and run the same command again to resume."
             )
         if now - self._gone_at > _NOTE_SECONDS and not self._noted:
@@ -165,8 +171,8 @@ class Workers:
             self._emit(Noted("the cluster has no workers at the moment; waiting for some"))
 
 
-def present(client: Client) -> list[str]:
-    """Addresses of the cluster's workers.
+def present(client: Client) -> dict[str, str]:
+    """The cluster's workers, sorted: address -> the name that they were started with.
 
     `Client.scheduler_info` may know of none: it shares its answer with a periodic call of its own that leaves them out.
 
@@ -178,7 +184,8 @@ def present(client: Client) -> list[str]:
     # A client that lost its scheduler blocks in `sync` instead of raising.
     if client.scheduler is None or client.status not in ("running", "connecting"):
         raise OSError("the scheduler is away")
-    return sorted(client.sync(client.scheduler.identity, n_workers=-1)["workers"])
+    workers = client.sync(client.scheduler.identity, n_workers=-1)["workers"]
+    return {address: str(workers[address].get("name", "")) for address in sorted(workers)}
 
 
 def _take_share(name: str, ranks: dict[str, int], dask_worker: Any = None) -> bool:  # noqa: ANN401 - Dask's own

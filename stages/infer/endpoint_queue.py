@@ -16,6 +16,7 @@ from stages.infer.endpoint import Endpoint
 from stages.infer.jobs import Found, Result, Slowdown, Stats
 from stages.infer.key_source import KeyHolder
 from stages.infer.limiter import NO_NEWS, News
+from stages.infer.rates import Quota
 from stages.infer.reply import Reply
 from stages.infer.retry import Breaker
 from stages.infer.wire import Sender, connector
@@ -91,6 +92,18 @@ class EndpointQueue(ABC):
     @abstractmethod
     def resize(self, workers: int, rank: int) -> None:
         """Go on as number `rank` of `workers` that share the endpoint; with 0 workers, send nothing for now."""
+
+    @abstractmethod
+    def retune(self, quota: Quota) -> None:
+        """Keep to other limits of the endpoint, which are those of the whole cluster, from the next `resize` on."""
+
+    @abstractmethod
+    def drop(self, name: str) -> None:
+        """Send nothing more of a model; what is in flight may end as usual, the rest counts as skipped."""
+
+    @abstractmethod
+    def revive(self) -> None:
+        """Ask again what was given up: the endpoint, or models of it."""
 
     @abstractmethod
     def slow_down(self, slowdown: Slowdown) -> None:

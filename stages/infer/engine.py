@@ -21,7 +21,8 @@ from stages.infer.endpoint_queue import EndpointQueue
 from stages.infer.jobs import Found, Job, Result, Slowdown, Stats, Waiting
 from stages.infer.limiter import NO_NEWS, News, news_since
 from stages.infer.queue import HttpQueue
-from stages.infer.rates import strictest
+from stages.infer.rates import Quota, strictest
+from stages.infer.steering import UNSTEERED, Steering
 from stages.infer.writer import Store, Writer
 
 if sys.platform == "win32":  # uvloop is not made for it
@@ -48,6 +49,8 @@ class Engine:
         until `share_out` is called: who starts alone must not take all the connections.
     batches
         What is kept of batches; needed where an endpoint has some.
+    steering
+        What was ordered before; see `steer`.
     """
 
     def __init__(
@@ -58,6 +61,7 @@ class Engine:
         workers: int = 1,
         rank: int = 0,
         batches: Batches | None = None,
+        steering: Steering = UNSTEERED,
     ) -> None:
         self.stats = Stats()
         self._batches = batches
@@ -65,10 +69,7 @@ class Engine:
         self._place = (workers, rank)
         accounts = {name: endpoint.account for name, endpoint in self._endpoints.items()}
         self._accounts = accounts
-        self._quotas = {
-            account: strictest(self._endpoints[name].quota for name in accounts if accounts[name] == account)
-            for account in set(accounts.values())
-        }
+        self._steering = steering
         self._queues: dict[tuple[str, str | None], EndpointQueue] = {}
         self._reported: dict[tuple[str, str | None], tuple[int, float, str]] = {}
         """What `slowdowns` returned last, by address and key."""
@@ -157,6 +158,12 @@ class Engine:
         with self._state:
             if not self._closed:
                 self._loop.call_soon_threadsafe(self._resize, workers, rank)
+
+    def steer(self, steering: Steering) -> None:
+        """Do as was ordered, all orders so far taken together; saying the same again changes nothing."""
+        with self._state:
+            if not self._closed:
+                self._loop.call_soon_threadsafe(self._steer, steering)
 
     def slowdowns(self) -> list[Slowdown]:
         """What this engine learned of overloaded endpoints since the last call, for others that share them."""
@@ -263,15 +270,17 @@ class Engine:
         queue = self._queues.get(account)
         if queue is None:
             queue = self._queues[account] = self._new_queue(endpoint)
-            queue.resize(*self._place)
+            queue.resize(*self._share)
             if self._halted:
                 queue.halt()
         queue.add(model, endpoint)
+        if model in self._steering.dropped:
+            queue.drop(model)
         return queue
 
     def _new_queue(self, endpoint: Endpoint) -> EndpointQueue:
         if endpoint.batch is None:
-            return HttpQueue(endpoint, self._quotas[endpoint.account], self.stats, self._writer)
+            return HttpQueue(endpoint, self._quota(endpoint.account), self.stats, self._writer)
         if self._batches is None:
             raise InferenceError(
                 f"models[{endpoint.name}].batch: there is no place for the notes of batches."
@@ -281,7 +290,29 @@ class Engine:
     def _resize(self, workers: int, rank: int) -> None:
         self._place = (workers, rank)
         for queue in self._queues.values():
-            queue.resize(*self._place)
+            queue.resize(*self._share)
+
+    @property
+    def _share(self) -> tuple[int, int]:
+        # Nothing is sent by one of no workers, which is what it is until the pause is over.
+        return (0, 0) if self._steering.paused else self._place
+
+    def _quota(self, account: tuple[str, str | None]) -> Quota:
+        quotas = self._steering.quotas
+        names = (name for name, other in self._accounts.items() if other == account)
+        return strictest(quotas.get(name, self._endpoints[name].quota) for name in names)
+
+    def _steer(self, steering: Steering) -> None:
+        before, self._steering = self._steering, steering
+        for account, queue in self._queues.items():
+            queue.retune(self._quota(account))
+            queue.resize(*self._share)
+            if steering.retries != before.retries:
+                queue.revive()
+        for name in steering.dropped:
+            dropped = self._queues.get(self._accounts[name]) if name in self._accounts else None
+            if dropped is not None:
+                dropped.drop(name)
 
     def _slow_down(self, slowdown: Slowdown) -> None:
         queue = self._queues.get(self._accounts[slowdown.model])

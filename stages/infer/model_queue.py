@@ -32,11 +32,19 @@ class ModelQueue:
         self.waiting: deque[SharedJob] = deque()
         self.held = 0
         """Requests that coroutines have in hand, those that wait for another attempt too."""
+        self._patience = patience
         self.breaker = Breaker(patience)
         self.down: Reply | None = None
         """Why the model was given up."""
+        self.dropped = False
+        """Whether somebody ordered that it is asked nothing more."""
         self.proven = False
         """Whether it can be asked at all: until then one request at a time is sent, which finds out."""
         self.over = asyncio.Event()
         """Set when nothing more is sent to it, for whichever reason."""
         self.estimate = TokenEstimate()
+
+    def revive(self) -> None:
+        """Begin again with a model that was given up: one request finds out whether it can be asked now."""
+        self.down, self.proven, self.breaker = None, False, Breaker(self._patience)
+        self.over.clear()

@@ -127,6 +127,9 @@ class HttpQueue(EndpointQueue):
     def resize(self, workers: int, rank: int) -> None:
         """Use this worker's share of the connections and rates from now on."""
         share = self._quota.share(workers, rank)
+        if share.connections and not self._size:
+            # Nothing was sent until now: no refusal of that time says that nothing is let through.
+            self._let_through_at = math.inf
         self._size = share.connections
         for _ in range(self._most_tasks - len(self._tasks)):
             self._spawn(self._work())
@@ -136,6 +139,26 @@ class HttpQueue(EndpointQueue):
         self._admission.retune(share)
         if self._replicas is not None:
             self._replicas.resize(workers)
+
+    def retune(self, quota: Quota) -> None:
+        """Keep to other limits, from the next `resize` on."""
+        self._quota = quota
+
+    def drop(self, name: str) -> None:
+        """Send nothing more of a model; one that is not served yet is dropped when it is."""
+        model = self._models.get(name)
+        if model is not None and not model.dropped:
+            model.dropped = True
+            self._end(model)
+
+    def revive(self) -> None:
+        """Ask again what was given up."""
+        if self._halted:
+            return
+        self._down, self._breaker, self._let_through_at = None, Breaker(self._patience), math.inf
+        for model in self._models.values():
+            if model.down is not None and not model.dropped:
+                model.revive()
 
     def slow_down(self, slowdown: Slowdown) -> None:
         """Take over what another worker learned; an overload that this one just saw itself counts once."""
@@ -188,8 +211,8 @@ class HttpQueue(EndpointQueue):
         self._admission.dismiss(model)
 
     def _turn_away(self, model: ModelQueue, shared: SharedJob) -> None:
-        # The halt counts first: a request that was never sent because the run stops is no failure.
-        if self._halted or model.down is None:
+        # An order counts first: a request that was never sent because the run stops is no failure.
+        if self._halted or model.dropped or model.down is None:
             shared.resolve(Result.skipped())
         else:
             self._give_up(shared, model.down, 0)
@@ -252,7 +275,7 @@ class HttpQueue(EndpointQueue):
             self._stats.count(model.endpoint.name, reply, model.estimate.taken(job.body, reply))
             # Put before this connection takes its next request: a kill loses at most one reply per connection.
             self._writer.put(shared, record, Result.stored(reply, attempts))
-        elif self._halted and reply.retryable:
+        elif (self._halted or model.dropped) and reply.retryable:
             # Its retries were cut short by the halt. A failure would be the model's fault; this is the run's.
             shared.resolve(Result.skipped())
         else:

@@ -7,14 +7,23 @@ from pathlib import Path
 from storage.cube.directory import Directory
 from storage.cube.space import Space
 from storage.errors import need_package
-from storage.urls import HTTP_SCHEMES, OBJECT_SCHEMES, directory_of, http_address, object_prefix, scheme_of
+from storage.urls import (
+    HTTP_SCHEMES,
+    ICECHUNK,
+    OBJECT_SCHEMES,
+    directory_of,
+    http_address,
+    object_prefix,
+    repository_address,
+    scheme_of,
+)
 
 Address = str | Path
 """What a user gives to say where a cube is."""
 
 
 def space_of(url: Address) -> Space:
-    """The space that an address means: a directory, a zip file, a bucket, or a server that gives files to read.
+    """The space that an address means: a directory, a zip file, a bucket, a web server, or a commit.
 
     Raises
     ------
@@ -37,6 +46,12 @@ def space_of(url: Address) -> Space:
         from storage.cube.served import ServedFiles
 
         return ServedFiles(address)
+    if scheme == ICECHUNK:
+        repository = repository_address(str(url))
+        need_package("icechunk", "icechunk", "a cube", str(repository))
+        from storage.cube.versions.committed import committed_files
+
+        return committed_files(repository)
     path = directory_of(url)
     if path.name.endswith(".zip") and not path.is_dir():
         from storage.cube.zipped import ZippedFiles

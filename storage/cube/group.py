@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import shlex
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -37,7 +38,6 @@ _BLOSC_HEADER = struct.Struct("<BBBBIII")
 """Two versions, flags, size of an item; bytes before compression, of a block, and as stored."""
 _CHECKSUM_BYTES = 4
 _GONE = "is gone"
-HEAL = "Heal it with `evalcube cube verify --heal CUBE`; the cache has the replies."
 UNREADABLE = (RuntimeError, ValueError, TypeError, KeyError)
 """What zarr and its codecs raise at chunks that are cut off or changed."""
 
@@ -361,7 +361,12 @@ def _touched(array: zarr.Array[Any], selection: tuple[slice, ...]) -> Iterator[t
 
 def undecodable(name: str, where: str, error: Exception) -> CubeDamagedError:
     """What is to be said of a chunk of an array that cannot be decoded; not raised."""
-    return CubeDamagedError(f"a chunk of `{name}` cannot be decoded: {error}", where, HEAL)
+    return CubeDamagedError(f"a chunk of `{name}` cannot be decoded: {error}", where, heal(where))
+
+
+def heal(where: str) -> str:
+    """How to mend a cube at an address."""
+    return f"Heal it with `evalcube cube verify --heal {shlex.quote(where)}`; the cache has the replies."
 
 
 def _dims(array: zarr.Array[Any]) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NoReturn
 
@@ -98,6 +99,24 @@ class FinishedLog:
 
     def close(self) -> None:
         """Nothing is open."""
+
+
+def copied_lines(space: Space, key: str) -> Iterator[bytes]:
+    """Lines of a log that was copied from a directory, as one file, or from a bucket, as numbered objects.
+
+    Parameters
+    ----------
+    space
+        Where it is.
+    key
+        The log's.
+    """
+    found = space.get(key)
+    folder, _, ending = key.partition(".")
+    numbered = (space.get(f"{folder}/{number:08}.{ending}") for number in itertools.count())
+    parts = itertools.takewhile(lambda part: part is not None, numbered) if found is None else (found,)
+    for part in parts:
+        yield from part.data.splitlines(keepends=True) if part is not None else ()
 
 
 class NobodysLease(LeaseRecord):

@@ -5,7 +5,6 @@ Only members that are stored or deflated are read, each of them up to a bound, a
 
 from __future__ import annotations
 
-import itertools
 import os
 import shutil
 import zipfile
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from storage.cube.directory import Directory
 from storage.cube.directory.creation import sweep_creations, temporary_beside
-from storage.cube.read_only import FinishedLog, NobodysLease, ReadOnly
+from storage.cube.read_only import FinishedLog, NobodysLease, ReadOnly, copied_lines
 from storage.cube.space import Found, Space, Version
 from storage.errors import CubeDamagedError, CubeExistsError, NotWritableError
 from storage.files import link_new, make_directory, sync_path
@@ -96,15 +95,7 @@ class ZippedFiles(ReadOnly):
 
     def log(self, key: str) -> FinishedLog:
         """A log, in the one file of a directory or in the numbered objects of a bucket."""
-        return FinishedLog(self, lambda: self._lines(key))
-
-    def _lines(self, key: str) -> Iterator[bytes]:
-        found = self.get(key)
-        folder, _, ending = key.partition(".")
-        numbered = (self.get(f"{folder}/{number:08}.{ending}") for number in itertools.count())
-        parts = itertools.takewhile(lambda part: part is not None, numbered) if found is None else (found,)
-        for part in parts:
-            yield from part.data.splitlines(keepends=True) if part is not None else ()
+        return FinishedLog(self, lambda: copied_lines(self, key))
 
     def lease(self, key: str) -> NobodysLease:  # noqa: ARG002
         """Nobody works in a file that was packed."""

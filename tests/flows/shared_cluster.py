@@ -4,13 +4,13 @@ from contextlib import ExitStack, contextmanager
 
 from distributed import Client
 
-from deploy.clusters import Cluster, LocalProcesses
+from deploy.clusters import Cluster, Connection, LocalProcesses
 
 
 class SharedCluster(Cluster):
     """Two local workers, started by the first sweep; for runs that kill nothing and change no environment."""
 
-    inherits_environment = True
+    environment = "inherited"
 
     def __init__(self):
         self._started = ExitStack()
@@ -22,9 +22,11 @@ class SharedCluster(Cluster):
     @contextmanager
     def _connect(self):
         if self._owner is None:
-            self._owner = self._started.enter_context(LocalProcesses(workers=2, dashboard=False).connect())
+            self._owner = self._started.enter_context(
+                LocalProcesses(workers=2, dashboard=False).connect()
+            ).client
         with Client(self._owner.cluster, set_as_default=False) as client:
-            yield client
+            yield Connection(client)
 
     def close(self):
         """End the workers, if any were started."""

@@ -55,8 +55,8 @@ def hooked(hook, workers):
 
         @contextmanager
         def _hooked(self):
-            with LocalProcesses.connect(self) as client, contextmanager(hook)(client):
-                yield client
+            with LocalProcesses.connect(self) as connection, contextmanager(hook)(connection.client):
+                yield connection
 
     return Hooked(workers=workers, dashboard=False)
 
@@ -145,7 +145,7 @@ def evalcube(*arguments, cwd):
         CliRunner(env={"COLUMNS": "200"}).isolation() as (output, errors, _),
         chdir(cwd),
         patch.object(sys, "argv", ["evalcube", *map(str, arguments)]),
-        patch("flows.run.sweep.LocalProcesses", lambda workers: SHARED),  # noqa: ARG005 - its interface
+        patch("flows.run.chosen_cluster.LocalProcesses", lambda workers: SHARED),  # noqa: ARG005 - its interface
     ):
         code = cli._run(SimpleNamespace(failure=None))
         sys.stdout.flush()

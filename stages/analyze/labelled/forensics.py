@@ -143,9 +143,10 @@ def cost_table(ds: xr.Dataset, *, by_task: bool = False, confidence: float | Non
         priced = (priced + ds["price_completion"] * summed.sel(counter="tokens_sum", drop=True)) / 1e6
         # Of tokens that nobody counted, no price makes a cost.
         counted = (summed.sel(counter=["prompt_tokens_sum", "tokens_sum"]) > 0).any("counter")
-        declared = (
-            ds["price_prompt"] + ds["price_completion"] > 0
-        )  # 0 is what a cube has where none was declared
+        # 0 is also what a cube has where none was declared.
+        declared = ds["price_prompt"] + ds["price_completion"] > 0
+        if "price_declared" in ds.coords:
+            declared |= ds["price_declared"]
         total = priced.where(declared & counted, total)
     names = axes.names(ds, "counter")
     found = costs(summed.values, total.transpose(*groups).values, labels=names, confidence=confidence)

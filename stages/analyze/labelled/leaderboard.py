@@ -268,7 +268,8 @@ def _uneven(ds: xr.Dataset) -> bool:
 def _cost(ds: xr.Dataset, totals: Mapping[str, Floats]) -> Floats:
     """USD per model from the prices in the coordinates, else the cost counted; NaN where neither is known.
 
-    A cube has prices of 0 where its config declares none: that is no price, and no cost of 0.
+    A cube has prices of 0 where its config declares none: that is no price, and no cost of 0, unless
+    ``price_declared`` says otherwise.
     """
     counted = totals.get("cost_sum", np.zeros(ds.sizes["model"]))
     known = np.where(counted > 0, counted, np.nan)
@@ -277,7 +278,8 @@ def _cost(ds: xr.Dataset, totals: Mapping[str, Floats]) -> Floats:
     prompt, completion = (ds[f"price_{kind}"].values.astype(float) for kind in ("prompt", "completion"))
     priced = (prompt * totals["prompt_tokens_sum"] + completion * totals["tokens_sum"]) / 1e6
     uncounted = totals["prompt_tokens_sum"] + totals["tokens_sum"] == 0
-    unpriced = ~(prompt + completion > 0)
+    declared = ds["price_declared"].values if "price_declared" in ds.coords else False
+    unpriced = ~((prompt + completion > 0) | declared)
     return np.where(unpriced | uncounted, known, priced)
 
 

@@ -34,6 +34,9 @@ class Difference:
     first_only: int
     """Trials that only the first got right."""
     second_only: int
+    first_rate: float
+    """Mean over points of the share that the first got right of these trials, weighted as the difference."""
+    second_rate: float
     difference: Estimate
     """Mean over points of the difference of success rates, first − second; points weigh as in the base design."""
     p: float
@@ -138,11 +141,28 @@ def _codes(ds: xr.Dataset, model: int) -> NDArray[np.uint8]:
 
 
 def _cells(first: NDArray[np.uint8], second: NDArray[np.uint8], truncated: str) -> Floats:
-    """Trials of both, only the first right, only the second right: shape (task, params, trial, 3)."""
+    """Trials of both, only the first right, only the second right, both right: shape (task, params, trial, 4)."""
     codes = (first, second)
+    right, done = (
+        [code == int(Status.CORRECT) for code in codes],
+        [counted(code, truncated) for code in codes],
+    )
+    both = (done[0] & done[1] & right[0] & right[1]).sum(axis=-1)
+    return np.concatenate([pair_table(right[0], done[0], right[1], done[1]), both[..., np.newaxis]], axis=-1)
+
+
+def counted(codes: NDArray[np.uint8], truncated: str) -> NDArray[np.bool_]:
+    """Which outcomes a comparison counts.
+
+    Parameters
+    ----------
+    codes
+        Of `stages.reply.status.Status`, any shape.
+    truncated
+        "wrong": truncated ones, too. "drop": not these.
+    """
     over = [int(code) for code in (*COMPLETED, *([Status.TRUNCATED] if truncated == "wrong" else []))]
-    right, done = ([code == int(Status.CORRECT) for code in codes], [np.isin(code, over) for code in codes])
-    return pair_table(right[0], done[0], right[1], done[1])
+    return np.isin(codes, over)
 
 
 def _weights(ds: xr.Dataset) -> Floats:
@@ -154,18 +174,22 @@ def _weights(ds: xr.Dataset) -> Floats:
 
 
 def _p_value(cells: Floats, method: str) -> float:
-    """Of trials (..., question, 3); NaN without any."""
+    """Of trials (..., question, 4); NaN without any."""
     return sign_flip(cells[..., 1] - cells[..., 2], method=method) if cells[..., 0].any() else np.nan
 
 
 def _difference(cells: Floats, weights: Floats, task: str, method: str, confidence: float) -> Difference:
-    """Of trials (..., question, 3) of points with weights (...); `p_holm` is left to be adjusted."""
+    """Of trials (..., question, 4) of points with weights (...); `p_holm` is left to be adjusted."""
     by_point, share = cells.reshape(-1, *cells.shape[-2:]), weights.ravel()
-    trials, first, second = np.moveaxis(by_point, -1, 0)
+    trials, first, second, both = np.moveaxis(by_point, -1, 0)
     effect = design_effect(first, second, trials, share)
     right, wrong, size = (part.sum(axis=-1) / effect for part in (first, second, trials))
     bounds = paired_difference(right, wrong, size, share, confidence=confidence)
     p = float(difference_p(right, wrong, size, share))
+    first_rate, second_rate = (
+        float(paired_difference(alone + both.sum(axis=-1) / effect, 0, size, share)[0])
+        for alone in (right, wrong)
+    )
     return Difference(
         task,
         int(trials.sum()),
@@ -173,6 +197,8 @@ def _difference(cells: Floats, weights: Floats, task: str, method: str, confiden
         int(trials.any(axis=-1).sum()),
         int(first.sum()),
         int(second.sum()),
+        first_rate,
+        second_rate,
         Estimate(*map(float, bounds)),
         p,
         p,

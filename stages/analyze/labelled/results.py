@@ -189,7 +189,11 @@ class Leaderboard:
         """
         head = {"schema": SCHEMA, "schema_version": SCHEMA_VERSION}
         body = {item.name: _plain(getattr(self, item.name)) for item in fields(self) if item.name != "rows"}
-        return {**head, **body, "notes": list(self.notes), "rows": [_plain(row) for row in self.rows]}
+        return {**head, **body, "notes": list(self.notes), "rows": self.records()}
+
+    def records(self) -> list[dict[str, object]]:
+        """The ``rows`` of `to_dict`."""
+        return [_plain_row(row) for row in self.rows]
 
 
 def _plain(value: object) -> object:
@@ -199,12 +203,19 @@ def _plain(value: object) -> object:
         return [_plain(item) for item in value]
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in sorted(value.items())}
-    if isinstance(value, Estimate | TierEstimate | Row):
-        data = {item.name: _plain(getattr(value, item.name)) for item in fields(value)}
-        if isinstance(value, Row):
-            data |= {"planned": value.planned, "partial": value.partial}
+    if isinstance(value, Estimate | TierEstimate):
+        data = _plain_fields(value)
         return data if isinstance(value, Estimate) else {**data, "incomplete": value.incomplete}
     return value
+
+
+def _plain_row(row: Row) -> dict[str, object]:
+    own = {"planned": row.planned, "partial": row.partial, "incomplete": row.incomplete}
+    return {**_plain_fields(row), **own}
+
+
+def _plain_fields(value: Estimate | TierEstimate | Row) -> dict[str, object]:
+    return {item.name: _plain(getattr(value, item.name)) for item in fields(value)}
 
 
 def _notes(board: Leaderboard) -> list[str]:

@@ -61,6 +61,16 @@ def pair_row(pair: Pair) -> PlainRow:
     }
 
 
+def pair_records(pairs: Sequence[Pair]) -> list[PlainRow]:
+    """A row for each task of each comparison, and one for all tasks together, without a task."""
+    found = []
+    for pair in pairs:
+        plain = pair_row(pair)
+        names = {"first": pair.first, "second": pair.second}
+        found += [names | row for row in (*plain["tasks"], {"task": "", **plain["overall"]})]
+    return found
+
+
 def metric_rows(table: xr.Dataset, names: Sequence[str], labels: Sequence[str]) -> list[PlainRow]:
     """A row for each group and k of `stages.analyze.labelled.outcomes.cube_outcome_metrics`."""
     dims = list(table["questions"].dims)

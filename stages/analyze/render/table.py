@@ -13,13 +13,19 @@ from rich.text import Text
 
 from stages.analyze.render.text import ABSENT, markdown, shorten
 
-NAME_WIDTH = 36
-"""Most characters of a name in the terminal."""
-NAME_LEAST = 8
+NAME_WIDTH = 40
+"""Columns of a terminal that names get if they need them, before other columns do; longer ones take several lines."""
 NAME_ENOUGH = 22
-"""A column gives way rather than that names get less than this."""
+"""Of these, what they keep where columns that matter more than a whole line would have to go."""
+NAME_LEAST = 8
+NAME_MOST = 160
+"""Characters of a name that are shown: more than any honest one has."""
+IMPORTANT = 2
+"""Columns that are to be kept as much as this: a number's interval should not go for the sake of a name's line."""
 GAP = 2
 """Spaces between columns."""
+BREAKS = " ·/-_:"
+"""Signs behind which a long name may go on in the next line."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +38,7 @@ class Column:
     """Columns with high numbers give way first, those with 0 never."""
     right: bool = True
     name: bool = False
-    """Text that is shortened where space is short."""
+    """Text that takes several lines where space is short; never cut."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +67,7 @@ class TableSpec:
 
 
 def terminal(table: TableSpec, *, width: int = 100) -> rich_table.Table:
-    """Table for a terminal of `width` characters: columns give way until every row fits on one line.
+    """Table for a terminal of `width` characters: columns give way until the names fit, and then names are folded.
 
     All text is shown as it is: markup in it does nothing, and control characters of names are gone.
     """
@@ -73,19 +79,37 @@ def terminal(table: TableSpec, *, width: int = 100) -> rich_table.Table:
         shown.add_column(Text(column.head), justify="right" if column.right else "left", no_wrap=True)
     for row, texts in zip(fitted.rows, fitted.texts(), strict=True):
         cells = zip(fitted.columns, texts, strict=True)
-        shortened = (_fitted(text, name_width) if column.name else text for column, text in cells)
-        shown.add_row(*map(Text, shortened), style="dim" if fitted.dim(row) else None)
+        folded = (fold(text, name_width) if column.name else text for column, text in cells)
+        shown.add_row(*map(Text, folded), style="dim" if fitted.dim(row) else None)
     if table.notes:
         shown.caption = Text("\n".join(table.notes))
     return shown
 
 
-def _fitted(text: str, width: int) -> str:
-    """A name in so many columns of a terminal, of which some characters take two."""
-    limit = width
-    while cell_len(shown := shorten(text, limit)) > width and limit > 1:
-        limit -= 1
-    return shown
+def left_out(table: TableSpec, *, width: int) -> tuple[str, ...]:
+    """Heads of the columns that `terminal` leaves out at this width."""
+    shown = {id(column) for column in _fit(table, width)[0].columns}
+    return tuple(column.head for column in table.columns if id(column) not in shown)
+
+
+def fold(text: str, width: int) -> str:
+    r"""A name on as many lines of a terminal as it needs, if possible broken behind a sign between its words.
+
+    Examples
+    --------
+    >>> fold("a-rather-long-model-name", 16)
+    'a-rather-long-\nmodel-name'
+    """
+    rest, lines = shorten(text, NAME_MOST), []
+    while cell_len(rest) > width:
+        end = len(rest)
+        while end > 1 and cell_len(rest[:end]) > width:
+            end -= 1
+        breaks = [place + 1 for place in range(end // 2, end) if rest[place] in BREAKS]
+        end = breaks[-1] if breaks else end
+        lines.append(rest[:end].rstrip())
+        rest = rest[end:].lstrip()
+    return "\n".join([*lines, rest])
 
 
 def markdown_text(table: TableSpec) -> str:
@@ -115,10 +139,12 @@ def _fit(table: TableSpec, width: int) -> tuple[TableSpec, int]:
         rest = sum(sizes[column] for column in chosen if not column.name)
         return (width - rest - GAP * (len(chosen) - 1)) // max(1, len(names))
 
-    while spare() < min(wanted, NAME_ENOUGH) and any(column.keep for column in chosen):
-        last = max(column.keep for column in chosen)
+    while last := max((column.keep for column in chosen), default=0):
+        if spare() >= (wanted if last > IMPORTANT else min(wanted, NAME_ENOUGH)):
+            break
         chosen = [column for column in chosen if column.keep != last]
-    return replace(table, columns=tuple(chosen)), max(NAME_LEAST, min(wanted, spare()))
+    most = max((sizes[column] for column in names), default=NAME_LEAST)
+    return replace(table, columns=tuple(chosen)), max(NAME_LEAST, min(most, spare()))
 
 
 def _line(cells: Iterable[str]) -> str:

@@ -17,6 +17,7 @@ from stages.infer.coalescing import Block, SharedJob
 from stages.infer.endpoint import Batching, Endpoint
 from stages.infer.endpoint_queue import EndpointQueue
 from stages.infer.jobs import Job, Result, Slowdown, Stats
+from stages.infer.rates import Quota
 from stages.infer.reply import Reply, classify
 from stages.infer.retry import Breaker, backoff
 from stages.infer.token_estimate import TokenEstimate
@@ -67,6 +68,8 @@ class BatchQueue(EndpointQueue):
         self._batch_jobs: dict[str, tuple[BatchJob, asyncio.Task[None]]] = {}
         """Batches under way and who follows them, by token."""
         self._gatherer: asyncio.Task[None] | None = None
+        self._open = asyncio.Event()
+        """Set unless nothing may be sent for now."""
 
     @property
     def idle(self) -> float:
@@ -83,8 +86,24 @@ class BatchQueue(EndpointQueue):
 
     def resize(self, workers: int, rank: int) -> None:  # noqa: ARG002 - the interface of queues
         """Begin to send once there are workers; how many there are makes no difference."""
-        if workers and self._gatherer is None and not self._halted:
+        if not workers:
+            self._open.clear()
+            return
+        self._open.set()
+        if self._gatherer is None and not self._halted:
             self._gatherer = self._spawn(self._gather())
+
+    def retune(self, quota: Quota) -> None:
+        """The limits of an endpoint's connections and rates do not concern batches."""
+
+    def drop(self, name: str) -> None:  # noqa: ARG002 - the interface of queues
+        """Send nothing more of the one model; a later run collects what its batches answer."""
+        self.halt()
+
+    def revive(self) -> None:
+        """Ask again after the model was given up."""
+        self._down = None
+        self._answer_breaker, self._batch_breaker = Breaker(_PATIENCE), Breaker(1)
 
     def slow_down(self, slowdown: Slowdown) -> None:
         """Other workers' overloads do not concern batches."""
@@ -152,6 +171,7 @@ class BatchQueue(EndpointQueue):
                         await self._arrived.wait()
                 except TimeoutError:
                     break
+            await self._open.wait()
             requests = self._take()
             try:
                 await self._dispatch(requests)

@@ -97,8 +97,8 @@ def test_connect__names_what_hides_our_code_on_the_scheduler(tmp_path):
 def test_connect__a_folder_that_is_no_package_hides_nothing(tmp_path):
     own = folder_with(tmp_path / "own", "deploy/values.yaml", "flows/first.py")
 
-    with dask_cluster(own, own) as address, ExistingScheduler(address).connect() as client:
-        found = client.run(lambda: __import__("deploy").__file__)
+    with dask_cluster(own, own) as address, ExistingScheduler(address).connect() as connection:
+        found = connection.client.run(lambda: __import__("deploy").__file__)
 
     assert set(found.values()) == {str(ROOT / "deploy" / "__init__.py")}
 

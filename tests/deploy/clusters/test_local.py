@@ -20,7 +20,8 @@ def listening():
 def test_this_process__works_here_and_leaves_nothing():
     before, threads = listening(), set(threading.enumerate())
 
-    with ThisProcess().connect() as client:
+    with ThisProcess().connect() as connection:
+        client = connection.client
         assert client.submit(os.getpid).result() == os.getpid()
         assert client.scheduler.address.startswith("inproc://")
         assert set(listening()) <= {"127.0.0.1", *before}
@@ -31,7 +32,8 @@ def test_this_process__works_here_and_leaves_nothing():
 
 
 def test_this_process__gives_workers_no_limit_of_memory_that_would_pause_them():
-    with ThisProcess().connect() as client:
+    with ThisProcess().connect() as connection:
+        client = connection.client
         found = client.run(lambda dask_worker: dask_worker.memory_manager.memory_limit)
 
     assert list(found.values()) == [None]

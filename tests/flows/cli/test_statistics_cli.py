@@ -1,6 +1,8 @@
 """Commands on one small cube whose outcomes are made up, so that each number is known."""
 
+import csv
 import importlib
+import io
 import json
 import re
 import sys
@@ -336,7 +338,7 @@ MISTAKES = {
     "one named": (["compare", "weak"], "at least two"),
     "unknown model": (["compare", "weak", "strang"], "Did you mean 'strong'?"),
     "named twice": (["compare", "weak", "2"], "twice"),
-    "k too large": (["metrics", "--k", "1,5"], "upsample CUBE --repeats 5"),
+    "k too large": (["metrics", "--k", "1,5"], "{cube} --repeats 5"),
     "no list of k": (["metrics", "--k", "x"], "1,4,8"),
     "no metric": (["metrics", "--metrics", ","], "nothing is named"),
     "unknown joint": (["table", "--joint", "all"], "none, bonferroni"),
@@ -346,6 +348,7 @@ MISTAKES = {
     "limit": (["analyze", "clip", "--limits", "0"], "--limits"),
     "kind of picture": (["analyze", "cost", "--plot", "a.gif"], ".svg"),
     "two forms": (["table", "--json", "--markdown"], "exclude"),
+    "two other forms": (["rank", "--csv", "--markdown"], "--markdown and --csv exclude each other"),
 }
 
 
@@ -357,7 +360,7 @@ def test_commands__mistake_is_one_message(cube, name):
     with pytest.raises(SweepError) as caught:
         run(*words[:place], cube, *words[place:])
 
-    assert fragment in str(caught.value)
+    assert fragment.format(cube=cube) in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
@@ -418,3 +421,49 @@ def test_analyze__png_is_rendered_from_the_drawing(cube, tmp_path, monkeypatch):
     run("analyze", "cost", cube, "--plot", tmp_path / "a.png")
 
     assert (tmp_path / "a.png").read_bytes().startswith(b"PNG<svg")
+
+
+TABLES = {
+    "leaderboard": ["leaderboard"],
+    "groups of leaderboards": ["leaderboard", "--group-by", "tier"],
+    "table": ["table", "--by", "model,task"],
+    "rank": ["rank"],
+    "compare": ["compare"],
+    "metrics": ["metrics"],
+    "analyze cost": ["analyze", "cost"],
+    "analyze hazard": ["analyze", "hazard"],
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_tables__csv_has_a_line_for_each_row_with_all_digits(cube, name):
+    words = TABLES[name]
+    place = 2 if words[0] == "analyze" else 1
+
+    text = run(*words[:place], cube, *words[place:], "--csv", width=40)
+
+    rows = list(csv.DictReader(io.StringIO(text)))
+    assert rows
+    assert all(None not in row and None not in row.values() for row in rows)
+    assert "strong" in text
+    assert "%" not in text
+    assert "nan" not in text
+
+
+def test_leaderboard__csv_has_the_numbers_of_json(cube):
+    (first, *_), document_rows = (
+        list(csv.DictReader(io.StringIO(run("leaderboard", cube, "--csv")))),
+        document("leaderboard", cube)["rows"],
+    )
+
+    assert float(first["score_lower"]) == document_rows[0]["score"]["lower"]
+    assert float(first["easy_rate"]) == document_rows[0]["tiers"][0]["rate"]["value"]
+    assert first["facet_family"] == "other"
+
+
+def test_leaderboard__says_what_a_wider_terminal_shows(cube):
+    narrow, wide = (run("leaderboard", cube, width=width) for width in (60, 250))
+
+    assert "A wider terminal also shows: " in narrow
+    assert "tokens" in narrow.split("A wider terminal also shows: ")[1]
+    assert "A wider terminal" not in wide

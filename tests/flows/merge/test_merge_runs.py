@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,7 +13,9 @@ import pytest
 
 from flows.cubes.status import cube_status
 from flows.merge.write import merge_cubes
+from flows.rework.forget import forget
 from flows.rework.rescore import rescore_cube
+from flows.rework.to_forget import Choice
 from flows.rework.verify import verify_cube
 from flows.run.sweep import run
 from tests.flows.merge.generated import content
@@ -144,3 +147,22 @@ write.merge_cubes({str(output)!r}, {addresses(measured, "a", "c")!r})
     merge_cubes(str(output), addresses(measured, "a", "c"))
 
     assert [path.name for path in tmp_path.iterdir()] == ["m.zarr"]
+
+
+def test_run__does_not_ask_in_a_merged_cube_what_one_forgot_for_good(
+    measured: Path, tmp_path: Path, simulator: Any
+) -> None:
+    ours = tmp_path / "a.zarr"
+    shutil.copytree(measured / "a.zarr", ours)
+    forget(str(ours), Choice(where=("task=boolean",)), for_good=True)
+
+    merged = merge_cubes(str(tmp_path / "m.zarr"), [str(ours), *addresses(measured, "c")])
+    again = merge_cubes(str(tmp_path / "again.zarr"), [str(ours), *addresses(measured, "a")])
+
+    config = config_of(measured, simulator, "any", models=("alpha",))
+    summary = run({**config, "cube": merged.cube, "cache": str(tmp_path / "empty")}, cluster=SHARED)
+    assert (summary.reason, summary.sent) == ("complete", 0)
+    assert cube_status(merged.cube)["done"] == 72
+    assert not any("for good" in note for note in merged.notes)
+    assert [note for note in again.notes if "1 cells that were taken out of" in note]
+    assert cube_status(again.cube)["done"] == 40

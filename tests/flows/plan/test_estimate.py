@@ -155,6 +155,21 @@ def test_planned_points__are_those_of_one_label(tmp_path):
         module.planned_points(config, "arithmetics")
 
 
+def test_estimate__a_declared_price_of_0_is_a_cost_of_0_and_no_price_is_none(tmp_path):
+    config = sweep_config(tmp_path, "http://127.0.0.1:9/v1", trials=2)
+    one = config["models"][0]
+    config["models"] = [
+        {**one, "name": "none"},
+        {**one, "name": "free", "model": "m2", "prices": {"prompt": 0, "completion": 0}},
+    ]
+
+    both = estimate(config)
+    assert [row.cost for row in both.evaluations] == [None, 0.0]
+    assert both.cost == 0.0
+    assert both.to_dict()["evaluations"][0]["cost"] is None
+    assert estimate(config | {"models": config["models"][:1]}).cost is None
+
+
 def test_estimate__counts_what_judges_will_be_asked(tmp_path):
     config = judged_config(tmp_path, "http://127.0.0.1:9/v1", trials=10, repeats=2)
     config["models"][-1]["prices"] = {"prompt": 0.0, "completion": 1000.0}

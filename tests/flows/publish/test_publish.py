@@ -14,10 +14,12 @@ from flows.errors import SweepError
 from flows.publish import publish as publishing
 from flows.publish.check_secrets import SecretsError
 from flows.publish.publish import publish_cube
+from flows.publish.record import tags_at
 from flows.rework.rescore import rescore_cube
 from flows.rework.verify import verify_cube
 from flows.run.sweep import run
 from flows.run.upsample import upsample
+from storage.cube.address import space_of
 from storage.cube.cube import Cube
 from storage.cube.lease import Lease
 from storage.cube.ledger import Ledger
@@ -110,6 +112,29 @@ def test_publish__refuses_a_tag_that_is_there(cube, tmp_path):
     with pytest.raises(CubeExistsError):
         publish_cube(cube, str(tmp_path / "out"))
     assert objects(done.cube) == before
+
+
+def test_publish__lists_a_tag_whose_publish_was_interrupted(cube, tmp_path, monkeypatch):
+    url = str(tmp_path / "out")
+    with monkeypatch.context() as patch:
+        patch.setattr(publishing.record, "add_tag", lambda *_: None)  # as if it was killed there
+        publish_cube(cube, url, tag="v1")
+    assert tags_at(space_of(url)) == []
+
+    with pytest.raises(CubeExistsError, match=r"v1 is there already.* is in it now"):
+        publish_cube(cube, url, tag="v1")
+    assert [one.tag for one in tags_at(space_of(url))] == ["v1"]
+    with pytest.raises(CubeExistsError, match="stays as it is"):
+        publish_cube(cube, url, tag="v1")
+
+
+def test_publish__lets_who_publishes_give_an_address(cube, tmp_path):
+    done = publish_cube(cube, str(tmp_path / "out"), by="Ann <ann@team.example>")
+
+    assert "ann@team.example" in (tmp_path / "out" / "README.md").read_text()
+    assert done.publication.by == "Ann <ann@team.example>"
+    with pytest.raises(SecretsError, match="api-key"):
+        publish_cube(cube, str(tmp_path / "other"), by="sk-proj-" + "a1B2" * 10)
 
 
 @pytest.mark.parametrize("tag", ["../v1", "a/b", "tags.json", "x.zip", "-x", " "])

@@ -27,8 +27,8 @@ STAGES = {"generate", "infer", "process", "score", "analyze"}
 def test_run__shows_five_stages_on_the_dashboard(tmp_path, simulator):
     run(sweep_config(tmp_path, simulator.base_url), cluster=SHARED)
 
-    with SHARED.connect() as client:
-        seen = client.run_on_scheduler(lambda dask_scheduler: set(dask_scheduler.task_prefixes))
+    with SHARED.connect() as connection:
+        seen = connection.client.run_on_scheduler(lambda dask_scheduler: set(dask_scheduler.task_prefixes))
     assert seen == STAGES
 
 

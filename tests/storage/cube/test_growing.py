@@ -14,6 +14,7 @@ from storage.cube.integrity import stored_problems
 from storage.cube.ledger import Ledger, Receipt
 from storage.cube.schema import LAYERS, VARIABLES
 from storage.errors import CubeDamagedError, CubeMismatchError, StorageError
+from tests.storage.support import buckets
 
 SMALL = {"model": 2, "task": 2, "params": 3, "trial": 8, "repeat": 1}
 
@@ -280,3 +281,43 @@ def test_region_digest__of_what_was_recorded_is_the_same_after_growth(tmp_path):
     grown(cube)
 
     assert region_digest(cube.shapes[0].cropped(cube.read_region(region), 8, 1)) == before
+
+
+def test_extend__in_a_bucket_a_kill_at_any_put_leaves_it_old_or_new(tmp_path, monkeypatch):
+    pytest.importorskip("obstore")
+    import obstore
+
+    buckets.in_memory(monkeypatch)
+    old = whole(recorded(tmp_path / "old.zarr").url)
+    grown(Cube.open(tmp_path / "old.zarr", writable=True))
+    new = whole(tmp_path / "old.zarr")
+    put, seen = obstore.put, []
+    for left in range(0, 1000, 3):
+        url = f"s3://bucket/{left}.zarr"
+        cube = recorded(url)
+        budget = iter(range(left))
+
+        def until_killed(*args, budget=budget, **options):
+            if next(budget, None) is None:
+                raise Killed
+            return put(*args, **options)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(obstore, "put", until_killed)
+            try:
+                grown(cube)
+                break
+            except Killed:
+                pass
+        found = whole(url)
+        seen.append(same(found, new))
+        assert seen[-1] or same(found, old), left
+        again = Cube.open(url, writable=True)
+        again.restore_metadata()
+        if not seen[-1]:
+            grown(again)
+        assert same(whole(url), new), left
+
+    assert seen == sorted(seen)
+    assert not seen[0]
+    assert same(whole(url), new)

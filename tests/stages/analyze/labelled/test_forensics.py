@@ -112,6 +112,23 @@ def test_cost_table__from_prices_else_from_what_was_counted():
     np.testing.assert_allclose(by_task["total"].sum("task"), table["total"])
 
 
+def test_cost_table__prices_of_0_are_prices_where_they_were_declared():
+    ds = dataset(["a", "b"])
+    counted = ds["counters"].copy()
+    counted.loc[{"counter": "cost_sum"}] = 0.0
+    ds = ds.assign(counters=counted).assign_coords(
+        price_prompt=("model", [0.0, 0.0]),
+        price_completion=("model", [0.0, 0.0]),
+        price_declared=("model", [True, False]),
+    )
+
+    costs = {row.model_name: row.cost for row in leaderboard(ds, draws=5).rows}
+
+    assert cost_table(ds)["total"].values[0] == costs["a"] == 0
+    assert np.isnan(cost_table(ds)["total"].values[1])
+    assert np.isnan(costs["b"])
+
+
 def test_pareto_rows__one_for_each_row_of_the_board():
     ds = dataset(["a", "b", "c", "d"]).assign_coords(
         price_prompt=("model", [1.0] * 4), price_completion=("model", [4.0, 3.0, 2.0, 1.0])

@@ -5,7 +5,7 @@ import pytest
 from rich.console import Console
 
 from stages.analyze.labelled.leaderboard import label_rows, leaderboard
-from stages.analyze.render.table import markdown_text, terminal
+from stages.analyze.render.table import left_out, markdown_text, terminal
 from stages.analyze.render.table_specs import leaderboard_spec, metric_spec
 from stages.analyze.render.text import ABSENT
 from tests.stages.analyze.synthetic import PROFILES, Profile, dataset
@@ -55,6 +55,32 @@ def test_terminal__one_line_per_row_at_any_width(board, width):
     assert "…" not in shown[0]
 
 
+LONG = "org/a-model-with-a-rather-long-name-of-72b-instruct-2026-11"
+
+
+@pytest.mark.parametrize("width", [60, 80, 100])
+def test_terminal__long_names_are_folded_and_never_cut(width):
+    board = leaderboard(dataset([Profile(LONG), *PROFILES[:2]]), draws=20)
+
+    shown = lines(board, width, notes=False)
+
+    text = "".join(line[3:].split("  ")[0].strip() for line in shown[2:])
+    assert LONG in text
+    assert "…" not in "".join(shown)
+    assert max(map(len, shown)) <= width
+
+
+def test_left_out__names_every_column_that_gave_way(board):
+    spec = leaderboard_spec(board)
+    every = {column.head for column in spec.columns}
+
+    for width in (60, 80, 100, 300):
+        there = lines(board, width)[0]
+        assert {head for head in every if head not in there} <= set(left_out(spec, width=width)) <= every
+    assert "tokens" in left_out(spec, width=60)
+    assert left_out(spec, width=300) == ()
+
+
 def test_terminal__more_columns_where_there_is_room(board):
     assert "tokens" in lines(board, 120)[0]
     assert "hard" in lines(board, 110)[0]
@@ -89,7 +115,7 @@ def test_terminal__hostile_names_are_plain_text(hostile, width):
     assert "\u202e" not in text
     assert "[red]x[/red]" in text
     assert text.splitlines()[2].endswith("%")
-    assert len(text.splitlines()) == 2 + len(hostile.rows)
+    assert text.count("名") == 60  # folded, not cut
 
 
 def test_terminal__no_rows():

@@ -1,0 +1,211 @@
+"""Prints the questions that two evaluations answered differently, for `compare --flips`."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from flows.cli.output import safe, show, show_json
+from flows.cli.tables import show_table, warn
+
+if TYPE_CHECKING:
+    from flows.cubes.selection import Part
+    from flows.trials.flips import Flip, Flips
+
+_SHOWN = 20
+_POINTS = 10
+"""Points that are shown where people read."""
+_CSV = ("change", "task", "params", "tiers", "trial", "repeat", "asked", "row_id", "prompt", "reference")
+
+
+@dataclass(frozen=True)
+class Form:
+    """What was asked for beside the two."""
+
+    flips: bool
+    as_json: bool
+    as_csv: bool
+    markdown: bool
+    limit: int | None
+    cache: str | None
+
+
+def compare_flips(
+    named: tuple[list[str], list[str]], part: Part, form: Form, *, repeats: int | None, truncated: str
+) -> None:
+    """Print what changed between two, in the form that was asked for.
+
+    Parameters
+    ----------
+    named
+        Addresses of cubes, and models.
+    part
+        Of the cubes.
+    form
+        How it is printed.
+    repeats, truncated
+        As for `flows.trials.flips.flips`.
+
+    Raises
+    ------
+    SweepError
+        If the options exclude each other, or the two cannot be compared.
+    """
+    from flows.trials.flips import flips
+
+    _checked(form)
+    found = flips(*named, part, repeats=repeats, truncated=truncated, cache=form.cache)
+    for_people = not (form.as_json or form.as_csv)
+    limit = _SHOWN if form.limit is None and for_people else form.limit
+    if form.as_csv:
+        _print_csv(found, limit)
+    elif form.as_json:
+        show_json(document(found, limit, truncated))
+    else:
+        _print(found, limit, markdown=form.markdown)
+    warn(found.sides.warnings)
+
+
+def _checked(form: Form) -> None:
+    from flows.errors import SweepError
+
+    if not form.flips:
+        raise SweepError("--limit and --cache go with --flips", "Add --flips, or leave them out")
+    wanted = {"--json": form.as_json, "--csv": form.as_csv, "--markdown": form.markdown}
+    forms = [name for name, there in wanted.items() if there]
+    if len(forms) > 1:
+        raise SweepError(f"{' and '.join(forms)} exclude each other", "Give one of them")
+
+
+def document(found: Flips, limit: int | None, truncated: str) -> dict[str, Any]:
+    """All of it as JSON values."""
+    from stages.analyze.render.flips import totals
+    from stages.analyze.render.rows import pair_row
+
+    sides, names = (found.sides.first, found.sides.second), _names(found)
+    tasks = [asdict(count) for count in found.tasks]
+    return {
+        "schema": "evalcube.flips",
+        "schema_version": 1,
+        "first": {"cube": _address(sides[0].address), "label": names[0], "eval_id": sides[0].eval_id},
+        "second": {"cube": _address(sides[1].address), "label": names[1], "eval_id": sides[1].eval_id},
+        "selection": found.sides.selection,
+        "truncated": truncated,
+        "confidence": 0.95,
+        "warnings": list(found.sides.warnings),
+        "words": totals(found.pair, tasks, names),
+        "comparison": None if found.pair is None else pair_row(found.pair),
+        "tasks": [
+            {name: value for name, value in row.items() if name not in ("params", "tiers")} for row in tasks
+        ],
+        "points": [asdict(count) for count in found.points],
+        "changed": len(found),
+        "flips": [asdict(flip) for flip in found.rows(limit)],
+        "replies_missing": found.missing,
+    }
+
+
+def _address(text: str) -> str:
+    from storage.urls import redacted
+
+    return redacted(text)
+
+
+def _names(found: Flips) -> tuple[str, str]:
+    return found.sides.first.label, found.sides.second.label
+
+
+def _print(found: Flips, limit: int | None, *, markdown: bool) -> None:
+    from stages.analyze.render.flips import flips_markdown, point_spec, task_spec, totals
+
+    names, counts = _names(found), [asdict(count) for count in found.tasks]
+    points = [asdict(count) | {"shown": _shown(found, count)} for count in found.points]
+    more = f"{_POINTS} of {len(points)} points with changes." if len(points) > _POINTS else ""
+    tables = [
+        task_spec(_tested(found, counts), names),
+        *([point_spec(points[:_POINTS], (more,) if more else ())] if points else []),
+    ]
+    rows = [asdict(flip) | {"shown": _shown(found, flip)} for flip in found.rows(limit)]
+    notes = _notes(found, len(rows))
+    head = totals(found.pair, counts, names)
+    if found.sides.selection:
+        head.append(f"Part of the cube ({found.sides.selection}).")
+    if markdown:
+        show(flips_markdown(head, tables, rows, names, notes, found.sides.tasks))
+        return
+    for text in head:
+        show(safe(text))
+    for table in tables:
+        show("")
+        show_table(table)
+    if rows:
+        show("")
+        _print_flips(rows)
+    for note in notes:
+        show(safe(note))
+
+
+def _print_flips(rows: list[dict[str, Any]]) -> None:
+    from rich.console import Console
+
+    from flows.trials.brief import brief_table
+    from flows.trials.columns import TrialColumn
+    from stages.analyze.render.flips import flip_cells
+
+    cells = [flip_cells(row) for row in rows]
+    columns = [TrialColumn(name, "text", "cube", "") for name in cells[0]]
+    show_table(brief_table(columns, cells, (), Console().width, {}))
+
+
+def _notes(found: Flips, shown: int) -> list[str]:
+    notes = []
+    if shown < len(found):
+        notes.append(
+            f"{shown} of {len(found):,} changed questions, of either way; --limit says how many are shown."
+        )
+    if found.missing:
+        notes.append(f"{found.missing:,} replies are not at hand: give the cache of the sweep with --cache.")
+    return notes
+
+
+def _tested(found: Flips, counts: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The counts of each task with its rates and its p value."""
+    nothing = {"first_rate": math.nan, "second_rate": math.nan, "p_holm": math.nan}
+    tests = {} if found.pair is None else {one.task: one for one in found.pair.tasks}
+    return [
+        row | ({name: getattr(tests[row["task"]], name) for name in nothing} if tests else nothing)
+        for row in counts
+    ]
+
+
+def _shown(found: Flips, one: Any) -> dict[str, Any]:  # noqa: ANN401 - a count or a flip
+    names = found.varying[one.task]
+    return {name: value for name, value in (one.params or {}).items() if name in names}
+
+
+def _print_csv(found: Flips, limit: int | None) -> None:
+    """A line for each question; what a spreadsheet would take for a formula begins with an apostrophe."""
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    own = ("status", "right", "answer", "response")
+    writer.writerow([*_CSV, *(f"{side}_{name}" for side in ("first", "second") for name in own)])
+    for flip in found.rows(limit):
+        replies = (getattr(reply, name) for reply in (flip.first, flip.second) for name in own)
+        writer.writerow([_csv_cell(value) for value in (*_values(flip), *replies)])
+    show(buffer.getvalue()[:-1])
+
+
+def _values(flip: Flip) -> list[Any]:
+    import json
+
+    found = {name: getattr(flip, name) for name in _CSV}
+    return list((found | {"params": json.dumps(flip.params), "tiers": ",".join(flip.tiers)}).values())
+
+
+def _csv_cell(value: Any) -> Any:  # noqa: ANN401
+    from flows.trials.forms import csv_text
+
+    return csv_text(value) if isinstance(value, str) else value

@@ -1,0 +1,128 @@
+"""What a sweep would ask and cost, as tables for people."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from flows.cli.output import safe, show
+from flows.cli.tables import show_table
+
+if TYPE_CHECKING:
+    from flows.plan.estimate import EvaluationEstimate, PlannedPoint, SweepEstimate
+    from stages.analyze.render.table import TableSpec
+
+
+def print_points(task: str, points: Sequence[PlannedPoint], *, markdown: bool) -> None:
+    """Print the points of a task: the parameters in which they differ, their tiers and difficulty."""
+    from stages.analyze.render.table import Column, TableSpec
+
+    first = points[0].params
+    constant = {
+        name: value for name, value in first.items() if all(point.params[name] == value for point in points)
+    }
+    varied = [name for name in first if name not in constant]
+    columns = [
+        *(Column(name, lambda point, name=name: safe(str(point.params[name]))) for name in varied),  # type: ignore[misc]
+        Column("tiers", lambda point: safe(", ".join(point.tiers)), right=False),
+        Column("difficulty", lambda point: f"{point.difficulty:.1f}"),
+    ]
+    _say(f"{task}: {len(points)} points", markdown=markdown)
+    if constant:
+        _say(
+            f"all with {', '.join(f'{name}={value}' for name, value in constant.items())}", markdown=markdown
+        )
+    _print(TableSpec(tuple(columns), points), markdown=markdown)
+
+
+def print_estimate(result: SweepEstimate, *, markdown: bool) -> None:
+    """Print what a sweep would ask and cost."""
+    per_cell = f"{result.trials} trials" + (f" × {result.repeats} repeats" if result.repeats > 1 else "")
+    _say(f"{result.name}: {result.cells} cells × {per_cell} per evaluation", markdown=markdown)
+    if result.most_trials > result.trials:
+        rounds = f"then rounds of more trials where they are needed, up to {result.most_trials} per cell"
+        _say(rounds, markdown=markdown)
+    _say(f"cube {result.cube}, cache {result.cache}", markdown=markdown)
+    show("")
+    _print(_points(result), markdown=markdown)
+    show("")
+    _print(_requests(result), markdown=markdown)
+    show("")
+    for line in _sums(result):
+        _say(line, markdown=markdown)
+
+
+def _sums(result: SweepEstimate) -> list[str]:
+    """What is to say of all requests together."""
+    lines = [] if result.unnamed is None else [str(result.unnamed)]
+    if result.pending:
+        lines.append(f"beside this part, {result.pending:,} trials of the plan are pending")
+    basis = {row.completion_basis for row in result.rows if row.to_send}
+    if basis:
+        lines.append(f"tokens out: {'; '.join(sorted(basis))}")
+    most = "at most " if any(row.to_send for row in result.judges) else ""  # equal answers are judged once
+    return [*lines, f"{most}{result.to_send} requests to send, {about(result)}"]
+
+
+def about(result: SweepEstimate) -> str:
+    """The cost of all, and what is left out of it because nobody declared its price."""
+    asked = [row for row in result.rows if row.to_send]
+    unpriced = sum(row.cost is None for row in asked)
+    if asked and unpriced == len(asked):
+        return "at no declared price"
+    told = f"about {_money(result.cost or 0.0)} USD"
+    return f"{told} and what {unpriced} of {len(asked)} without declared prices cost" if unpriced else told
+
+
+def _money(amount: float) -> str:
+    """Dollars with cents; small amounts with two digits."""
+    from stages.analyze.render.text import significant
+
+    return f"{amount:.2f}" if amount >= 1 or not amount else significant(amount, 2)
+
+
+def _points(result: SweepEstimate) -> TableSpec:
+    """Number of points by task and tier, and of all."""
+    from stages.analyze.render.table import Column, TableSpec
+
+    columns = [
+        Column("points of", lambda row: safe(row[0]), right=False, name=True),
+        *(Column(safe(name), lambda row, name=name: str(row[1][name])) for name in result.totals),  # type: ignore[misc]
+    ]
+    rows = [*result.points.items(), ("all tasks", result.totals)]
+    return TableSpec(tuple(columns), rows)
+
+
+def _requests(result: SweepEstimate) -> TableSpec:
+    """Requests of each evaluation, and what is left of them."""
+    from stages.analyze.render.table import Column, TableSpec
+
+    def about(row: EvaluationEstimate, count: int) -> str:
+        return f"{'' if row.exact else '~'}{count}"
+
+    columns = (
+        Column("evaluation", lambda row: safe(row.evaluation), right=False, name=True),
+        Column("requests", lambda row: str(row.requests), 6),
+        Column("done", lambda row: str(row.done), 4),
+        Column("cached", lambda row: about(row, row.cached), 5),
+        Column("to send", lambda row: about(row, row.to_send)),
+        Column("tokens in", lambda row: f"~{row.prompt_tokens}", 7),
+        Column("tokens out", lambda row: f"~{row.completion_tokens}", 7),
+        Column("USD", lambda row: "–" if row.cost is None else f"~{_money(row.cost)}" if row.cost else "0"),
+    )
+    return TableSpec(columns, result.rows)
+
+
+def _print(table: TableSpec, *, markdown: bool) -> None:
+    from stages.analyze.render.table import markdown_text
+
+    if markdown:
+        show(markdown_text(table))
+    else:
+        show_table(table)
+
+
+def _say(text: str, *, markdown: bool) -> None:
+    from stages.analyze.render.text import markdown as escaped
+
+    show(escaped(text) + "\n" if markdown else safe(text))

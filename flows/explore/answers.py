@@ -1,0 +1,42 @@
+"""All that can be asked, by name; the one list that server, bundle and tests go by."""
+
+from __future__ import annotations
+
+from flows.errors import SweepError
+from flows.explore import overview, ranking
+from flows.explore.endpoint import Endpoint, Json, jsonable
+from flows.explore.explored import Explored
+from flows.explore.query import Query
+
+ENDPOINTS: dict[str, Endpoint] = {one.name: one for family in (overview, ranking) for one in family.ENDPOINTS}
+
+
+def ask(explored: Explored, name: str, query: Query) -> Json:
+    """The answer of an endpoint, as JSON values.
+
+    Parameters
+    ----------
+    explored
+        The cubes.
+    name
+        Of the endpoint.
+    query
+        What is asked.
+
+    Raises
+    ------
+    EvalcubeError
+        If there is no such endpoint, the query is wrong, or a cube cannot be read.
+    """
+    endpoint = ENDPOINTS.get(name)
+    if endpoint is None:
+        raise SweepError(f"there is no '{name}' to ask for", f"There are: {', '.join(ENDPOINTS)}")
+    if not endpoint.kept:
+        return _answer(endpoint, explored, query)
+    found: Json = explored.kept((name, query.key), lambda: _answer(endpoint, explored, query))
+    return found
+
+
+def _answer(endpoint: Endpoint, explored: Explored, query: Query) -> Json:
+    document: Json = jsonable(endpoint.answer(explored, query))
+    return document

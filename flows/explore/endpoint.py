@@ -1,0 +1,50 @@
+"""What can be asked: a name, the function that answers, and which of its answers a bundle holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from flows.explore.query import Query
+
+if TYPE_CHECKING:
+    from flows.explore.explored import Explored
+
+Json = dict[str, Any]
+"""An object of JSON values; numbers may be numpy's, and NaN becomes null."""
+
+
+def nothing(_: Explored) -> Iterable[Query]:
+    """No query at all."""
+    return ()
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """One thing that a page can ask for, at ``/api/NAME``."""
+
+    name: str
+    answer: Callable[[Explored, Query], Json]
+    """Reads cubes and changes nothing; raises `EvalcubeError` for what is asked wrongly."""
+    bundled: Callable[[Explored], Iterable[Query]] = nothing
+    """The queries whose answers a bundle holds."""
+    kept: bool = True
+    """Whether an answer stays right until something new is recorded in a cube."""
+
+
+def jsonable(value: Any) -> Any:  # noqa: ANN401 - any JSON value, or numpy's
+    """A document that JSON can hold: NaN and infinities become null, arrays lists."""
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    elif isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float):
+        return value if np.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {str(key): jsonable(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [jsonable(item) for item in value]
+    return value

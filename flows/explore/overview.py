@@ -1,0 +1,101 @@
+"""What is there to explore: models, tasks, tiers, facets and parameters, and how far the sweep is."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+import xarray as xr
+
+from flows.explore.endpoint import Endpoint, Json
+from flows.explore.explored import Explored
+from flows.explore.query import Query
+from flows.plan.records import read_notes
+from stages.analyze.labelled import axes
+from stages.analyze.labelled.selection import Key, keys
+from storage.cube.cube import Cube
+
+_MOST_LEVELS = 400
+
+
+def overview(explored: Explored, _: Query) -> Json:
+    """Names of all that can be chosen, in the order of the cubes."""
+    opened = explored.whole()
+    dataset = opened.dataset
+    table = keys(dataset)
+    names = {name: axes.names(dataset, name) for name in ("model_name", "template", "sampler", "eval_id")}
+    facets = [axes.facets(text) for text in axes.names(dataset, "facets")]
+    return {
+        "title": _title(explored),
+        "cubes": list(explored.addresses),
+        "stamp": explored.stamp(),
+        "models": [
+            {
+                "label": label,
+                **{name: values[place] for name, values in names.items()},
+                "facets": facets[place],
+            }
+            for place, label in enumerate(explored.labels())
+        ],
+        "tasks": _tasks(dataset, table),
+        "tiers": axes.names(dataset, "tier"),
+        "facets": [_levels(name, key) for name, key in table.items() if name.startswith("facet_")],
+        "repeats": axes.most_repeats(dataset),
+        "warnings": list(opened.warnings),
+        "status": live(explored, Query()),
+    }
+
+
+def live(explored: Explored, _: Query) -> Json:
+    """How far each cube is, and a stamp that changes when something new is recorded."""
+    return {"stamp": explored.stamp(), "cubes": explored.status()}
+
+
+def pulse(explored: Explored, _: Query) -> Json:
+    """What a page looks at every few seconds: the stamp, and whether a run is at work."""
+    return {"stamp": explored.stamp(), "running": explored.running()}
+
+
+def _title(explored: Explored) -> str:
+    found = [str(read_notes(Cube.open(one).records).get("name") or "") for one in explored.cubes]
+    return " + ".join(dict.fromkeys(name for name in found if name)) or "evalcube"
+
+
+def _tasks(dataset: xr.Dataset, table: dict[str, Key]) -> list[dict[str, Any]]:
+    """Each task with the parameters in which its points differ, or that they have at all."""
+    size = dataset.sizes["params"]
+    found = []
+    for place, task in enumerate(axes.names(dataset, "task")):
+        mine = slice(place * size, (place + 1) * size)
+        params = [
+            _levels(name, Key(key.dims, key.values[mine]))
+            for name, key in table.items()
+            if name.startswith("param_") and any(value is not None for value in key.values[mine])
+        ]
+        found.append({"label": task, "params": params})
+    return found
+
+
+def _levels(name: str, key: Key) -> dict[str, Any]:
+    there = [value for value in key.values if value is not None]
+    levels = list(
+        dict.fromkeys(json.dumps(value) if isinstance(value, list | dict) else value for value in there)
+    )
+    numeric = all(isinstance(value, int | float) and not isinstance(value, bool) for value in levels)
+    return {
+        "name": name,
+        "numeric": numeric and bool(levels),
+        "levels": (sorted(levels) if numeric else levels)[:_MOST_LEVELS],
+    }
+
+
+def _once(_: Explored) -> Iterable[Query]:
+    return (Query(),)
+
+
+ENDPOINTS = (
+    Endpoint("overview", overview, _once),
+    Endpoint("live", live, _once, kept=False),
+    Endpoint("pulse", pulse, kept=False),
+)

@@ -1,0 +1,108 @@
+"""What a page asks for: names with texts, as they stand in an address."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from urllib.parse import quote
+
+from flows.cubes.selection import checked_option
+from flows.errors import SweepError
+
+_PLAIN = "!'()*"
+"""What JavaScript's encodeURIComponent leaves as it is beyond what `quote` does, so that both make the same keys."""
+
+MOST_ITEMS, LONGEST = 200, 4000
+"""Bounds of a query: how many texts it may have, and how long each may be."""
+
+
+@dataclass(frozen=True)
+class Query:
+    """Names with texts; a name may come several times."""
+
+    items: tuple[tuple[str, str], ...] = ()
+
+    @classmethod
+    def of(cls, items: Iterable[tuple[str, str]]) -> Query:
+        """A query out of an address.
+
+        Raises
+        ------
+        SweepError
+            If it has too many texts, or too long ones.
+        """
+        found = tuple(items)
+        if len(found) > MOST_ITEMS:
+            raise SweepError(f"an address has {len(found)} settings", f"Give at most {MOST_ITEMS}")
+        for name, value in found:
+            if len(name) + len(value) > LONGEST:
+                raise SweepError(f"`{name[:40]}`: its text is too long", f"Give at most {LONGEST} characters")
+        return cls(found)
+
+    @classmethod
+    def make(cls, **values: str | Sequence[str]) -> Query:
+        """A query of names with one text or several.
+
+        Examples
+        --------
+        >>> Query.make(task=["sort", "cars"], tier="easy").key
+        'task=cars&task=sort&tier=easy'
+        """
+        return cls(
+            tuple(
+                (name, text)
+                for name, value in values.items()
+                for text in ([value] if isinstance(value, str) else value)
+            )
+        )
+
+    @property
+    def key(self) -> str:
+        """The same text for the same query, in whatever order it came; the page makes the same one."""
+        parts = (f"{quote(name, safe=_PLAIN)}={quote(value, safe=_PLAIN)}" for name, value in self.items)
+        return "&".join(sorted(parts))
+
+    def all(self, name: str) -> tuple[str, ...]:
+        """All texts of a name, in order; empty ones are none."""
+        return tuple(dict.fromkeys(value for key, value in self.items if key == name and value))
+
+    def one(self, name: str, default: str = "") -> str:
+        """The text of a name.
+
+        Raises
+        ------
+        SweepError
+            If it has several.
+        """
+        found = self.all(name)
+        if len(found) > 1:
+            raise SweepError(f"`{name}`: {len(found)} values are given", "Give one")
+        return found[0] if found else default
+
+    def choice(self, name: str, known: Sequence[str], default: str) -> str:
+        """The text of a name, which must be one of the known ones.
+
+        Raises
+        ------
+        SweepError
+            If it is none of them.
+        """
+        value = self.one(name, default)
+        checked_option(name, value, known)
+        return value
+
+    def number(self, name: str, default: int, least: int, most: int) -> int:
+        """The whole number of a name.
+
+        Raises
+        ------
+        SweepError
+            If it is none, or out of bounds.
+        """
+        text = self.one(name, str(default))
+        if not (text.isascii() and text.isdecimal()) or not least <= int(text[:12]) <= most:
+            raise SweepError(
+                f"`{name}`: '{text}' is no whole number from {least} to {most}",
+                "Give one within these bounds",
+            )
+        return int(text)

@@ -1,0 +1,128 @@
+"""Serves the explorer on this machine: one page, its files, and a JSON API that only reads."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import json
+from urllib.parse import urlsplit
+
+from aiohttp import web
+from aiohttp.typedefs import Handler, Middleware
+
+from evalcube import EvalcubeError
+from flows.explore.answers import ask
+from flows.explore.explored import Explored
+from flows.explore.pages import PLOTLY, POLICY, TYPES, own_files, plotly_file
+from flows.explore.query import Query
+
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+_COOKIE = "evalcube_explore"
+_EXPLORED: web.AppKey[Explored] = web.AppKey("explored", Explored)
+
+
+def application(explored: Explored, token: str = "") -> web.Application:
+    """The explorer as an aiohttp application.
+
+    Parameters
+    ----------
+    explored
+        The cubes.
+    token
+        Who asks must have it; without one, only this machine is answered, by the names that it has for itself.
+
+    Raises
+    ------
+    SweepError
+        If plotly is not installed.
+    """
+    plotly = plotly_file()
+    app = web.Application(middlewares=[_guard(token)])
+    app[_EXPLORED] = explored
+
+    async def script(_: web.Request) -> web.StreamResponse:
+        # The browser may keep it: another plotly is another file under another address of a new explorer.
+        return web.FileResponse(
+            plotly, headers={"Content-Type": TYPES[".js"], "Cache-Control": "max-age=86400"}
+        )
+
+    app.router.add_get(f"/{PLOTLY}", script)
+    app.router.add_get("/api/{name}", _answer)
+    app.router.add_get("/{path:.*}", _file)
+    return app
+
+
+async def _file(request: web.Request) -> web.StreamResponse:
+    path = request.match_info["path"] or "index.html"
+    data = own_files().get(path)
+    if data is None:
+        raise web.HTTPNotFound(text="there is no such page\n")
+    kind = TYPES[path[path.rindex(".") :]]
+    return web.Response(body=data, content_type=kind, charset="utf-8")
+
+
+async def _answer(request: web.Request) -> web.StreamResponse:
+    name = request.match_info["name"]
+    try:
+        query = Query.of(request.query.items())
+        document = await asyncio.to_thread(_told, request.app[_EXPLORED], name, query)
+    except EvalcubeError as error:
+        document = json.dumps({"error": {"message": error.message, "remedy": error.remedy}})
+        return web.Response(text=document, status=400, content_type="application/json")
+    return web.Response(text=document, content_type="application/json")
+
+
+def _told(explored: Explored, name: str, query: Query) -> str:
+    return json.dumps(ask(explored, name, query), allow_nan=False)
+
+
+def _guard(token: str) -> Middleware:
+    """Refuses who may not ask, and says in each reply what a browser may do with it."""
+
+    @web.middleware
+    async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
+        reply = _refusal(request, token)
+        if reply is None:
+            try:
+                reply = await handler(request)
+            except web.HTTPException as error:
+                reply = web.Response(text=error.text, status=error.status)
+        reply.headers.setdefault("Cache-Control", "no-store")
+        reply.headers.update(
+            {
+                "Content-Security-Policy": f"{POLICY}; frame-ancestors 'none'",
+                "X-Content-Type-Options": "nosniff",
+                "Referrer-Policy": "no-referrer",
+                "Cross-Origin-Resource-Policy": "same-origin",
+            }
+        )
+        return reply
+
+    return guard
+
+
+def _refusal(request: web.Request, token: str) -> web.StreamResponse | None:
+    """What is told to who may not ask; a redirect to who has shown the token."""
+    host = urlsplit(f"//{request.host}").hostname or ""
+    origin = request.headers.get("Origin")
+    # A page elsewhere can have a browser ask here, also under a name of its own that means this machine. It cannot
+    # choose the Host or the Origin that the browser then names.
+    if (not token and host not in LOOPBACK) or (
+        origin is not None and urlsplit(origin).netloc != request.host
+    ):
+        return web.Response(text="asked from another page, or by another name\n", status=403)
+    if not token:
+        return None
+    shown = request.query.get("token", "")
+    if _same(shown, token):
+        reply = web.Response(status=303, headers={"Location": "/"})
+        reply.set_cookie(_COOKIE, token, httponly=True, samesite="Strict", path="/")
+        return reply
+    bearer = request.headers.get("Authorization", "").removeprefix("Bearer ")
+    if _same(request.cookies.get(_COOKIE, ""), token) or _same(bearer, token):
+        return None
+    return web.Response(text="open the address with the token that `evalcube explore` printed\n", status=401)
+
+
+def _same(given: str, token: str) -> bool:
+    return hmac.compare_digest(given.encode(), token.encode())

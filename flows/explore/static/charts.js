@@ -1,0 +1,104 @@
+"use strict";
+// Charts by plotly.js, in the page's own colours; texts of cubes are shown as they are and are never markup.
+{
+  const { h } = explorer;
+
+  // plotly.js reads a little HTML in labels and hovers (<b>, <a href>), so that names from anywhere must be escaped.
+  const ESCAPES = { "&": "&amp;", "<": "&lt;", ">": "&gt;" };
+  const MOST = 300;
+
+  /** A foreign text as a label of a chart. */
+  explorer.label = text => String(text).slice(0, MOST).replace(/[&<>]/g, character => ESCAPES[character]);
+
+  // Templates are fixed texts of ours, with markup; everything else is shown as it is. Colours and names of types have none
+  // of these characters.
+  const OURS = new Set(["hovertemplate", "texttemplate"]);
+
+  const escaped = (value, key) => {
+    if (typeof value === "string") return OURS.has(key) ? value : explorer.label(value);
+    if (Array.isArray(value)) return value.map(item => escaped(item, key));
+    if (value && typeof value === "object" && !ArrayBuffer.isView(value)) return Object.fromEntries(Object.entries(value).map(([name, item]) => [name, escaped(item, name)]));
+    return value;
+  };
+
+  const variable = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+
+  /** Colours of series, readable on light and dark, and by those who see fewer colours. */
+  const COLOURS = ["#3b7dd8", "#e0812b", "#2f9e6e", "#c0507f", "#8f6ad2", "#b59a1c", "#1fa3b8", "#d2554a", "#7a8a3a", "#7d8590"];
+  explorer.colours = COLOURS;
+  /** The colour of an evaluation, the same in every view. */
+  explorer.colour = (overview, label) => COLOURS[Math.max(0, overview.models.findIndex(one => one.label === label)) % COLOURS.length];
+
+  /** Colours of the page as it is now, for what a view draws itself. */
+  explorer.theme = () => ({ text: variable("--text"), faint: variable("--faint"), line: variable("--line"), paper: variable("--paper"), accent: variable("--accent"), good: variable("--good"), bad: variable("--bad") });
+
+  const axis = theme => ({ gridcolor: theme.line, zerolinecolor: theme.line, linecolor: theme.line, tickcolor: theme.line, automargin: true });
+
+  const styled = layout => {
+    const theme = explorer.theme();
+    const found = {
+      paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
+      font: { color: theme.text, family: "system-ui, sans-serif", size: 12 },
+      margin: { l: 50, r: 16, t: 16, b: 44 },
+      hoverlabel: { bgcolor: theme.paper, bordercolor: theme.line, font: { color: theme.text }, align: "left", namelength: 40 },
+      legend: { orientation: "h", y: -0.2, font: { size: 11 } },
+      colorway: COLOURS,
+      ...layout,
+    };
+    for (const name of new Set(["xaxis", "yaxis", ...Object.keys(layout).filter(key => /^[xy]axis\d*$/.test(key))])) found[name] = { ...axis(theme), ...layout[name] };
+    for (const name of Object.keys(layout).filter(key => /^scene\d*$/.test(key))) {
+      const scene = layout[name];
+      const space = which => ({ gridcolor: theme.line, zerolinecolor: theme.line, linecolor: theme.line, color: theme.text, backgroundcolor: "rgba(0,0,0,0)", ...(scene[which] || {}) });
+      found[name] = { ...scene, xaxis: space("xaxis"), yaxis: space("yaxis"), zaxis: space("zaxis") };
+    }
+    for (const name of Object.keys(layout).filter(key => /^polar\d*$/.test(key))) {
+      const polar = layout[name];
+      found[name] = { bgcolor: "rgba(0,0,0,0)", ...polar, radialaxis: { gridcolor: theme.line, linecolor: theme.line, ...(polar.radialaxis || {}) }, angularaxis: { gridcolor: theme.line, linecolor: theme.line, ...(polar.angularaxis || {}) } };
+    }
+    return found;
+  };
+
+  /**
+   * A chart, drawn as soon as it is on the page and as wide as its place.
+   *
+   * Texts in traces and layout are escaped. A `hovertemplate` is not: it must be a fixed text of ours, in which values
+   * stand as %{text} or %{customdata[0]}, never as part of the template.
+   *
+   * @param {{traces: any[], layout?: any, label: string, height?: number, click?: (point: any) => void, caption?: any,
+   *   name?: string}} spec - `label` says what the chart shows, to those who cannot see it; `name` is that of a file that
+   *   is saved; `click` gets a point of plotly.js
+   */
+  explorer.chart = spec => {
+    const place = h("div.plot", { role: "img", "aria-label": spec.label, style: { height: `${spec.height || 380}px` } });
+    const figure = h("figure", {}, place, spec.caption ? h("figcaption", {}, spec.caption) : null);
+    const draw = async () => {
+      try {
+        await explorer.script("plotly.min.js");
+      } catch {
+        place.textContent = "plotly.js could not be loaded.";
+        return;
+      }
+      if (!place.isConnected) return;
+      const layout = styled(spec.layout || {});
+      await Plotly.newPlot(place, spec.traces.map(trace => escaped(trace, "")), escaped(layout, ""), {
+        displaylogo: false, responsive: true, modeBarButtonsToRemove: ["lasso2d", "select2d", "autoScale2d"],
+        toImageButtonOptions: { filename: spec.name || "evalcube" },
+      });
+      if (spec.click) place.on("plotly_click", event => spec.click(event.points[0]));
+      place.dataset.drawn = "true";
+    };
+    const seen = new ResizeObserver(entries => {
+      if (!entries.some(entry => entry.contentRect.width > 0)) return;
+      seen.disconnect();
+      draw();
+    });
+    seen.observe(place);
+    return figure;
+  };
+
+  /** Give up what plotly.js holds of the charts in an element that is taken off the page. */
+  explorer.purge = root => {
+    if (typeof Plotly === "undefined") return;
+    for (const place of root.querySelectorAll(".plot[data-drawn]")) Plotly.purge(place);
+  };
+}

@@ -1,0 +1,94 @@
+"use strict";
+// What part of the cubes is meant: tasks, tiers, facets and conditions, all of them in the address.
+{
+  const { h, format } = explorer;
+
+  /**
+   * A list of boxes to tick, behind a button.
+   * @param {string} id - also what keeps it open while the page changes
+   * @param {string} title
+   * @param {{value: string, label: string, checked: boolean}[]} options
+   * @param {(value: string) => void} toggle
+   * @param {(() => void)|null} [clear]
+   */
+  explorer.pick = (id, title, options, toggle, clear) => {
+    const search = options.length > 12 ? h("input", { type: "search", placeholder: "Find …", "aria-label": `Find in ${title}`, oninput: event => {
+      const wanted = event.target.value.toLowerCase();
+      for (const label of list.children) label.hidden = !label.textContent.toLowerCase().includes(wanted);
+    } }) : null;
+    const list = h("div.options", {}, options.map(one => h("label", {}, h("input", { type: "checkbox", id: `pick-${id}-${one.value}`, checked: one.checked, onchange: () => toggle(one.value) }), " ", one.label)));
+    return h("details.pick", { id: `pick-${id}` }, h("summary", {}, title), h("div.menu", {}, search, list,
+      clear ? h("button", { type: "button", onclick: clear }, "Reset") : null));
+  };
+
+  /** One of several, as a row of buttons. Each is [value, label]; the first is what it is without being set. */
+  explorer.choice = (page, name, options, label) => {
+    const now = page.get(name) || options[0][0];
+    return h("div.choice", { role: "group", "aria-label": label || name }, options.map(([value, text, hint]) =>
+      h("button", { type: "button", id: `choice-${name}-${value}`, title: hint, "aria-pressed": String(value === now), onclick: () => page.set({ [name]: value === options[0][0] ? null : value }) }, text)));
+  };
+
+  /** One of several, as a list; each option is [value, label]. */
+  explorer.select = (page, name, options, label) => h("label.select", {}, label ? `${label} ` : null,
+    h("select", { id: `select-${name}`, onchange: event => page.set({ [name]: event.target.value || null }) },
+      options.map(([value, text]) => h("option", { value, selected: value === (page.get(name) || options[0][0]) }, text))));
+
+  /** The part of the cubes that the address means, as endpoints take it. */
+  explorer.part = page => ({ task: page.all("task"), tier: page.all("tier"), where: page.all("where") });
+
+  /**
+   * The row of filters that a view has.
+   * @param {any} page
+   * @param {{tasks?: boolean, tiers?: boolean, where?: boolean, models?: boolean}} [wanted] - all by default but models
+   * @param {...any} more - controls of the view's own
+   */
+  explorer.filters = (page, wanted = {}, ...more) => {
+    const { overview } = page;
+    const bundled = Boolean(explorer.bundle);
+    const flip = (name, value) => {
+      const now = page.all(name);
+      const next = now.includes(value) ? now.filter(one => one !== value) : [...now, value];
+      // A bundle has the answers for one part at a time.
+      const others = bundled && (name === "task" || name === "tier") ? { task: null, tier: null } : {};
+      page.set({ ...others, [name]: bundled && (name === "task" || name === "tier") ? next.slice(-1) : next, page: null });
+    };
+    const picked = (name, title, values) => {
+      const now = page.all(name);
+      const words = now.length === 0 ? "all" : now.length === 1 ? now[0] : String(now.length);
+      return explorer.pick(name, `${title}: ${words}`, values.map(value => ({ value, label: value, checked: now.includes(value) })), value => flip(name, value), now.length ? () => page.set({ [name]: null, page: null }) : null);
+    };
+    const tasks = overview.tasks.map(one => one.label);
+    const facets = overview.facets.filter(one => one.levels.length > 1 && one.levels.length <= 100);
+    return h("div.filters", { role: "search", "aria-label": "Filters" },
+      wanted.models ? picked("model", "Models", overview.models.map(one => one.label)) : null,
+      wanted.tasks !== false && tasks.length > 1 ? picked("task", "Tasks", tasks) : null,
+      wanted.tiers !== false && overview.tiers.length > 1 ? picked("tier", "Tiers", overview.tiers) : null,
+      wanted.where !== false && !bundled ? [facets.map(facet => facetPick(page, facet)), whereBox(page)] : null,
+      ...more,
+      chips(page, wanted));
+  };
+
+  const facetPick = (page, facet) => {
+    const start = `${facet.name}=`;
+    const mine = page.all("where").filter(text => text.startsWith(start));
+    const now = mine.length ? mine[0].slice(start.length).split(",") : [];
+    const rest = page.all("where").filter(text => !text.startsWith(start));
+    const put = values => page.set({ where: values.length ? [...rest, start + values.join(",")] : rest, page: null });
+    const name = format.plain(facet.name);
+    return explorer.pick(facet.name, `${name}: ${now.length === 0 ? "all" : now.length === 1 ? now[0] : now.length}`, facet.levels.map(String).map(value => ({ value, label: value, checked: now.includes(value) })),
+      value => put(now.includes(value) ? now.filter(one => one !== value) : [...now, value]), now.length ? () => put([]) : null);
+  };
+
+  const whereBox = page => h("form.where", { onsubmit: event => {
+    event.preventDefault();
+    const text = new FormData(event.target).get("where").trim();
+    if (text) page.set({ where: [...page.all("where"), text], page: null });
+  } }, h("input", { name: "where", id: "where", placeholder: "param_length=4..16", "aria-label": "Condition, NAME=VALUE", autocomplete: "off", list: "names" }),
+  h("datalist", { id: "names" }, [...new Set(page.overview.tasks.flatMap(task => task.params.map(one => `${one.name}=`)))].map(value => h("option", { value }))));
+
+  const chips = (page, wanted) => {
+    if (wanted.where === false) return null;
+    const found = page.all("where").map(text => h("button.chip", { type: "button", title: "Remove this condition", onclick: () => page.set({ where: page.all("where").filter(one => one !== text), page: null }) }, text, h("span", { "aria-hidden": "true" }, " ×")));
+    return found.length ? h("div.chips", {}, found) : null;
+  };
+}

@@ -1,0 +1,179 @@
+"use strict";
+// The page around the views: head, levels, what is shown now, live renewal, keyboard.
+{
+  const { h } = explorer;
+  const LEVELS = [["ranking", "Ranking"], ["breaks", "Where it breaks"], ["trials", "Trials"]];
+  const main = document.getElementById("main");
+  const head = document.getElementById("head");
+  const LOOK = 5000;
+  let overview = null;
+  let turn = 0;
+  let current = null;
+
+  const theme = {
+    names: ["auto", "light", "dark"],
+    now: "auto",
+    set(name) {
+      theme.now = name;
+      if (name === "auto") delete document.documentElement.dataset.theme;
+      else document.documentElement.dataset.theme = name;
+      try {
+        localStorage.setItem("evalcube-theme", name);
+      } catch { /* a page from disk may keep nothing */ }
+    },
+  };
+
+  /** What a view gets of its page: the overview, the state, and how to change it. */
+  const pageOf = state => ({
+    overview,
+    state,
+    /** The text of a name in the address; empty if it has none. */
+    get: name => (state.params[name] || [""])[0],
+    /** All texts of a name in the address. */
+    all: name => state.params[name] || [],
+    /** Change names in the address: a text, a list, or null to take it out. The view is drawn anew. */
+    set(changes, { replace = false, view = state.view } = {}) {
+      const params = { ...explorer.parse(location.hash).params };
+      for (const [name, value] of Object.entries(changes)) {
+        if (value === null || value === "" || (Array.isArray(value) && !value.length)) delete params[name];
+        else params[name] = [value].flat().map(String);
+      }
+      const next = explorer.href(view, params);
+      if (replace) {
+        history.replaceState(null, "", next);
+        draw();
+      } else if (location.hash === next) draw();
+      else location.hash = next;
+    },
+    /** The address of another view, with what filters say, and changes. */
+    link(view, changes = {}) {
+      const kept = Object.fromEntries(["task", "tier", "where", "model"].filter(name => state.params[name]).map(name => [name, state.params[name]]));
+      return explorer.href(view, { ...kept, ...changes });
+    },
+    ask: explorer.ask,
+    part: () => explorer.part({ all: name => state.params[name] || [] }),
+  });
+
+  const problem = error => h("div.problem", { role: "alert" }, h("p", {}, h("strong", {}, error.message || String(error))), error.remedy ? h("p", {}, error.remedy) : null);
+
+  const available = level => [...explorer.views.values()].filter(view => view.level === level && !view.hidden && (!view.ready || view.ready(overview)));
+
+  const drawHead = state => {
+    const view = explorer.views.get(state.view);
+    const page = pageOf(state);
+    const status = overview.status.cubes;
+    const [done, planned] = ["done", "trials"].map(name => status.reduce((sum, one) => sum + one[name], 0));
+    const running = status.some(one => one.running);
+    const next = theme.names[(theme.names.indexOf(theme.now) + 1) % 3];
+    head.replaceChildren(
+      h("div.brand", {}, h("a", { href: "#/ranking", title: overview.cubes.join("\n") }, overview.title),
+        h("span.status", {}, `${explorer.format.number(done)}${done < planned ? ` of ${explorer.format.number(planned)}` : ""} trials`),
+        running ? h("span.live", { title: "This page follows the sweep." }, "live") : null,
+        explorer.bundle ? h("span.status", {}, `as of ${explorer.bundle.date}`) : null),
+      h("nav", { "aria-label": "Levels" }, LEVELS.map(([level, title]) => {
+        const views = available(level);
+        return views.length ? h("a", { href: page.link(views[0].name), "aria-current": view && view.level === level ? "page" : null }, title) : null;
+      })),
+      h("button.theme", { type: "button", id: "theme", title: `Colours: ${theme.now}; change to ${next}`, onclick: () => { theme.set(next); draw(); } }, { auto: "◐", light: "☀", dark: "☾" }[theme.now]));
+    const several = view ? available(view.level) : [];
+    if (several.length > 1) {
+      head.append(h("nav.views", { "aria-label": "Views" }, several.map(one => h("a", { href: page.link(one.name), "aria-current": one === view ? "page" : null, title: one.hint }, one.title))));
+    }
+    document.title = `${view ? view.title : "evalcube"} · ${overview.title}`;
+  };
+
+  /** Draw what the address means; while it is made, the page stays as it was. */
+  const draw = async () => {
+    const mine = ++turn;
+    const state = explorer.parse(location.hash);
+    const slow = setTimeout(() => main.classList.add("busy"), 150);
+    try {
+      overview = await explorer.ask("overview");
+      if (mine !== turn) return;
+      drawHead(state);
+      const view = explorer.views.get(state.view);
+      const root = h("div.view", { class: `view-${state.view}` });
+      if (!view) root.append(problem({ message: `There is no view '${state.view}'.`, remedy: "Choose one above." }));
+      else {
+        const page = pageOf(state);
+        try {
+          if (view.hint) root.append(h("p.hint", {}, view.hint));
+          await view.render(root, page);
+        } catch (error) {
+          if (!(error instanceof explorer.AnswerError)) console.error(error);
+          root.replaceChildren(...(view.controls ? [view.controls(page)] : [explorer.filters(page)]), problem(error));
+        }
+        if (mine !== turn) return;
+        current = { view, page };
+      }
+      swap(root);
+    } catch (error) {
+      if (mine === turn) main.replaceChildren(problem(error));
+    } finally {
+      clearTimeout(slow);
+      if (mine === turn) {
+        main.classList.remove("busy");
+        main.dataset.drawn = location.hash || "#";
+      }
+    }
+  };
+  explorer.draw = draw;
+
+  /** Put a new view in the place of the old one: what is open, focused or half typed stays so. */
+  const swap = root => {
+    const open = [...main.querySelectorAll("details[id][open]")].map(one => one.id);
+    const scrolls = [...main.querySelectorAll(".pick .options, .scroll")].map(one => [one.scrollLeft, one.scrollTop]);
+    const focused = document.activeElement;
+    const [id, value, selection] = main.contains(focused) ? [focused.id, focused.value, focused.selectionStart] : [];
+    const same = main.firstElementChild?.className === root.className;
+    explorer.purge(main);
+    main.replaceChildren(root);
+    if (!same) {
+      window.scrollTo(0, 0);
+      return;
+    }
+    for (const one of open) document.getElementById(one)?.setAttribute("open", "");
+    [...main.querySelectorAll(".pick .options, .scroll")].forEach((one, place) => scrolls[place] && one.scrollTo(...scrolls[place]));
+    const next = id && document.getElementById(id);
+    if (!next) return;
+    next.focus({ preventScroll: true });
+    if (selection !== null && selection !== undefined && next.setSelectionRange && next.value === value) next.setSelectionRange(selection, selection);
+  };
+
+  /** Look whether something new was recorded, and draw it then. */
+  const look = async () => {
+    if (document.hidden || explorer.bundle) return;
+    try {
+      const pulse = await explorer.ask("pulse", {}, { fresh: true });
+      if (overview && (pulse.stamp !== overview.stamp || pulse.running !== overview.status.cubes.some(one => one.running))) {
+        explorer.renew(pulse.stamp);
+        await draw();
+      }
+      head.classList.remove("gone");
+    } catch {
+      head.classList.add("gone");
+    }
+  };
+
+  addEventListener("hashchange", draw);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
+  addEventListener("keydown", event => {
+    const typing = event.target instanceof Element && event.target.closest("input, select, textarea");
+    if (event.key === "Escape") {
+      for (const one of document.querySelectorAll("details.pick[open]")) one.removeAttribute("open");
+      return;
+    }
+    if (typing || event.ctrlKey || event.metaKey || event.altKey || !current) return;
+    if (current.view.key && current.view.key(event, current.page)) event.preventDefault();
+  });
+  addEventListener("click", event => {
+    // The target may be off the page by now, since the view was drawn anew.
+    if (!(event.target instanceof Element) || !event.target.isConnected) return;
+    for (const one of document.querySelectorAll("details.pick[open]")) if (!one.contains(event.target)) one.removeAttribute("open");
+  });
+  try {
+    theme.set(localStorage.getItem("evalcube-theme") || "auto");
+  } catch { /* as above */ }
+  draw();
+  setInterval(look, LOOK);
+}

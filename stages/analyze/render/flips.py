@@ -1,0 +1,241 @@
+"""Questions that two evaluations answered differently, as tables and as a comment on a merge request."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+
+from stages.analyze.labelled.axes import plain
+from stages.analyze.labelled.pairing import Pair
+from stages.analyze.render.rows import PlainRow
+from stages.analyze.render.table import Column, TableSpec
+from stages.analyze.render.table_specs import p_text, pair_conclusion
+from stages.analyze.render.text import ABSENT, markdown, number, percent, printable
+
+NO_ANSWER = {
+    "truncated": "truncated",
+    "invalid": "no answer read",
+    "refused": "refused",
+}
+"""Outcomes that are shown in the place of an answer."""
+_TEXT = 160
+"""Characters of a question or an answer in Markdown."""
+_TICKS = re.compile("`+")
+
+
+def totals(pair: Pair | None, counts: Sequence[PlainRow], names: tuple[str, str]) -> list[str]:
+    """What changed, what of it may be noise, and what was not asked of both: sentences, the first thing to be read.
+
+    Parameters
+    ----------
+    pair
+        The comparison of all tasks; None if nothing was answered by both.
+    counts
+        Of the tasks, as `flows.trials.flips.Count` has them.
+    names
+        Of the first and the second side.
+    """
+    total = {
+        name: sum(row[name] for row in counts)
+        for name in ("questions", "lost", "won", "first_alone", "second_alone", "unanswered")
+    }
+    first, second = names
+    if pair is None:
+        found = [f"No question was answered by both, {first} and {second}."]
+    else:
+        changed = f"{total['lost'] + total['won']:,} of {total['questions']:,} questions changed"
+        found = [
+            f"{changed} from {first} to {second}: {total['lost']:,} lost, {total['won']:,} won.",
+            pair_conclusion(pair),
+        ]
+        matched = min(total["lost"], total["won"])
+        if matched:
+            found.append(
+                f"Noise flips either way alike: {matched:,} lost are matched by {matched:,} won, so read single flips "
+                "as examples, and the p value for whether there is more to it."
+            )
+    gaps = [
+        (total["first_alone"], f"only {first} was asked"),
+        (total["second_alone"], f"only {second} was asked"),
+        (total["unanswered"], "were asked of both, and not yet answered by both"),
+    ]
+    told = [f"{count:,} {words}" for count, words in gaps if count]
+    if told:
+        found.append(f"Not compared: questions that are not answered by both: {'; '.join(told)}.")
+    return found
+
+
+def task_spec(rows: Sequence[PlainRow], names: tuple[str, str]) -> TableSpec:
+    """Counts by task, with the test of each.
+
+    Parameters
+    ----------
+    rows
+        Counts of `flows.trials.flips.Count`, and ``first_rate``, ``second_rate``, ``p_holm`` of the comparison.
+    names
+        Of the two sides.
+    """
+    columns = [
+        Column("task", lambda row: plain(row["task"]), right=False, name=True),
+        Column("lost", lambda row: number(row["lost"])),
+        Column("won", lambda row: number(row["won"])),
+        Column("questions", lambda row: number(row["questions"])),
+        Column("first", lambda row: percent(row["first_rate"]), 1),
+        Column("second", lambda row: percent(row["second_rate"]), 1),
+        Column("p (Holm)", lambda row: ABSENT if math.isnan(row["p_holm"]) else p_text(row["p_holm"])),
+        Column("not in both", lambda row: number(_alone(row)) if _alone(row) else ABSENT, 2),
+    ]
+    first, second = names
+    words = (
+        f"first: {first}, second: {second}; their share right, points weighed as in the first plan. lost: the first "
+        "was right more often, won: the second was. p: that the shares are the same, adjusted for all tasks."
+    )
+    return TableSpec(tuple(columns), rows, (words,), lambda row: not row["questions"])
+
+
+def point_spec(rows: Sequence[PlainRow], notes: tuple[str, ...] = ()) -> TableSpec:
+    """Points with changed questions; ``shown`` has the parameters in which the points of the task differ."""
+    columns = [
+        Column("task", lambda row: plain(row["task"]), right=False, name=True),
+        Column("point", lambda row: assigned(row["shown"]), right=False, name=True),
+        Column("tier", lambda row: plain(", ".join(row["tiers"])) or ABSENT, 1, right=False),
+        Column("lost", lambda row: number(row["lost"])),
+        Column("won", lambda row: number(row["won"])),
+        Column("questions", lambda row: number(row["questions"])),
+    ]
+    return TableSpec(tuple(columns), rows, notes)
+
+
+def assigned(params: Mapping[str, object]) -> str:
+    """Parameters as they are written on a command line; `ABSENT` without any."""
+    return plain(" ".join(f"{name}={value}" for name, value in params.items())) or ABSENT
+
+
+def said(reply: PlainRow) -> str:
+    """The answer of a reply, or what became of it."""
+    outcome = NO_ANSWER.get(reply["status"])
+    if outcome is None:
+        return (
+            plain(str(reply["answer"]))
+            if reply["answer"] is not None
+            else f"{reply['status']}, reply not at hand"
+        )
+    tail = plain((reply["response"] or "")[-_TEXT:])
+    return f"{outcome}: …{tail}" if tail else outcome
+
+
+def flip_cells(row: PlainRow) -> dict[str, str]:
+    """The cells of a changed question by head, as plain text."""
+    shares = {
+        side: f"{row[side]['right']}/{row['asked']} " if row["asked"] > 1 else ""
+        for side in ("first", "second")
+    }
+    return {
+        "": row["change"],
+        "task": plain(row["task"]),
+        "point": assigned(row["shown"]),
+        "trial": str(row["trial"]) if not row["row_id"] else f"{row['trial']} ({plain(row['row_id'])})",
+        "reference": plain(row["reference"]),
+        "first": shares["first"] + said(row["first"]),
+        "second": shares["second"] + said(row["second"]),
+    }
+
+
+def flips_markdown(
+    head: Sequence[str],
+    tables: Sequence[TableSpec],
+    flips: Sequence[PlainRow],
+    names: tuple[str, str],
+    notes: Sequence[str],
+    tasks: Sequence[str],
+) -> str:
+    """All of it as a comment on a merge request.
+
+    What models, questions and cubes say stands in code, in which no mention, link, image or HTML comes to life.
+
+    Parameters
+    ----------
+    head
+        Of `totals`.
+    tables
+        Of `task_spec` and `point_spec`.
+    flips
+        Changed questions.
+    names
+        Of the two sides.
+    notes
+        Sentences at the end.
+    tasks
+        Labels of the tasks, which sentences may quote.
+    """
+    foreign = (*names, *map(plain, tasks))
+    heads = ("", "task", "point", "trial", "question", "reference", *map(code, names))
+    lines = [
+        f"### {code(names[0])} → {code(names[1])}",
+        "",
+        *(f"- {coded(text, foreign)}" for text in head),
+        "",
+    ]
+    for table in tables:
+        lines += [*_table([column.head for column in table.columns], table.texts()), ""]
+        lines += [f"{coded(note, foreign)}\n" for note in table.notes]
+    if flips:
+        cells = [flip_cells(row) | {"question": plain(row["prompt"])} for row in flips]
+        order = ("", "task", "point", "trial", "question", "reference", "first", "second")
+        lines += [*_table(heads, [[row[name] for name in order] for row in cells]), ""]
+    return "\n".join([*lines, *(f"{coded(note, foreign)}\n" for note in notes)])
+
+
+def code(text: str) -> str:
+    r"""A text as a code span for a cell of a table: in one line, at most 160 characters, its end fence too long for it.
+
+    Examples
+    --------
+    >>> print(code("a|b `c` @all"))
+    `` a\|b `c` @all ``
+    """
+    cut = plain(printable(text, _TEXT)).strip()
+    longest = max((len(run) for run in _TICKS.findall(cut)), default=0)
+    fence = "`" * (longest + 1)
+    space = " " if longest else ""
+    return f"{fence}{space}{cut.replace('|', chr(92) + '|')}{space}{fence}" if cut else ABSENT
+
+
+def coded(text: str, names: Sequence[str]) -> str:
+    """A sentence of ours in Markdown: what it quotes of foreign names is code.
+
+    Parameters
+    ----------
+    text
+        The sentence.
+    names
+        Names that it may quote.
+    """
+    known = sorted({name for name in names if name}, key=len, reverse=True)
+    if not known:
+        return _escaped(text)
+    parts = re.split("(" + "|".join(map(re.escape, known)) + ")", text)
+    return "".join(code(part) if place % 2 else _escaped(part) for place, part in enumerate(parts))
+
+
+def _escaped(text: str) -> str:
+    kept = markdown(text)
+    return f"{' ' * text.startswith(' ')}{kept}{' ' * (text.endswith(' ') and bool(kept))}"
+
+
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    return [
+        f"| {' | '.join(heads)} |",
+        f"|{'---|' * len(heads)}",
+        *(f"| {' | '.join(map(_cell, row))} |" for row in rows),
+    ]
+
+
+def _cell(text: str) -> str:
+    """A number as it is, all other text as code."""
+    return text if re.fullmatch(r"[-+<–]?[0-9.,]*( %)?|lost|won", text) else code(text)
+
+
+def _alone(row: PlainRow) -> int:
+    return int(row["first_alone"] + row["second_alone"] + row["unanswered"])

@@ -1,0 +1,75 @@
+"""Serves the explorer to tests, and looks at it in a browser."""
+
+import asyncio
+import threading
+from contextlib import contextmanager
+
+from aiohttp import web
+
+from flows.explore.server import application
+
+
+@contextmanager
+def served(explored, token=""):
+    """The explorer's address, while a thread serves it."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, daemon=True)
+    thread.start()
+
+    async def start():
+        runner = web.AppRunner(application(explored, token), access_log=None)
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        return runner
+
+    runner = asyncio.run_coroutine_threadsafe(start(), loop).result(30)
+    try:
+        yield f"http://127.0.0.1:{runner.addresses[0][1]}/"
+    finally:
+        asyncio.run_coroutine_threadsafe(runner.cleanup(), loop).result(30)
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join(30)
+        loop.close()
+
+
+class Page:
+    """A page of the explorer, and what went wrong on it."""
+
+    def __init__(self, page, base):
+        self.page, self.base = page, base
+        self.faults = []
+        page.on(
+            "console",
+            lambda said: self.faults.append(said.text) if said.type in ("error", "warning") else None,
+        )
+        page.on("pageerror", lambda error: self.faults.append(str(error)))
+        page.on("dialog", lambda dialog: (self.faults.append("dialog"), dialog.dismiss()))
+
+    def go(self, state):
+        """Go to a state such as ``ranking?task=sort``, and wait until it is drawn."""
+        self.page.goto(f"{self.base}#/{state}")
+        self.settled()
+
+    def settled(self):
+        """Wait until what the address means is drawn, charts too."""
+        self.page.wait_for_function(
+            """() => {
+                const main = document.getElementById("main");
+                const drawn = one => one.dataset.drawn || one.textContent || !one.offsetWidth;
+                return main.dataset.drawn === (location.hash || "#") && !main.classList.contains("busy")
+                    && [...main.querySelectorAll(".plot")].every(drawn);
+            }""",
+            timeout=30_000,
+        )
+
+
+@contextmanager
+def opened(chromium, base, *, width=1400, height=900, dark=False):
+    """A page of a fresh profile."""
+    context = chromium.new_context(
+        viewport={"width": width, "height": height}, color_scheme="dark" if dark else "light"
+    )
+    try:
+        yield Page(context.new_page(), base)
+    finally:
+        context.close()

@@ -1,0 +1,99 @@
+"""Waiting for a cluster's first workers."""
+
+import itertools
+
+import pytest
+
+from deploy.clusters import ClusterError, Connection, ExistingScheduler
+from flows.run import waiting, workers
+from flows.run.waiting import wait_for_workers
+from tests.flows.support import sweep_config
+
+
+class Lease:
+    checks = 0
+
+    def check(self):
+        self.checks += 1
+
+
+class Queue(Connection):
+    def __init__(self, notes=()):
+        super().__init__(None)
+        self.notes = iter(notes)
+
+    def tend(self, present):  # noqa: ARG002 - the interface
+        return [text for text in [next(self.notes, "")] if text]
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """Seconds pass by sleeping only."""
+    now = [0.0]
+    monkeypatch.setattr(waiting.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(waiting.time, "sleep", lambda seconds: now.__setitem__(0, now[0] + seconds))
+
+
+def arriving(monkeypatch, *counts):
+    there = itertools.chain(counts, itertools.repeat(counts[-1]))
+    monkeypatch.setattr(waiting, "present", lambda _: {f"tcp://{i}": "" for i in range(next(there))})
+
+
+@pytest.mark.usefixtures("clock")
+def test_wait_for_workers__keeps_the_lease_and_says_that_it_waits(monkeypatch):
+    arriving(monkeypatch, *[0] * 1500, 1, 2)
+    lease, notes = Lease(), []
+
+    found = wait_for_workers(
+        ExistingScheduler("a", patience=3600, minimum=2),
+        Queue(["2 jobs wait: Resources"]),
+        lease,
+        notes.append,
+    )
+
+    assert found == ["tcp://0", "tcp://1"]
+    assert lease.checks > 1500
+    assert notes[0] == "2 jobs wait: Resources"
+    assert notes[1:] == ["waiting for workers: 0 of 2 so far; nothing is asked meanwhile"] * 2
+
+
+@pytest.mark.usefixtures("clock")
+def test_wait_for_workers__ends_after_the_patience(monkeypatch):
+    cluster, notes = ExistingScheduler("a", patience=90, minimum=3), []
+    arriving(monkeypatch, 0)
+    with pytest.raises(ClusterError, match="had no worker for 90 s"):
+        wait_for_workers(cluster, Queue(), Lease(), notes.append)
+
+    arriving(monkeypatch, 2)
+    assert len(wait_for_workers(cluster, Queue(), Lease(), notes.append)) == 2
+    assert notes[-1] == "begins with 2 workers of 3: the others did not come in time"
+
+
+def test_workers__what_tending_finds_reaches_the_user(monkeypatch):
+    notes = []
+    monkeypatch.setattr(workers, "present", lambda _: {"a": "job-1"})
+    monkeypatch.setattr(workers.Workers, "_share_out", lambda _: None)
+
+    workers.Workers(Queue(["job 4 is replaced"]), "run", (), notes.append).poll()
+
+    assert [note.message for note in notes] == ["job 4 is replaced"]
+
+
+def test_run__a_config_that_names_its_cluster_is_run_there_and_the_cube_does_not_hold_it(tmp_path, simulator):
+    from flows.plan.records import read_notes
+    from flows.run.sweep import run
+    from storage.cube.cube import Cube
+
+    plain = sweep_config(tmp_path, simulator.base_url, trials=2, cube="plain.zarr")
+    run(plain)
+    notes = []
+
+    run(
+        {**plain, "cube": str(tmp_path / "c.zarr"), "cluster": {"kind": "local", "workers": 1}},
+        subscribers=[notes.append],
+    )
+
+    assert any("1 workers, dashboard" in getattr(note, "message", "") for note in notes)
+    left, right = (Cube.open(str(tmp_path / name)) for name in ("plain.zarr", "c.zarr"))
+    assert left.attrs["spec"] == right.attrs["spec"]
+    assert "cluster" not in read_notes(right.records)["config"]
