@@ -115,7 +115,7 @@ class ModelConfig(Section):
     serve: Serve | None = Field(
         None, description="Server that the run starts for it on this machine, in place of endpoint."
     )
-    endpoint: Annotated[str | tuple[str, ...], PlainValidator(values.endpoint)] = Field(
+    endpoint: Annotated[str | tuple[str, ...], BeforeValidator(values.endpoint)] = Field(
         default_factory=lambda data: SERVED if data.get("serve") is not None else values.MISSING,
         validate_default=True,
         description='Where it is: http(s)://host/v1, local:smollm2, local:/path/model.gguf, "sim:", '

@@ -5,9 +5,10 @@ from __future__ import annotations
 import datetime
 import hashlib
 import json
+from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +28,7 @@ from stages.reply.status import Status
 from storage.cube.cube import Cube
 from storage.cube.regions import Region
 
+_MOST_ANSWERED = 20
 _SHOWN_STATUSES = (Status.CORRECT, Status.INCORRECT, Status.INVALID, Status.TRUNCATED, Status.REFUSED)
 
 
@@ -103,14 +105,15 @@ def report(
     checked_option("pooling", pooling, get_args(Pooling))
     opened = open_part(reader.cube, part, notes=reader.notes, trials=False)
     board = leaderboard_of(opened, version=version, mode=mode)
+    status = cube_status(cube)
     with refused():
         html = render_report(
             opened.dataset,
             board,
-            facts=_facts(reader, date or datetime.datetime.now(tz=datetime.UTC).date()),
+            facts=_facts(reader, date or datetime.datetime.now(tz=datetime.UTC).date()) | _answered(status),
             samples=_samples(reader, samples, opened.dataset),
             pooling=pooling,
-            failures={row["model"]: row["causes"] for row in cube_status(cube)["models"] if row["causes"]},
+            failures={row["model"]: row["causes"] for row in status["models"] if row["causes"]},
         )
     write_output(path, html.encode("utf-8", "replace"), "write the report")
     return path
@@ -128,6 +131,21 @@ def _facts(reader: Reader, date: datetime.date) -> dict[str, str]:
         "sweep": hashlib.sha256(spec.encode()).hexdigest()[:12],
         "evalcube": metadata.version("evalcube"),
     }
+
+
+def _answered(status: Mapping[str, Any]) -> dict[str, str]:
+    """What answered, as far as servers and replies said, and what its reader should know of that."""
+    rows = [row for row in status["models"] if row["answered_by"]]
+    if not rows:
+        return {}
+    said = list(dict.fromkeys(row["answered_by"] for row in rows))
+    warnings = {"caution": " ".join(row["warning"] for row in rows if row["warning"])}
+    found = {name: text for name, text in warnings.items() if text}
+    if len(said) == 1 and len(rows) == len(status["models"]):
+        return {"answered by": said[0], **found}
+    shown = [f"{row['model']}: {row['answered_by']}" for row in rows[:_MOST_ANSWERED]]
+    more = [f"and {len(rows) - _MOST_ANSWERED} more"] if len(rows) > _MOST_ANSWERED else []
+    return {"answered by": "; ".join(shown + more), **found}
 
 
 def _samples(reader: Reader, count: int, dataset: xr.Dataset) -> list[SampleTrial]:

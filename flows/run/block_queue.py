@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -35,6 +35,8 @@ class RegionProgress:
     """How often workers died with the task that writes it."""
     unrated: int = 0
     """Recorded trials that not all judges have rated, as of the last writing."""
+    fingerprints: Mapping[str, int] = field(default_factory=dict)
+    """Of all that is in it, as of the last writing; see `storage.cube.ledger.Receipt`."""
 
     @property
     def finished(self) -> bool:
@@ -64,7 +66,8 @@ class BlockQueue:
             work = next(self._regions, None)
             if work is None:
                 return None
-            self._region = RegionProgress(work, work.generation, work.kept, unrated=len(work.unrated))
+            self._region = RegionProgress(work, work.generation, work.kept)
+            self._region.unrated, self._region.fingerprints = len(work.unrated), work.fingerprints
             self.opened.append(self._region)
             # Cut when the region is opened, so that the size is what the blocks before it taught.
             self._blocks = cut_blocks(work, self.limit.block_size)

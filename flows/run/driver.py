@@ -32,7 +32,7 @@ from flows.run.turns import Turns
 from flows.run.worker import RunContext, plugin_name
 from flows.run.workers import Workers
 from storage.cube.lease import Lease
-from storage.cube.ledger import Ledger, Receipt
+from storage.cube.ledger import Ledger, Receipt, most_fingerprints
 from storage.cube.space import Space
 from storage.errors import StorageError
 
@@ -374,10 +374,12 @@ class Driver:
         self._lease.check()
         region.unrated = receipt.unrated
         region.causes.update(receipt.causes)
+        region.fingerprints = most_fingerprints([region.fingerprints, receipt.fingerprints])
         receipt = replace(
             receipt,
             causes=dict(region.causes.most_common(_MOST_CAUSES)),
             grader=region.work.grader_of(receipt.grader),
+            fingerprints=region.fingerprints,
         )
         self._ledger.append(receipt)
         self._counting.recorded(receipt)

@@ -15,6 +15,7 @@ from deploy.servers.simulator import Simulator
 from deploy.servers.supervisor import Supervisor
 from flows.config.models import ModelConfig
 from flows.config.serving import SERVED, Serve
+from flows.plan.build import request_model
 from flows.run.turns import Turns
 from flows.run.worker import Route
 from stages.infer.endpoint import Batching, Endpoint
@@ -218,5 +219,6 @@ def _route(model: ModelConfig, base_url: str) -> Route:
         if len(model.addresses) > 1
         else (),
         replica_connections=limits.replica_connections,
+        model=request_model(model),
     )
     return Route(endpoint, simulated=model.addresses[0].startswith(SIMULATED))

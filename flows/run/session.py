@@ -18,6 +18,7 @@ from distributed import Client
 from deploy.clusters import Cluster, Connection, ThisProcess
 from flows.config.models import SweepConfig
 from flows.plan.blocks import RegionWork
+from flows.plan.engines import origins_of, read_engines
 from flows.plan.part import Only
 from flows.plan.sampling import Sampling
 from flows.plan.store import SweepStore
@@ -43,6 +44,7 @@ from flows.run.interrupts import stop_on_interrupt
 from flows.run.preflight import check_workers
 from flows.run.servers import serve_models
 from flows.run.spending import Spending
+from flows.run.subscribers.engine_book import EngineBook
 from flows.run.subscribers.live_file import LiveFile
 from flows.run.summary import ModelSummary, RunSummary, Tracker, found_limits, limit_use
 from flows.run.turns import Turns
@@ -85,6 +87,7 @@ class Session:
             self._tracker,
             self._spending,
             LiveFile(store.cube.records, self._tracker),
+            EngineBook(store.cube.records, store.plan),
             *subscribers,
         )
         self._endpoints: dict[str, Endpoint] = {}
@@ -101,8 +104,20 @@ class Session:
         if work.needed:
             reason = "stopped" if work.asks and self._spending.reached else self._work(work)
         summary = self._summary(reason)
+        self._warn_of_engines()
         self._emit(Finished(summary.reason, summary.to_dict()))
         return summary
+
+    def _warn_of_engines(self) -> None:
+        """Say of which evaluations replies come from several systems."""
+        store = self._store
+        named = [
+            (label, row.eval_id) for label, row in zip(store.plan.labels, store.plan.evaluations, strict=True)
+        ]
+        known = read_engines(store.cube.records)
+        for origin in origins_of(named, known, store.ledger.newest().values()):
+            if origin.warning:
+                self._note(origin.warning)
 
     def _next_round(self) -> _Work:
         """Ask the sampling how far to go now, and bring the cube to that size."""

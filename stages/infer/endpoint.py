@@ -88,6 +88,8 @@ class Endpoint:
     """File that comes into being when nobody starts it any more, and that says why."""
     health: str | None = None
     """Path on the server that answers a probe; None has it list its models."""
+    model: str = ""
+    """Name that requests send, by which servers know it; empty where nobody wants to know what serves it."""
 
     @property
     def urls(self) -> tuple[str, ...]:
@@ -105,6 +107,19 @@ class Endpoint:
         if self.health is None:
             return tuple(f"{url}/models" for url in self.urls)
         return tuple(_root(url) + self.health for url in self.urls)
+
+    def address(self, place: int, path: str) -> str:
+        """The address of a document on a server.
+
+        Parameters
+        ----------
+        place
+            Number of the server.
+        path
+            Below the base URL, or below the server's root where it begins with a slash.
+        """
+        url = self.urls[place]
+        return _root(url) + path if path.startswith("/") else f"{url}/{path}"
 
     def key(self) -> str | None:
         """Read the key from this process's environment; None if it is not there, see `stages.infer.key_source`.

@@ -13,6 +13,7 @@ from stages.infer.admission import Admission, Mark
 from stages.infer.coalescing import SharedJob
 from stages.infer.endpoint import Endpoint
 from stages.infer.endpoint_queue import EndpointQueue
+from stages.infer.engines import identification
 from stages.infer.jobs import Found, Job, Result, Slowdown, Stats
 from stages.infer.limiter import NO_NEWS, News
 from stages.infer.model_queue import ModelQueue
@@ -87,7 +88,7 @@ class HttpQueue(EndpointQueue):
         """Beside those that send, which are counted."""
         # One server that nobody starts again needs none of it, and pays for none of it.
         several = len(endpoint.urls) > 1 or endpoint.outage > 0.0
-        self._replicas = Replicas(endpoint, self._is_there, self._watch) if several else None
+        self._replicas = Replicas(endpoint, self._is_there, self._watch, self._back) if several else None
 
     @property
     def idle(self) -> float:
@@ -309,6 +310,9 @@ class HttpQueue(EndpointQueue):
         if not model.proven:
             model.proven = True
             self._wake(len(model.waiting))
+            if model.endpoint.model:
+                for place in range(len(model.endpoint.urls)):
+                    self._watch(self._identify(model, place))
 
     async def _retry(
         self, model: ModelQueue, job: Job, first: tuple[Reply, bytes | None]
@@ -422,6 +426,24 @@ class HttpQueue(EndpointQueue):
                 return reply, record
             self._stats.retries[reply.cause] += 1
             self._stats.sent += 1
+
+    async def _identify(self, model: ModelQueue, place: int) -> None:
+        """Find out what serves a model on one of its servers."""
+        endpoint, steps = model.endpoint, identification(model.endpoint.model)
+        path = next(steps)
+        try:
+            while True:
+                path = steps.send(await model.sender.look_up(place, endpoint.address(place, path)))
+        except StopIteration as found:
+            if found.value is not None:
+                # Replaced as a whole: another thread reads it.
+                self.engines = {**self.engines, (endpoint.name, place): found.value}
+
+    def _back(self, place: int) -> None:
+        """Look at a server that has come back: it may be another one by now."""
+        for model in self._models.values():
+            if model.proven and model.endpoint.model:
+                self._watch(self._identify(model, place))
 
     async def _is_there(self, place: int) -> bool:
         return await next(iter(self._models.values())).sender.is_there(place)

@@ -104,9 +104,17 @@ class Replicas:
         Returns whether the server of that number answers; never raises.
     spawn
         Starts a coroutine that ends with the queue.
+    back
+        Called with the number of a server that has come back.
     """
 
-    def __init__(self, endpoint: Endpoint, probe: Callable[[int], Awaitable[bool]], spawn: Spawn) -> None:
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        probe: Callable[[int], Awaitable[bool]],
+        spawn: Spawn,
+        back: Callable[[int], None] = lambda _: None,
+    ) -> None:
         self._all = [Replica(place) for place in range(len(endpoint.urls))]
         self._most_of_all = endpoint.replica_connections
         self._most = self._most_of_all
@@ -114,6 +122,7 @@ class Replicas:
         self._given_up = None if endpoint.given_up is None else Path(endpoint.given_up)
         self._probe = probe
         self._spawn = spawn
+        self._back = back
         self._gone_at: float | None = None
         """Since when all are away."""
         self._over = ""
@@ -227,6 +236,7 @@ class Replicas:
         else:
             replica.away, replica.failures, replica.found_at = False, 0, self._now()
             self._gone_at = None
+            self._back(replica.place)
         self._wake(len(self._waiting))
 
     def _read_end(self) -> bool:
