@@ -210,7 +210,7 @@ class Replicas:
         if there:
             replica.found_at = self._now()
         elif not replica.away:
-            self._send_away(replica, 0.0)
+            self._send_away(replica, _FIRST_PROBE)
         return there
 
     async def _ask(self, replica: Replica, answer: asyncio.Future[bool]) -> None:
