@@ -26,6 +26,7 @@ def options():
     parser.add_argument("--count", default="", help="file that gets a line for each question")
     parser.add_argument("--fingerprint", default="fp_fake")
     parser.add_argument("--engine", default="vllm")
+    parser.add_argument("--version", default="1.2.3")
     parser.add_argument("--say", default="")
     return parser.parse_known_args()[0]
 
@@ -75,7 +76,7 @@ class Handler(BaseHTTPRequestHandler):
         elif self.path == "/v1/models":
             self.reply({"object": "list", "data": [{"id": "m", "owned_by": OPTIONS.engine}]})
         elif self.path == "/version":
-            self.reply({"version": "1.2.3"})
+            self.reply({"version": OPTIONS.version})
         else:
             self.reply({"error": {"message": "no such path"}}, 404)
 

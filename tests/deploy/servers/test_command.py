@@ -95,7 +95,8 @@ def test_command_server__hides_secrets_and_names_the_variable_that_is_not_set(mo
 FAMILY = """
     import signal, subprocess, sys, time
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    child = subprocess.Popen([sys.executable, "-c", "import signal, time; signal.signal(15, signal.SIG_IGN); time.sleep(99)"])
+    deaf = "import signal, time; signal.signal(15, signal.SIG_IGN); time.sleep(99)"
+    child = subprocess.Popen([sys.executable, "-c", deaf])
     print("child", child.pid, flush=True)
     time.sleep(99)
 """
@@ -105,7 +106,12 @@ def test_command_server__ends_a_server_that_does_not_listen_with_all_its_process
     monkeypatch.setattr("deploy.servers.managed.STOP_SECONDS", 0.3)
     command = [sys.executable, "-c", textwrap.dedent(FAMILY)]
     server = CommandServer(command, name="the server of m", start_timeout=300)
-    threading.Thread(target=lambda: pytest.raises(DeployError, server.start), daemon=True).start()
+
+    def start():
+        with pytest.raises(DeployError):
+            server.start()
+
+    threading.Thread(target=start, daemon=True).start()
     wait_until(lambda: "child" in server.log_tail)
     child = int(server.log_tail.split()[-1])
     # The guard is killed with what it guards: its grace is for servers that free a GPU.

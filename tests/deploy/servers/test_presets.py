@@ -5,6 +5,8 @@ import pytest
 from deploy.servers.presets import PRESETS, filled, preset_command
 from flows.config.serving import PresetName
 
+SGLANG = "python3 -m sglang.launch_server"
+
 
 def test_presets__are_those_that_a_config_may_name():
     assert set(get_args(PresetName)) == set(PRESETS)
@@ -17,7 +19,7 @@ def test_presets__are_those_that_a_config_may_name():
         (
             "sglang",
             "Q/q",
-            "python3 -m sglang.launch_server --model-path Q/q --served-model-name {name} --host {host} --port {port} --x 1",
+            f"{SGLANG} --model-path Q/q --served-model-name {{name}} --host {{host}} --port {{port}} --x 1",
         ),
         (
             "llama.cpp",

@@ -128,7 +128,7 @@ def test_to_line__leaves_out_fingerprints_that_find_no_room(workers):
 
 
 def test_most_fingerprints__keeps_the_most_frequent():
-    counts = [{"a": 5, "b": 1}, {"b": 9}, {name: 2 for name in "cdefgh"}]
+    counts = [{"a": 5, "b": 1}, {"b": 9}, dict.fromkeys("cdefgh", 2)]
 
     found = most_fingerprints(counts)
 
