@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import ipaddress
 import os
 from collections.abc import Mapping
@@ -163,6 +164,16 @@ class Endpoint:
             key = "\0command " + "\0".join(self.key_command)
         batches = "" if self.batch is None else f"/batches#{self.name}"
         return " ".join(sorted(self.urls)) + batches, key
+
+    @property
+    def digest(self) -> str:
+        """What tells its limits from those of others, and shows no secret: the address, and where the key is.
+
+        On one cluster a variable or a file holds the same key for all runs, as it is read on the workers.
+        """
+        key = (self.key_env, self.key_file, self.key_command)
+        batches = self.name if self.batch is not None else None
+        return hashlib.sha256(repr((" ".join(sorted(self.urls)), key, batches)).encode()).hexdigest()[:16]
 
     def proxy(self, url: str | None = None) -> str | None:
         """The proxy that the environment names for an address, if any; this machine itself is never behind one.
