@@ -13,7 +13,7 @@ import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
-def options():
+def parse(arguments=None):
     parser = argparse.ArgumentParser()
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--load", type=float, default=0.0, help="seconds until it is healthy")
@@ -28,10 +28,10 @@ def options():
     parser.add_argument("--engine", default="vllm")
     parser.add_argument("--version", default="1.2.3")
     parser.add_argument("--say", default="")
-    return parser.parse_known_args()[0]
+    return parser.parse_args(arguments)
 
 
-OPTIONS = options()
+OPTIONS = parse(None if __name__ == "__main__" else ["--port", "0"])  # tests collect every module
 LOCK = threading.Lock()
 STATE = {"asked": 0, "hung": False, "began": time.monotonic()}
 
