@@ -244,6 +244,7 @@ class Workspace:
             starved=tuple(starved),
             waiting=waiting,
             found={model: asdict(found) for model, found in engine.found().items()},
+            engines={model: [list(info) for info in infos] for model, infos in engine.engines().items()},
             worker=worker,
         )
 
