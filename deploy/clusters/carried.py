@@ -116,7 +116,7 @@ class CarriedCode(Code):
             plugin=registrar, name=registrar.name, idempotent=False
         )
         Question.within(self.client, registration).answer()
-        self._register(name, self._sent)
+        self._register(name, self._sent, ANSWER_SECONDS)
 
     def remove(self, name: str) -> None:
         """As `Code.remove`; from the scheduler, too."""
@@ -188,11 +188,10 @@ class CarriedCode(Code):
         with suppress(OSError):
             await asyncio.wait_for(giving, ANSWER_SECONDS)
 
-    def bar(self, name: str, addresses: Sequence[str]) -> None:
-        """As `Code.bar`; nobody waits for it."""
-        Question.within(
-            self.client, ask_scheduler(self.client, _Function(carrier.bar), name, list(addresses))
-        )
+    def bar(self, name: str, addresses: Sequence[str]) -> Question[None]:
+        """As `Code.bar`."""
+        asking = ask_scheduler(self.client, _Function(carrier.bar), name, list(addresses))
+        return Question.within(self.client, asking)
 
 
 def _packed(function: Callable[..., Any], args: Sequence[object]) -> tuple[bytes, list[Future]]:
