@@ -32,6 +32,8 @@ from deploy.clusters.code import Code, State, View
 
 Future = DaskFuture[Any]
 
+_STATE_SECONDS = 2.0
+"""As short as it is asked often."""
 _ROOT = Path(__file__).resolve().parents[2]
 _MAKE = "exec(source, place := {'__name__': 'evalcube_carrier'}) or eval(wanted, place)(*arguments)"
 _TAKE = "exec(source, place := {'__name__': 'evalcube_carrier'}) or eval(wanted, place)"
@@ -162,7 +164,9 @@ class CarriedCode(Code):
         """As `Code.states`; a worker that missed the plugin is given it once more."""
 
         async def ask() -> Mapping[str, State]:
-            answers = await ask_each(self.client, _Function(carrier.state_of), name, workers=workers)
+            answers = await ask_each(
+                self.client, _Function(carrier.state_of), name, workers=workers, seconds=_STATE_SECONDS
+            )
             missed = [address for address, answer in answers.items() if not answer["there"]]
             if missed and self._sent is not None:
                 await self._give(missed)

@@ -18,7 +18,7 @@ from storage.reach import Token
 
 _PATIENCE_SECONDS = 120.0
 """A first worker gets ready within that time: it imports evalcube, maybe over a network, on a busy machine."""
-_OTHERS_SECONDS = 20.0
+_OTHERS_SECONDS = 10.0
 """Others are waited for that long after the first; then they are as if they joined later."""
 _POLL_SECONDS = 0.05
 _LATE_SECONDS = 2.0
