@@ -38,9 +38,17 @@ class Connection:
         Where they have one of their own, it is `deploy.clusters.carried.CarriedCode`.
     """
 
+    replaces = False
+    """Whether it replaces workers that have gone, and says itself why they went."""
+
     def __init__(self, client: Client, code: Code | None = None) -> None:
         self.client = client
         self.code = Code(client) if code is None else code
+
+    @property
+    def dashboard(self) -> str:
+        """Address of Dask's dashboard, for people."""
+        return str(self.client.dashboard_link)
 
     def tend(self, present: Mapping[str, str]) -> Sequence[str]:  # noqa: ARG002 - for kinds that start workers
         """Look after the cluster: replace workers that were taken away, for one.

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from deploy.clusters import Cluster, ExistingScheduler, LocalProcesses
-from flows.config.cluster import ClusterSection, LocalSection, SchedulerSection
+from deploy.clusters.slurm import JobSettings, Slurm
+from deploy.clusters.ssh import Host, Login, Ssh
+from flows.config.cluster import ClusterSection, LocalSection, SchedulerSection, SlurmSection, SshSection
 from flows.config.models import SweepConfig
 from flows.config.sites import named_cluster
 from flows.errors import SweepError
@@ -67,6 +69,30 @@ def make_cluster(section: ClusterSection, settings: SweepConfig) -> Cluster:
     return _MAKERS[type(section)](section, settings)
 
 
+def script_of(settings: SweepConfig, cluster: str | Path | None = None) -> str:
+    """The job script with which a run asks for workers.
+
+    Parameters
+    ----------
+    settings
+        The sweep's config.
+    cluster
+        As for `chosen_cluster`.
+
+    Raises
+    ------
+    SweepError
+        If it works without jobs.
+    """
+    found = chosen_cluster(settings, cluster=cluster)
+    if not isinstance(found, Slurm):
+        raise SweepError(
+            "this sweep's cluster has no job scripts",
+            "Give one of kind slurm: in the config, or as `cluster`",
+        )
+    return found.script()
+
+
 def _local(section: LocalSection, settings: SweepConfig) -> Cluster:  # noqa: ARG001 - the interface of all kinds
     return LocalProcesses(section.workers)
 
@@ -75,7 +101,74 @@ def _scheduler(section: SchedulerSection, settings: SweepConfig) -> Cluster:  # 
     return ExistingScheduler(section.address, patience=section.patience, minimum=section.minimum)
 
 
+def _slurm(section: SlurmSection, settings: SweepConfig) -> Cluster:
+    return Slurm(
+        job_settings(section, settings),
+        settings.name,
+        jobs=section.jobs.maximum,
+        minimum=section.jobs.minimum * section.cores,
+        patience=section.patience,
+        interface=section.interface,
+        port=section.port,
+        python=section.python,
+    )
+
+
+def _ssh(section: SshSection, settings: SweepConfig) -> Cluster:
+    hosts = tuple(
+        Host(one.host, one.user, one.port, one.python or section.python, one.workers or section.workers)
+        for one in section.hosts
+    )
+    return Ssh(
+        hosts,
+        Login(section.known_hosts, section.identity, section.check_host_keys),
+        directory=section.directory,
+        variables=tuple(dict.fromkeys((*_keys(settings), *_of_stores(settings), *section.environment))),
+        scheduler_host=section.scheduler_host,
+        port=section.port,
+        minimum=section.minimum,
+        patience=section.patience,
+    )
+
+
+def _keys(settings: SweepConfig) -> list[str]:
+    return [model.key_env for model in settings.models if model.key_env is not None]
+
+
+def job_settings(section: SlurmSection, settings: SweepConfig) -> JobSettings:
+    """What the jobs of a sweep ask Slurm for; variables with its models' keys go along by name."""
+    return JobSettings(
+        walltime=section.walltime,
+        cores=section.cores,
+        memory=section.memory,
+        partition=section.partition,
+        account=section.account,
+        qos=section.qos,
+        options=section.options,
+        prologue=section.prologue,
+        environment=tuple(dict.fromkeys((*_keys(settings), *_of_stores(settings), *section.environment))),
+        logs=str(_logs(section, settings)),
+    )
+
+
+def _of_stores(settings: SweepConfig) -> list[str]:
+    """Variables that are set here and say how object stores are reached; none where all is in directories."""
+    if not any("://" in address for address in (settings.cube, settings.cache)):
+        return []
+    return sorted(name for name in os.environ if name.startswith(_STORE_PREFIXES))
+
+
+def _logs(section: SlurmSection, settings: SweepConfig) -> Path:
+    if section.logs is not None:
+        return Path(section.logs).expanduser().absolute()
+    beside = Path() if "://" in settings.cube else Path(settings.cube).expanduser().parent
+    return beside.absolute() / "slurm-logs"
+
+
+_STORE_PREFIXES = ("AWS_", "AZURE_", "GOOGLE_")
 _MAKERS: Mapping[type, Callable[[Any, SweepConfig], Cluster]] = {
     LocalSection: _local,
     SchedulerSection: _scheduler,
+    SlurmSection: _slurm,
+    SshSection: _ssh,
 }

@@ -13,7 +13,6 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
-from distributed import Client
 
 from deploy.clusters import Cluster, Connection, ThisProcess
 from deploy.clusters.asking import Question, ask_each
@@ -24,6 +23,7 @@ from flows.plan.sampling import Sampling
 from flows.plan.store import SweepStore
 from flows.plan.unnamed import unnamed
 from flows.run.batch_notes import requests_in_batches
+from flows.run.control import Control
 from flows.run.default_cluster import default_cluster
 from flows.run.driver import Driver
 from flows.run.events import (
@@ -89,6 +89,13 @@ class Session:
             LiveFile(store.cube.records, self._tracker),
             *subscribers,
         )
+        self._control = Control(
+            store.cube.records,
+            lease.holder.token,
+            [evaluation.model for evaluation in store.plan.evaluations],
+            self._spending,
+            self._emit,
+        )
         self._endpoints: dict[str, Endpoint] = {}
         self._reports: queue.SimpleQueue[Slowed | Traffic] = queue.SimpleQueue()
         # Dask's client thread and the main thread both emit; subscribers may rely on one call at a time.
@@ -129,13 +136,16 @@ class Session:
         asked = [model for model in self._settings.models if model.name in names] if work.asks else []
         with ExitStack() as stack:
             interrupt = stack.enter_context(stop_on_interrupt())
+            stack.enter_context(self._control)
             routes = stack.enter_context(serve_models(asked, self._note))
             # A Ctrl-C in the middle of starting worker processes would leave some of them behind.
             cluster = self._cluster or default_cluster(sum(work.left) + sum(work.unrated))
             with interrupt.held():
                 connection = stack.enter_context(cluster.connect())
             client = connection.client
-            addresses = wait_for_workers(cluster, connection, self._lease, self._note)
+            addresses = wait_for_workers(cluster, connection, self._lease, self._note, self._is_stopped)
+            if self._control.stopped:
+                return "stopped"
             refuse_far_workers(asked, addresses)
             context = self._context(routes, connection, cluster.environment != "inherited")
             tokens = context.proof.tokens
@@ -147,7 +157,7 @@ class Session:
             install(connection, context, self._settings.name)
             # Before any request: money is spent only by workers that can store the replies.
             addresses = admission.first(addresses)
-            self._note(_described(cluster, client, len(addresses)))
+            self._note(_described(cluster, connection, len(addresses)))
             blocks, serials = 0, itertools.count()
             # Dask keys must never repeat within a cluster's life: a round would get the futures of the one before.
             while True:
@@ -161,12 +171,17 @@ class Session:
                     break
                 before = self._store.planned
                 work = self._next_round()
-                if self._store.planned.same(before):
+                if self._store.planned.same(before) and not self._control.take_retry():
                     break  # nothing is left but transport errors
                 self._emit(Extended(sum(self._store.targets.counts)))
             self._wait_for_reports(connection, driver.workers, blocks)
         self._spending.save()
         return "stopped" if driver.stopped else "complete"
+
+    def _is_stopped(self) -> bool:
+        """Whether somebody ordered it, while there is no driver yet that obeys."""
+        self._control.poll()
+        return bool(self._control.stopped)
 
     def _driver(
         self,
@@ -201,6 +216,7 @@ class Session:
             serials=serials,
             emit=self._emit,
             reports=self._reports,
+            control=self._control,
             flush_seconds=self._flush_seconds,
             patience=patience,
             admission=admission,
@@ -211,6 +227,7 @@ class Session:
         plan = self._store.plan
         cube, cache = absolute(self._settings.cube), absolute(self._settings.cache)
         self._endpoints = {name: route.endpoint for name, route in routes.items()}
+        self._control.serve(self._endpoints)
         return RunContext(
             run=self._id,
             spec=plan.spec(),
@@ -284,6 +301,24 @@ class Session:
         models = range(len(store.plan.evaluations))
         return sum(len(work.positions) for model in models for work in store.unfinished(model))
 
+    def _ordered(self) -> str:
+        """What people ordered that left trials undone."""
+        control = self._control
+        said = [f"stopped by {control.stopped}"] if control.stopped else []
+        if control.dropped:
+            said.append(f"not asked to the end, as somebody ordered: {', '.join(control.dropped)}")
+        return "; ".join(said)
+
+    def _undropped(self, models: Sequence[ModelSummary], unrated: int) -> bool:
+        """Whether more is left than what somebody ordered to leave."""
+        dropped = self._control.dropped
+        plan = self._store.plan
+        pairs = zip(plan.labels, plan.evaluations, strict=True)
+        labels = {label for label, evaluation in pairs if evaluation.model in dropped}
+        left = any(model.done < model.trials for model in models if model.model not in labels)
+        rated_by_dropped = any(judge.model in dropped for judge in plan.judges)
+        return left or (unrated > 0 and not rated_by_dropped)
+
     def _summary(self, reason: str) -> RunSummary:
         before, tracker = self._store, self._tracker
         store = SweepStore(before.cube, before.plan, before.targets, before.found)
@@ -301,7 +336,7 @@ class Session:
         if done == sum(counts) and not unrated and (bound or reason != "stopped"):
             reason, bound = "complete", ""
         elif reason == "complete":
-            reason = "incomplete"
+            reason = "incomplete" if self._undropped(models, unrated) else "stopped"
         return RunSummary(
             reason=reason,
             cube=self._settings.cube,
@@ -321,6 +356,7 @@ class Session:
             usd=self._spending.of_run.usd if any(model.priced for model in self._settings.models) else None,
             spent=asdict(self._spending.spent),
             bound=bound,
+            ordered="" if reason == "complete" else self._ordered(),
             graded=sum(tracker.done().values()),
             asking_seconds=tracker.asking_seconds,
             limits=limit_use(self._endpoints, traffic, tracker.asking_seconds),
@@ -366,10 +402,10 @@ def _counts(work: RegionWork) -> tuple[int, int]:
     return len(work.positions), len(work.unrated)
 
 
-def _described(cluster: Cluster, client: Client, workers: int) -> str:
+def _described(cluster: Cluster, connection: Connection, workers: int) -> str:
     if isinstance(cluster, ThisProcess):
         return "few trials: asked by this process"
-    return f"{workers} workers, dashboard {client.dashboard_link}"
+    return f"{workers} workers, dashboard {connection.dashboard}"
 
 
 def _forget_run(connection: Connection, run: str) -> None:
