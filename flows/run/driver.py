@@ -201,6 +201,11 @@ class Driver:
             self._counting.write_due(self._open_models, last=True)
             self._take_arrived()
 
+    @property
+    def workers(self) -> tuple[str, ...]:
+        """Addresses of those that took part at last."""
+        return self._workers.there
+
     def stop(self) -> None:
         """Submit nothing more; requests in flight still end and count. May be called from a signal handler."""
         # Nothing but a flag: a handler runs between any two instructions of the thread that holds the locks.

@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from deploy.clusters import Cluster, Connection, ThisProcess, ask_workers
+from deploy.clusters import Cluster, Connection, ThisProcess
+from deploy.clusters.asking import Question, ask_each
 from flows.config.models import SweepConfig
 from flows.plan.blocks import RegionWork
 from flows.plan.engines import origins_of, read_engines
@@ -191,7 +192,7 @@ class Session:
                 if self._store.planned.same(before) and not self._control.take_retry():
                     break  # nothing is left but transport errors
                 self._emit(Extended(sum(self._store.targets.counts)))
-            self._wait_for_reports(connection, blocks)
+            self._wait_for_reports(connection, driver.workers, blocks)
         self._spending.save()
         return "stopped" if driver.stopped else "complete"
 
@@ -263,10 +264,11 @@ class Session:
             ),
         )
 
-    def _wait_for_reports(self, connection: Connection, blocks: int) -> None:
+    def _wait_for_reports(self, connection: Connection, workers: Sequence[str], blocks: int) -> None:
         """Let the last reports arrive: results and reports travel apart."""
         with suppress(OSError):
-            for report in ask_workers(connection.client, _last_report, plugin_name(self._id)).values():
+            asked = ask_each(connection.client, _last_report, plugin_name(self._id), workers=workers)
+            for report in Question(connection.client, asked).answer().values():
                 if isinstance(report, Traffic):
                     self._emit(report)
         # Reports are for display: after two seconds the numbers may be short, and nothing else is.
