@@ -63,7 +63,14 @@ _COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
         trials.trials,
         *explore.COMMANDS,
     ),
-    SHARE: (*merging.COMMANDS, *publishing.COMMANDS, *versions.COMMANDS, *imports.COMMANDS, trials.export),
+    SHARE: (
+        *merging.COMMANDS,
+        *publishing.COMMANDS,
+        *versions.COMMANDS,
+        *imports.COMMANDS,
+        trials.export,
+        explore.bundle,
+    ),
     KEEP: (*mending.COMMANDS, *forget.COMMANDS),
 }
 for heading, commands in _COMMANDS.items():

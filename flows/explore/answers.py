@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from flows.errors import SweepError
-from flows.explore import groups, overview, ranking, trials
+from flows.explore import endings, groups, judges, overview, progress, ranking, spectra, trials
 from flows.explore.endpoint import Endpoint, Json, jsonable
 from flows.explore.explored import Explored
 from flows.explore.query import Query
@@ -12,6 +12,10 @@ FAMILIES = (
     overview,
     ranking,
     groups,
+    endings,
+    judges,
+    progress,
+    spectra,
     trials,
 )
 

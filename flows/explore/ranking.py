@@ -52,7 +52,7 @@ def ranking(explored: Explored, query: Query) -> Json:
     )
     rows: list[Json] = board.to_dict()["rows"]  # type: ignore[assignment]
     latency = _latency(opened.dataset)[row_order(opened.dataset, board)]
-    by_id = dict(zip(axes.names(explored.whole().dataset, "eval_id"), explored.labels(), strict=True))
+    by_id = explored.label_of()
     for row, letters, seconds in zip(rows, _groups(board), latency, strict=True):
         row |= {"label": by_id[row["eval_id"]], "groups": letters, "latency": seconds}
     _add_fronts(rows, board)
@@ -76,7 +76,7 @@ def by_task(explored: Explored, query: Query) -> Json:
         found = aggregate(dataset, by=("model", "task"), mode=mode).compute()  # type: ignore[arg-type]
     tasks = [str(task) for task in found["task"].values.tolist()]
     parts = [found[name].transpose("model", "task").values for name in ("point", "lower", "upper")]
-    by_id = dict(zip(axes.names(explored.whole().dataset, "eval_id"), explored.labels(), strict=True))
+    by_id = explored.label_of()
     labels = [by_id[one] for one in axes.names(dataset, "eval_id")]
     rows = [
         {

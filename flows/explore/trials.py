@@ -67,7 +67,7 @@ def page(explored: Explored, query: Query) -> Json:
         found = [(offset + place, row) for place, row in enumerate(rows[:limit])]
     else:
         found, after = _searched(shown, search, offset, limit)
-    by_id = dict(zip(axes.names(explored.whole().dataset, "eval_id"), explored.labels(), strict=True))
+    by_id = explored.label_of()
     return {
         "columns": [
             {"name": one.name, "kind": one.kind, "source": one.source, "meaning": one.meaning}
@@ -107,14 +107,26 @@ def count(explored: Explored, query: Query) -> int | None:
 
 def _all_referenced(explored: Explored) -> bool:
     """Whether every question has a right answer."""
-    tasks = _reader(explored, 0).plan.tasks
+    tasks = reader_of(explored, 0).plan.tasks
     return all(one.cell.task.has_reference(one.cell.params) for task in tasks for one in task.cells)
 
 
 def whole(explored: Explored, query: Query) -> Json:
     """All that is known of one trial: question, reply, answer, outcome, opinions of judges."""
-    place = _place(explored, query)
-    reader = _reader(explored, place.cube)
+    return document_of(explored, _place(explored, query))
+
+
+def document_of(explored: Explored, place: Place) -> Json:
+    """`whole` of the trial at a place.
+
+    Parameters
+    ----------
+    explored
+        The cubes.
+    place
+        Which trial.
+    """
+    reader = reader_of(explored, place.cube)
     document = reader.view(*place[1:]).to_dict()
     cell = reader.plan.tasks[place.task].cells[place.slot]
     cut = _cut(document, ("response", "reasoning"))
@@ -138,10 +150,10 @@ def whole(explored: Explored, query: Query) -> Json:
 def same(explored: Explored, query: Query) -> Json:
     """How every evaluation did on the same question."""
     place = _place(explored, query)
-    asked = _reader(explored, place.cube).plan.tasks[place.task].cells[place.slot].cell
+    asked = reader_of(explored, place.cube).plan.tasks[place.task].cells[place.slot].cell
     rows = []
     for number in range(len(explored.cubes)):
-        reader = _reader(explored, number)
+        reader = reader_of(explored, number)
         spots = [
             (task, slot)
             for task, entry in enumerate(reader.plan.tasks)
@@ -170,7 +182,7 @@ def neighbour(explored: Explored, query: Query) -> Json:
     """The next trial, or the one before, that fulfils the filters, in the order of models, tasks, points and trials."""
     place = _place(explored, query)
     back = query.choice("to", ("next", "previous"), "next") == "previous"
-    reader = _reader(explored, place.cube)
+    reader = reader_of(explored, place.cube)
     mine = f"eval_id={reader.plan.evaluations[place.model].eval_id}"
     # Those of the same model first: there the next one mostly is, and one model is soon looked through.
     found = None
@@ -183,7 +195,7 @@ def neighbour(explored: Explored, query: Query) -> Json:
 
 
 def _identity(explored: Explored, found: Mapping[str, int]) -> Json:
-    reader = _reader(explored, found["cube"])
+    reader = reader_of(explored, found["cube"])
     entry = reader.plan.tasks[found["task"]]
     planned = entry.cells[found["slot"]]
     return {
@@ -283,7 +295,7 @@ def _place(explored: Explored, query: Query) -> Place:
     )
     refused: SweepError | None = None
     for number in cubes:
-        reader = _reader(explored, number)
+        reader = reader_of(explored, number)
         ids = [one.eval_id for one in reader.plan.evaluations]
         if eval_id not in ids:
             continue
@@ -296,18 +308,18 @@ def _place(explored: Explored, query: Query) -> Place:
     raise refused or SweepError("no cube has this trial", "Choose one from the table of trials")
 
 
-def _reader(explored: Explored, number: int) -> Reader:
+def reader_of(explored: Explored, number: int) -> Reader:
+    """One of the cubes, with its plan and its cache."""
     reader: Reader = explored.kept(("reader", number), lambda: Reader(explored.cubes[number], explored.cache))
     return reader
 
 
 def _eval_id(explored: Explored, label: str) -> str:
-    return axes.names(explored.whole().dataset, "eval_id")[explored.model(label)]
+    return list(explored.label_of())[explored.model(label)]
 
 
 def _label(explored: Explored, eval_id: str) -> str:
-    ids = axes.names(explored.whole().dataset, "eval_id")
-    return explored.labels()[ids.index(eval_id)]
+    return explored.label_of()[eval_id]
 
 
 ENDPOINTS = (

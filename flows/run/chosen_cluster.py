@@ -14,6 +14,8 @@ from flows.config.models import SweepConfig
 from flows.config.sites import named_cluster
 from flows.errors import SweepError
 
+SCHEDULER_VARIABLE = "DASK_SCHEDULER_ADDRESS"
+
 
 def chosen_cluster(
     settings: SweepConfig,
@@ -31,7 +33,8 @@ def chosen_cluster(
     cluster
         A cluster, the name of one of this user's, or the path of a file that describes one.
     scheduler
-        Address of a running Dask scheduler.
+        Address of a running Dask scheduler; default: that of the variable DASK_SCHEDULER_ADDRESS, if nothing else is
+        named, the config's `cluster` included.
     workers
         Number of local worker processes.
 
@@ -53,7 +56,9 @@ def chosen_cluster(
     if workers is not None:
         return LocalProcesses(workers)
     if settings.cluster is None:
-        return None
+        # Dask's own variable, which its operator sets in every pod.
+        scheduler = os.environ.get(SCHEDULER_VARIABLE, "").strip()
+        return ExistingScheduler(scheduler) if scheduler else None
     own = settings.cluster
     return make_cluster(named_cluster(own) if isinstance(own, str) else own, settings)
 

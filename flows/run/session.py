@@ -29,6 +29,7 @@ from flows.run.events import (
     Event,
     Extended,
     Finished,
+    LookedUp,
     Noted,
     Slowed,
     Started,
@@ -238,6 +239,9 @@ class Session:
 
     def _receive(self, event: tuple[float, Mapping[str, Any]]) -> None:
         report = from_message(event[1])
+        if isinstance(report, LookedUp):
+            self._tracker.looked_up(report)
+            return
         # These two are for the driver, which asks for them in its own thread and in its own time.
         if isinstance(report, Slowed) or (isinstance(report, Traffic) and report.starved):
             self._reports.put(report)
@@ -304,6 +308,7 @@ class Session:
             done=done,
             transport=sum(model.transport for model in models),
             cached=tracker.cached,
+            found_again=tracker.found_again,
             sent=traffic.sent,
             prompt_tokens=traffic.prompt_tokens,
             completion_tokens=traffic.completion_tokens,

@@ -90,7 +90,7 @@ const explorer = { views: new Map(), bundle: null };
   explorer.ask = (name, params = {}, { fresh = false } = {}) => {
     const key = `${name}?${explorer.key(params)}`;
     if (!fresh && known.has(key)) return known.get(key);
-    const answer = explorer.bundle ? fromBundle(key) : fromServer(key);
+    const answer = explorer.bundled?.[name] ? explorer.bundled[name](params) : explorer.bundle ? fromBundle(key) : fromServer(key);
     known.set(key, answer);
     answer.then(() => arrived.add(answer), () => known.delete(key));
     if (known.size > 200) known.delete(known.keys().next().value);
@@ -125,7 +125,7 @@ const explorer = { views: new Map(), bundle: null };
   /** Whether there is an answer to be had. */
   explorer.holds = (name, params = {}) => !explorer.bundle || explorer.bundle.files[`${name}?${explorer.key(params)}`] !== undefined;
 
-  const fromBundle = key => new Promise((resolve, reject) => {
+  const fromBundle = explorer.fromBundle = key => new Promise((resolve, reject) => {
     const file = explorer.bundle.files[key];
     if (file === undefined) {
       reject(new AnswerError("This bundle does not hold that.", "Its cube does: evalcube explore CUBE"));

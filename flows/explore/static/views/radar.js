@@ -16,7 +16,7 @@
     const cut = there.filter(one => one.cut > explorer.CUT);
     return [
       { ...trace, mode: "lines", r: closed(there.map(one => one.upper)), theta, line: { width: 0 }, hoverinfo: "skip", showlegend: false },
-      { ...trace, mode: "lines", r: closed(there.map(one => one.lower)), theta, fill: "tonext", fillcolor: clear(colour, 0.18), line: { width: 0 }, hoverinfo: "skip", showlegend: false },
+      { ...trace, mode: "lines", r: closed(there.map(one => one.lower)), theta, fill: "tonext", fillcolor: clear(colour, 0.11), line: { width: 0 }, hoverinfo: "skip", showlegend: false },
       { ...trace, mode: "lines+markers", r: closed(there.map(one => one.point)), theta, line: { color: colour, width: 2 }, marker: { color: closed(there.map(one => (one.few ? "rgba(0,0,0,0)" : colour))), size: 7, line: { color: colour, width: 2 } },
         customdata: closed(there.map(one => [label, explorer.said(one)])), hovertemplate: "%{customdata[0]}, %{theta}<br>%{customdata[1]}<extra></extra>" },
       { ...trace, mode: "markers", showlegend: false, hoverinfo: "skip", r: cut.map(one => one.point), theta: cut.map(one => one.task), marker: { symbol: "circle-open", size: 15, color: explorer.theme().bad, line: { width: 2 } } },

@@ -91,6 +91,7 @@
 
   explorer.view({
     name: "trials", title: "Trials", level: "trials",
+    ready: () => !explorer.bundle || explorer.bundle.trials.length > 0,
     controls,
     async render(root, page) {
       const offset = Number(page.get("offset")) || 0;
