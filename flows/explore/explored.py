@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -20,6 +22,9 @@ from storage.cube.cube import Cube
 from storage.cube.holder import apparent_holder
 from storage.cube.ledger import NAME as LEDGER
 from storage.urls import redacted
+
+_LOOK = 1.0
+"""Seconds for which a look at the cubes holds: it costs requests where they lie in a bucket."""
 
 _KEPT = 64
 """Answers and parts that are kept in memory."""
@@ -57,7 +62,9 @@ class Explored:
         """What the tokenizer's file is called; empty without one."""
         self._lock = threading.RLock()
         self._stamp = ""
+        self._seen, self._looked = "", -math.inf
         self._kept: OrderedDict[object, Any] = OrderedDict()
+        self._making: dict[object, threading.RLock] = {}
 
     @property
     def addresses(self) -> tuple[str, ...]:
@@ -69,14 +76,22 @@ class Explored:
         return self._tokenizer
 
     def stamp(self) -> str:
-        """A text that changes when something is recorded in a cube; it costs a look at each."""
+        """A text that changes when something is recorded in a cube; looked for at most once in `_LOOK` seconds."""
+        now = time.monotonic()
+        if now - self._looked < _LOOK:
+            return self._seen
         marks = []
         for cube in self._opened:
             for key in (LEDGER, NOTES):
                 version = cube.records.version(key)
-                # A bucket keeps a ledger as numbered objects, and nothing under its own name.
-                marks.append(version.mark if version else str(sum(1 for _ in cube.records.list(f"{key}/"))))
-        return "-".join(marks)
+                if (
+                    version is None
+                ):  # a bucket keeps a ledger as numbered objects, and nothing under its own name
+                    marks.append(str(sum(1 for _ in cube.records.list(f"{key.partition('.')[0]}/"))))
+                else:
+                    marks.append(version.mark)
+        self._seen, self._looked = "-".join(marks), now
+        return self._seen
 
     def running(self) -> bool:
         """Whether a run seems to be at work on one of them."""
@@ -97,15 +112,19 @@ class Explored:
             if stamp != self._stamp:
                 self._kept.clear()
                 self._stamp = stamp
-            if key in self._kept:
-                self._kept.move_to_end(key)
-                return self._kept[key]
-        made = make()
-        with self._lock:
-            if stamp == self._stamp:
-                self._kept[key] = made
-                while len(self._kept) > _KEPT:
-                    self._kept.popitem(last=False)
+            making = self._making.setdefault(key, threading.RLock())
+        with making:  # whoever asks for the same meanwhile waits for it, and does not make it too
+            with self._lock:
+                if key in self._kept:
+                    self._kept.move_to_end(key)
+                    return self._kept[key]
+            made = make()
+            with self._lock:
+                if stamp == self._stamp:
+                    self._kept[key] = made
+                    while len(self._kept) > _KEPT:
+                        self._kept.popitem(last=False)
+                self._making.pop(key, None)
         return made
 
     def whole(self) -> OpenPart:
@@ -138,14 +157,23 @@ class Explored:
         return part
 
     def labels(self) -> list[str]:
-        """A label for each evaluation, by which pages mean it; its digest where two have the same."""
-        dataset = self.whole().dataset
-        found = axes.evaluation_labels(dataset)
-        ids = axes.names(dataset, "eval_id")
-        return [
-            text if found.count(text) == 1 else f"{text} {digest[:8]}"
-            for text, digest in zip(found, ids, strict=True)
-        ]
+        """A label for each evaluation, by which pages mean it; with its digest where two have the same."""
+        return list(self.label_of().values())
+
+    def label_of(self) -> dict[str, str]:
+        """The labels by ``eval_id``, in the order of the cubes."""
+
+        def made() -> dict[str, str]:
+            dataset = self.whole().dataset
+            found = axes.evaluation_labels(dataset)
+            ids = axes.names(dataset, "eval_id")
+            return {
+                digest: text if found.count(text) == 1 else f"{text} {digest[:8]}"
+                for text, digest in zip(found, ids, strict=True)
+            }
+
+        labels: dict[str, str] = self.kept("labels", made)
+        return labels
 
     def model(self, label: str) -> int:
         """The place of an evaluation among all, by its label.
