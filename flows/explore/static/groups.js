@@ -3,6 +3,19 @@
 {
   const { h, format } = explorer;
 
+  /** A text as it was before `explorer.label` escaped it for a chart. */
+  explorer.unlabel = text => (typeof text === "string" ? text.replaceAll("&lt;", "<").replaceAll("&gt;", ">").replaceAll("&amp;", "&") : text);
+
+  /** A sentence on the models of which a view shows nothing; null if there is none. */
+  explorer.unmeasured = (groups, models) => {
+    const size = groups.sizes.slice(1).reduce((a, b) => a * b, 1);
+    const nothing = models.filter(label => {
+      const model = groups.levels("model").indexOf(label);
+      return model < 0 || !groups.answer.trials.slice(model * size, (model + 1) * size).some(count => count > 0);
+    });
+    return nothing.length ? `Nothing is measured here of ${nothing.join(", ")}.` : null;
+  };
+
   /** Trials below which a number is marked as resting on few. */
   explorer.FEW = 30;
   /** Share of truncated trials from which a number is marked. */
