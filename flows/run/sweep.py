@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Literal
 
@@ -28,6 +29,7 @@ from flows.run.driver import FLUSH_SECONDS
 from flows.run.events import Noted, Subscriber
 from flows.run.servers import keyed
 from flows.run.session import Session
+from flows.run.subscribers.notebook import NotebookDisplay, in_notebook
 from flows.run.summary import RunSummary
 from stages.infer.endpoint import InferenceError
 from stages.infer.key_source import check_source
@@ -52,6 +54,7 @@ def run(
     grader: Graders = "current",
     subscribers: Sequence[Subscriber] = (),
     flush_seconds: float = FLUSH_SECONDS,
+    progress: bool | None = None,
 ) -> RunSummary:
     """Run a sweep, or resume it.
 
@@ -87,6 +90,9 @@ def run(
         Called with each event (see `flows.run.events`), always from one thread at a time.
     flush_seconds
         Regions under way are written at least this often.
+    progress
+        Whether to show how far the run is: below the cell in a notebook, else on standard error. Default: in
+        notebooks.
 
     Returns
     -------
@@ -120,7 +126,9 @@ def run(
         for subscriber in subscribers:
             subscriber(Noted(text))
 
-    with Lease.acquire(opened.records, notify=notify) as lease:
+    with ExitStack() as stack:
+        subscribers = (*subscribers, *_display(stack, progress))
+        lease = stack.enter_context(Lease.acquire(opened.records, notify=notify))
         # Opened again: whoever held the lease a moment ago may have grown the cube and added to the ledger.
         opened, plan = sweep_cube(plan, settings.cube)
         mended = mend_shared(opened)
@@ -140,6 +148,18 @@ def run(
         if summary.reason == "complete":
             store.note(notes)
         return summary
+
+
+def _display(stack: ExitStack, wanted: bool | None) -> tuple[Subscriber, ...]:
+    """Whoever shows the run, until the stack is closed."""
+    notebook = in_notebook()
+    if wanted is False or (wanted is None and not notebook):
+        return ()
+    if notebook:
+        return (stack.enter_context(NotebookDisplay()),)
+    from flows.run.subscribers.display import Display
+
+    return (stack.enter_context(Display()),)
 
 
 def _part(only: Sequence[str], trials: str | None, sampling: Sampling | None) -> Only | None:
