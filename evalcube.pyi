@@ -100,11 +100,16 @@ from stages.generate import Task as Task
 from stages.generate import TaskError as TaskError
 from stages.generate import TaskParams as TaskParams
 from stages.generate import Trial as Trial
+from stages.generate.contract import check_task as check_task
+from stages.generate.dataset.matching import GradingContext as GradingContext
+from stages.generate.stream import Stream as Stream
 from stages.infer.endpoint import InferenceError as InferenceError
+from stages.process.assertions import model
 from stages.score.recount import recount as recount
 from storage.errors import StorageError as StorageError
 
 # A stub hands on what it imports under the same name; these have another name at home.
+AssertionContext = model.Context
 estimate_success = estimators.estimate
 reason_score_v1 = reasonscore.tier_score
 reason_score_v2 = reasonscore_v2.tier_score

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parent)]
+
+import reference  # noqa: E402 - beside this file
 
 project = "evalcube"
 copyright = "the evalcube developers"
@@ -30,26 +32,48 @@ python_maximum_signature_line_length = 100
 suppress_warnings = ["ref.python"]
 """A dataclass field may have the name of a public function: links then go to neither."""
 
+_GENERATED = {
+    "config": reference.config_keys,
+    "tasks": reference.task_params,
+    "cli": reference.commands,
+}
+"""Pages that the program completes."""
+
 REPOSITORY = "https://github.com/evalcube/evalcube/blob/main/"
 
 _ENTRY = re.compile(r"^\| `(\w+)` \|", re.MULTILINE)
 
 
 def _complete(_app: Sphinx, page: str, source: list[str]) -> None:
-    """Complete a page: the menu after ``index.md``, the docstrings below each table of ``api.md``, links elsewhere."""
+    """Complete a page: the menu after ``index.md``, what the program says of itself below a page of the reference."""
     # What lies outside of this folder is no page of the site.
     source[0] = source[0].replace("](../", f"]({REPOSITORY}")
     if page == "index":
-        pages = "\n".join(re.findall(r"\]\((\w+)\.md\)", source[0]))
-        source[0] += f"\n```{{toctree}}\n:hidden:\n\n{pages}\n```\n"
-    if page != "api":
-        return
-    families = re.split(r"(?m)^(?=## )", source[0])
+        source[0] += _menu(source[0])
+    elif page == "api":
+        source[0] = _with_docstrings(source[0])
+    elif page in _GENERATED:
+        source[0] += f"\n{_GENERATED[page]()}"
+
+
+def _menu(index: str) -> str:
+    """The menu of the site: a group for each heading of the index, with the pages that it links."""
+    menu = ""
+    for group in re.split(r"(?m)^## ", index)[1:]:
+        pages = "\n".join(re.findall(r"\]\((\w[\w-]*)\.md\)", group))
+        if pages:
+            menu += f"\n```{{toctree}}\n:hidden:\n:caption: {group.splitlines()[0]}\n\n{pages}\n```\n"
+    return menu
+
+
+def _with_docstrings(text: str) -> str:
+    """The list of names, with the docstrings of each family of them below its table."""
+    families = re.split(r"(?m)^(?=## )", text)
     for place, family in enumerate(families):
         entries = "\n\n".join(map(_documented, _ENTRY.findall(family)))
         if entries:
             families[place] = f"{family.rstrip()}\n\n```{{eval-rst}}\n{entries}\n```\n\n"
-    source[0] = "".join(families)
+    return "".join(families)
 
 
 def _documented(name: str) -> str:

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import re
-import site
-import subprocess
 import sys
-import sysconfig
 import tomllib
 import zipfile
 from importlib.metadata import packages_distributions
@@ -17,6 +13,8 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
+
+from tests.installed import run
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("flows", "stages", "storage", "deploy")
@@ -29,38 +27,6 @@ FORBIDDEN = re.compile(
     rb"(?<![\w.])/(?:work|root|tmp/w|opt/pypi[\w-]*|opt/wheels)/"
     rb"|(?:pypi|pythonhosted|npmjs|deb[.]debian)[.](?:org|com)"
 )
-
-
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory):
-    out = tmp_path_factory.mktemp("wheel")
-    run(sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", out, ROOT, cwd=out)
-    (path,) = out.glob("*.whl")
-    return path
-
-
-@pytest.fixture(scope="module")
-def wheel_python(wheel, tmp_path_factory):
-    """A Python that has the wheel and the installed dependencies, but not the sources."""
-    home = tmp_path_factory.mktemp("installed")
-    run(sys.executable, "-m", "venv", "--without-pip", home, cwd=home)
-    python = home / "bin" / "python"
-    pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", python)
-    run(*pip, "install", "--no-deps", "--no-index", wheel, cwd=home)
-
-    # A directory named in a .pth file is searched; its own .pth files (our editable install) are not read.
-    paths = sysconfig.get_paths("venv", {"base": str(home), "platbase": str(home)})
-    (Path(paths["purelib"]) / "dependencies.pth").write_text("\n".join(site.getsitepackages()) + "\n")
-    return python
-
-
-def run(*command, cwd):
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
-    result = subprocess.run(
-        [str(part) for part in command], cwd=cwd, env=environment, capture_output=True, text=True, check=False
-    )
-    assert result.returncode == 0, result.stdout + result.stderr
-    return result.stdout
 
 
 def package_files():

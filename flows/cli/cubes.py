@@ -45,13 +45,23 @@ def status(
     as_json: JsonOption = False,
 ) -> None:
     """Show how far a sweep is, also while it runs elsewhere."""
+    from evalcube import EvalcubeError
     from flows.cli import watching
     from flows.cubes.status import cube_status
+    from flows.submit.watch import lines_about
 
     if watch:
         watching.watch(cube, interval, as_json=as_json)
         return
-    document = cube_status(cube)
+    told = [] if as_json else lines_about(cube)
+    for line in told:
+        show(safe(line))
+    try:
+        document = cube_status(cube)
+    except EvalcubeError:
+        if not told:
+            raise
+        return  # its jobs have made none yet, or those of its parts
     if as_json:
         show_json(document)
     else:

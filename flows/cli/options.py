@@ -76,6 +76,9 @@ ByTaskOption = Annotated[bool, typer.Option("--by-task", help="Tell tasks apart.
 
 # What comes out
 
+NewFolderOption = Annotated[
+    Path, typer.Option("--output", "-o", help="The folder to write; nothing may be there.")
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 MarkdownOption = Annotated[bool, typer.Option("--markdown", help="Print a Markdown table.")]
 CsvOption = Annotated[
@@ -197,7 +200,8 @@ SchedulerOption = Annotated[
     str | None,
     typer.Option(
         "--scheduler",
-        help="Address of a running Dask scheduler, such as tcp://host:8786; default: local processes.",
+        help="Address of a running Dask scheduler, such as tcp://host:8786; default: that of DASK_SCHEDULER_ADDRESS, "
+        "else local processes.",
     ),
 ]
 ClusterOption = Annotated[

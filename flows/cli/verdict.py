@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from stages.analyze.verdict.paired import Interval
     from stages.analyze.verdict.result import PairResult
 
+_THRESHOLD = 3.5
 _LAYERS = ("fact", "behavior", "judge")
 
 
@@ -63,7 +64,7 @@ def verdict(
     ] = "reference",
     threshold: Annotated[
         float, typer.Option(min=1.0, max=5.0, help="Lowest mean of a layer that passes the gate.")
-    ] = 3.5,
+    ] = _THRESHOLD,
     weights: Annotated[
         str | None, typer.Option(help="Weights of the layers, such as fact=2,judge=1; default: all the same.")
     ] = None,
@@ -86,6 +87,14 @@ def verdict(
         float | None,
         typer.Option(
             help="Share of the questions, such as 0.3, on which a gain is to hold that the others show."
+        ),
+    ] = None,
+    policy: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Decide by a YAML file with a section `policy` how far right answers may drop, by task and tier. The "
+            "treatment may be in a second cube: CONTROL.zarr TREATMENT.zarr.",
         ),
     ] = None,
     length_bias: Annotated[
@@ -114,6 +123,28 @@ def verdict(
     as_json: JsonOption = False,
 ) -> None:
     """Tell whether a treatment may replace the control. Exit code 0: it may (PROGRESS, or a gate passed alone)."""
+    if policy is not None:
+        from flows.cli.policy import decide_by_policy
+
+        of_layers = {
+            "--engine": engine != "reference",
+            "--threshold": threshold != _THRESHOLD,
+            "--weights": weights is not None,
+            "--gold": gold is not None,
+            "--gold-variant": gold_variant is not None,
+            "--missing": missing is not None,
+            "--holdout": holdout is not None,
+            "--length-bias": length_bias,
+            "--task": bool(tasks),
+        }
+        named = [name for name in (control, *(treatments or ())) if name is not None]
+        decide_by_policy(
+            policy,
+            (cube, *(more or ())),
+            named,
+            [flag for flag, given in of_layers.items() if given],
+            as_json=as_json,
+        )
     from flows.cubes.verdict import cube_verdict
 
     others = (*(treatments or ()), *(more or ()))

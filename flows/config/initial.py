@@ -53,7 +53,7 @@ templates:
 
 samplers:
   # Any request parameters; null or nothing = the server's own default.
-  greedy: {temperature: 0, max_tokens: 512}
+  greedy: {temperature: 0, max_tokens: 4096}   # models that reason need thousands; what is cut counts as truncated
   # warm: {temperature: 0.7, top_p: 0.95, max_tokens: 2048}
 
 # Default: every model x template x sampler. To choose:

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ValidationError
 from flows.config.findings import Finding, dotted, findings, inside
 from flows.config.models import SweepConfig
 from flows.config.partial import valid_parts
+from flows.config.policy import Policy, PolicyFile
 from flows.config.rules import check
 from flows.config.secrecy import show
 from flows.config.text import DEEPEST, YamlProblem, YamlText
@@ -45,15 +46,42 @@ def load_config(path: str | Path, *, models: Sequence[Mapping[str, object]] | No
     ConfigError
         If the file cannot be read, or with all problems of its content.
     """
+    text, source = _text(path)
+    return parse_config(text, source, models=models)
+
+
+def _text(path: str | Path) -> tuple[str, str]:
+    """The text of a file, and what it is called in problems."""
     source = _printable(str(path))
     data = _read(Path(path), source)
     try:
-        text = data.decode("utf-8-sig")
+        return data.decode("utf-8-sig"), source
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         rule = f"not UTF-8 text: byte 0x{data[error.start]:02x} at position {error.start}"
         raise _failure(source, rule, "Save the file as UTF-8", line) from None
-    return parse_config(text, source, models=models)
+
+
+def load_policy(path: str | Path) -> Policy:
+    """Read the section ``policy`` of a YAML file, which may be a whole config; the rest of it is not looked at.
+
+    Parameters
+    ----------
+    path
+        The file.
+
+    Raises
+    ------
+    ConfigError
+        If the file cannot be read, or with all problems of the section.
+    """
+    text, source = _text(path)
+    parsed, mapping = _parsed(text, source, "Write a section such as policy: {critical: [{drop: 0.02}]}")
+    try:
+        return PolicyFile.model_validate(mapping).policy
+    except ValidationError as error:
+        problems = [_problem(finding, source, parsed) for finding in findings(error)]
+        raise ConfigError(sorted(problems, key=lambda problem: (problem.line or 0, problem.field))) from None
 
 
 def parse_config(
@@ -76,22 +104,28 @@ def parse_config(
         With all problems of the text.
     """
     source = _printable(source)
-    try:
-        parsed = YamlText(text)
-    except YamlProblem as error:
-        raise _failure(source, error.rule, error.remedy, error.line) from None
-    if parsed.value is None:
-        raise _failure(source, "the config is empty", _START, 1)
-    if not isinstance(parsed.value, dict):
-        rule = f"the config must be a mapping, got {show(parsed.value)}"
-        raise _failure(source, rule, "Begin with lines such as models:, samplers:, tasks:", 1)
+    parsed, mapping = _parsed(text, source, _START)
     stem = Path(source).stem[:128].strip()
-    raw = {"name": stem or "sweep", **parsed.value}
+    raw = {"name": stem or "sweep", **mapping}
     if models is None:
         return _validate(raw, source, parsed)
     written = raw.get("models")
     judging = [model for model in written if _only_judges(model)] if isinstance(written, list) else []
     return _validate({**raw, "models": [*models, *judging]}, source, parsed, models_from=MODELS)
+
+
+def _parsed(text: str, source: str, start: str) -> tuple[YamlText, dict[str, object]]:
+    """The text as YAML, and the mapping that it is; `start` is the remedy of an empty one."""
+    try:
+        parsed = YamlText(text)
+    except YamlProblem as error:
+        raise _failure(source, error.rule, error.remedy, error.line) from None
+    if parsed.value is None:
+        raise _failure(source, "the config is empty", start, 1)
+    if not isinstance(parsed.value, dict):
+        rule = f"the config must be a mapping, got {show(parsed.value)}"
+        raise _failure(source, rule, "Begin with lines such as models:, samplers:, tasks:", 1)
+    return parsed, parsed.value
 
 
 def _only_judges(model: object) -> bool:

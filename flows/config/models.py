@@ -20,6 +20,7 @@ from flows.config.batching import Batch
 from flows.config.cluster import Cluster
 from flows.config.judges import JudgeConfig, Sampler
 from flows.config.manifold import TaskConfig
+from flows.config.policy import Policy
 from flows.config.precision import Precision, PrecisionSetting
 from flows.config.section import Degree, Density, Flag, Name, Number, Section, StorePath, Whole
 from flows.config.spend import Spend
@@ -233,6 +234,7 @@ class SweepConfig(Section):
     judges: tuple[JudgeConfig, ...] = Field(
         (), description="Models that grade outputs against the tasks' rubrics."
     )
+    policy: Policy | None = Field(None, description="Largest drops that `evalcube verdict --policy` allows.")
     views: dict[Name, ViewConfig] = Field(
         {}, description="Name -> a part of the results, to be looked at by itself."
     )

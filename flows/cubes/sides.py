@@ -235,6 +235,11 @@ def evaluation_place(name: str, labels: Sequence[str], models: Sequence[str]) ->
     labels, models
         Of all evaluations.
 
+    Returns
+    -------
+    int
+        Its index.
+
     Raises
     ------
     SweepError

@@ -42,6 +42,7 @@ Array = npt.NDArray[Any]
 
 _INDEXES = ("trial", "repeat")
 _COUNTED = (COUNTERS.name, DUPLICATE.name, *PLANNED)
+_DERIVED = "no trial is lost, and the next run adds them up, as after every kill"
 
 
 def verify_cube(
@@ -279,7 +280,7 @@ class _Check:
                 self._check_latency(model)
         for model, columns in wrong.items():
             if columns != {"latency_sum"}:
-                text = f"differs from the sum of the regions in {', '.join(sorted(columns))}"
+                text = f"differs from the sum of the regions in {', '.join(sorted(columns))}: {_DERIVED}"
                 self._damages.append(
                     Damage(COUNTERS.name, text, self._plan.labels[model], healed=self._heals)
                 )

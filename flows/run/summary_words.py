@@ -21,9 +21,10 @@ def lines_of(summary: RunSummary) -> list[str]:
         Of the run.
     """
     seconds, rate = summary.seconds, summary.trials_per_second
+    again = f", {summary.found_again} found again after workers ended" if summary.found_again else ""
     lines = [
         f"{summary.done} of {summary.trials} trials done; this run: {summary.graded} in {seconds:.1f} s, {rate:.1f}/s",
-        f"{summary.sent} requests sent, {summary.cached} trials answered by the cache",
+        f"{summary.sent} requests sent, {summary.cached} trials answered by the cache{again}",
         f"{summary.prompt_tokens} prompt tokens, {summary.completion_tokens} completion tokens, {usd(summary.usd)}",
     ]
     for what, causes in (("retried", summary.retries), ("failed", summary.causes)):

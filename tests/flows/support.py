@@ -136,13 +136,13 @@ def reset(simulator):
     ).close()
 
 
-def evalcube(*arguments, cwd):
+def evalcube(*arguments, cwd, columns=200):
     """Run the command line in this process: (exit code, standard output, standard error).
 
     Sweeps run on the shared cluster, whatever ``--workers`` says.
     """
     with (
-        CliRunner(env={"COLUMNS": "200"}).isolation() as (output, errors, _),
+        CliRunner(env={"COLUMNS": str(columns)}).isolation() as (output, errors, _),
         chdir(cwd),
         patch.object(sys, "argv", ["evalcube", *map(str, arguments)]),
         patch("flows.run.chosen_cluster.LocalProcesses", lambda workers: SHARED),  # noqa: ARG005 - its interface

@@ -2,17 +2,12 @@
 
 import re
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
 import evalcube
+from tests.docs.pages import PAGES, ROOT
 
-ROOT = Path(__file__).parents[1]
-PAGES = sorted(
-    [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")]
-    + [*(ROOT / "docs").glob("*.md")]
-)
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
 
 
@@ -43,6 +38,16 @@ def test_links__lead_somewhere(page):
     relative = [link for link in LINK.findall(prose(page)) if "://" not in link]
 
     assert [why for why in (broken(page, link) for link in relative) if why] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_paths__of_our_files_are_there(page):
+    """What a page names in backticks below a folder of ours exists, as does what a star stands for."""
+    named = re.findall(
+        r"`((?:tests|stages|flows|storage|deploy|examples|benchmarks)/[\w./*-]+)`", prose(page)
+    )
+
+    assert [path for path in named if not list(ROOT.glob(path.rstrip("/")))] == []
 
 
 def test_broken__finds_files_and_headings_that_are_not_there():

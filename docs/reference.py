@@ -1,0 +1,227 @@
+"""Writes what a page of the reference says from the program itself: keys of a config, params of tasks, commands.
+
+`docs/conf.py` puts it below the page's own words. A key, param, option or command without a description has no place
+there, and ends the build.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import NoneType
+from typing import Annotated, Any, Literal, get_args, get_origin
+
+import typer
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+from pydantic_core import PydanticUndefined
+
+from flows.cli.app import app
+from flows.cli.output import EXIT_CODES
+from flows.config.models import SweepConfig
+from flows.config.section import Section, forms, is_section
+from stages.generate import TASKS
+
+_PLAIN = {int: "whole number", float: "number", bool: "true or false", str: "text"}
+_BOUNDS = {"ge": "from {}", "gt": "above {}", "le": "to {}", "lt": "below {}"}
+
+
+class UndescribedError(Exception):
+    """Something that users can write has no description."""
+
+
+# Keys of a config
+
+
+def config_keys() -> str:
+    """Every section of a config, each with a table of its keys."""
+    return "\n".join(
+        f"## {_heading(paths)}\n\n{_first(section)}\n\n{_table(section)}\n"
+        for section, paths in _sections(SweepConfig).items()
+    )
+
+
+def _heading(paths: list[str]) -> str:
+    return ", ".join(f"`{path}`" for path in paths) if paths[0] else "The file"
+
+
+def _sections(root: type[Section]) -> dict[type[Section], list[str]]:
+    """The root and all sections below it, with the paths at which each may stand; each after the one that holds it."""
+    found: dict[type[Section], list[str]] = {}
+
+    def visit(section: type[Section], path: str) -> None:
+        known = section in found
+        found.setdefault(section, []).append(path)
+        if known:
+            return
+        for key, field in section.model_fields.items():
+            for below, step in _below(field.rebuild_annotation(), f"{path}.{key}".lstrip(".")):
+                visit(below, step)
+
+    visit(root, "")
+    return found
+
+
+def _below(annotation: Any, path: str) -> Iterator[tuple[type[Section], str]]:
+    """The sections that a value may be or hold, and how their place is written."""
+    for form in forms(annotation):
+        if is_section(form):
+            yield form, path
+        elif get_origin(form) is dict:
+            yield from _below(get_args(form)[1], f"{path}.NAME")
+        elif get_origin(form) in (tuple, list):
+            yield from _below(get_args(form)[0], f"{path}[]")
+
+
+# Params of tasks
+
+
+def task_params() -> str:
+    """Every bundled task with what it asks and a table of its params."""
+    return "\n".join(
+        f"## `{name}`\n\n{_cell(task.summary)}. Guess chance: {_cell(task.guess_rule)}.\n\n{_table(task.Params)}\n"
+        for name, task in sorted(TASKS.items())
+    )
+
+
+# A table of any model's fields
+
+
+def _table(model: type[BaseModel]) -> str:
+    rows = ["| key | type | default | meaning |", "|---|---|---|---|"]
+    for key, field in model.model_fields.items():
+        if not field.description:
+            raise UndescribedError(
+                f"{model.__name__}.{key} has no description: give its Field one, with what it means and its unit"
+            )
+        kind = ", ".join(part for part in (_kind(field.rebuild_annotation()), _range(field)) if part)
+        rows.append(f"| `{key}` | {_cell(kind)} | {_default(field)} | {_cell(field.description)} |")
+    return "\n".join(rows)
+
+
+def _kind(annotation: Any) -> str:
+    """What a value may be, in words."""
+    words = [_form(form) for form in forms(annotation) if form is not NoneType]
+    return " or ".join(dict.fromkeys(words))
+
+
+def _form(form: Any) -> str:
+    if get_origin(form) is Literal:
+        return ", ".join(f"`{value}`" for value in get_args(form))
+    if get_origin(form) is dict:
+        values = _kind(get_args(form)[1])
+        return f"mapping of names to {values}" if values != "any value" else "mapping"
+    if get_origin(form) in (tuple, list):
+        return f"list of {_kind(get_args(form)[0])}"
+    if isinstance(form, type) and issubclass(form, BaseModel):
+        return "section"
+    return _PLAIN.get(form, "any value")
+
+
+def _range(field: FieldInfo) -> str:
+    """The bounds of a number."""
+    bounds: dict[str, object] = {}
+    for rule in _rules(field.rebuild_annotation()):
+        bounds |= {name: getattr(rule, name) for name in _BOUNDS if getattr(rule, name, None) is not None}
+    return " ".join(_BOUNDS[name].format(_number(bounds[name])) for name in _BOUNDS if name in bounds)
+
+
+def _rules(annotation: Any) -> Iterator[object]:
+    """What `Annotated` adds to a type, and the types of a union that are numbers."""
+    if get_origin(annotation) is Annotated:
+        kind, *rules = get_args(annotation)
+        yield from _rules(kind)
+        for rule in rules:
+            yield rule
+            yield from getattr(rule, "metadata", ())
+
+
+def _number(value: object) -> str:
+    return f"{value:,}" if isinstance(value, int) and abs(value) < 10**7 else f"{value:g}"
+
+
+def _default(field: FieldInfo) -> str:
+    if field.is_required():
+        return "required"
+    value = field.default
+    if field.default_factory is not None or value is PydanticUndefined:
+        return "see meaning"
+    if isinstance(value, BaseModel):
+        return "its defaults"
+    shown = {None: "none", True: "`true`", False: "`false`", "": "empty"}
+    if value is None or isinstance(value, bool) or value == "":
+        return shown[value]
+    if isinstance(value, (tuple, list, dict)) and not value:
+        return "none"
+    if isinstance(value, float):
+        return f"`{value:g}`"
+    return f"`{_cell(str(list(value) if isinstance(value, tuple) else value))}`"
+
+
+def _first(item: object) -> str:
+    return _cell(str(item.__doc__).strip().split("\n\n")[0].replace("\n", " "))
+
+
+def _cell(text: str) -> str:
+    """Text for a table, which shows it as it is."""
+    line = " ".join(text.split()).replace("|", "\\|")
+    # Within backticks, everything is shown as it is.
+    return "`".join(
+        part if code % 2 else part.replace("<", "&lt;") for code, part in enumerate(line.split("`"))
+    )
+
+
+# Commands
+
+
+def commands() -> str:
+    """Every command by the heading under which ``--help`` has it, with its arguments and options."""
+    root = typer.main.get_command(app)
+    panels: dict[str, list[str]] = {}
+    for name, command in root.commands.items():  # type: ignore[attr-defined] # a group
+        panel = str(getattr(command, "rich_help_panel", "")) or "Commands"
+        panels.setdefault(panel, []).extend(_command(f"evalcube {name}", command))
+    codes = "\n".join(f"| {int(code)} | {_cell(text)} |" for code, text in EXIT_CODES.items())
+    written = "\n\n".join(f"## {panel}\n\n" + "\n\n".join(texts) for panel, texts in panels.items())
+    return f"{written}\n\n## Exit codes\n\n| code | meaning |\n|---|---|\n{codes}\n"
+
+
+def _command(path: str, command: Any) -> Iterator[str]:
+    """A command, or all those of a group."""
+    if not command.help:
+        raise UndescribedError(f"{path} has no description: give its function a docstring")
+    below = getattr(command, "commands", {})
+    for name, inner in below.items():
+        yield from _command(f"{path} {name}", inner)
+    if below:
+        return
+    arguments = [parameter for parameter in command.params if parameter.param_type_name == "argument"]
+    options = [parameter for parameter in command.params if parameter.param_type_name == "option"]
+    usage = " ".join([path, *(["[OPTIONS]"] if options else []), *map(_argument, arguments)])
+    rows = [_row(path, parameter) for parameter in (*arguments, *options)]
+    table = "\n".join(["| | default | meaning |", "|---|---|---|", *rows])
+    words = "\n\n".join(" ".join(part.split()) for part in command.help.replace("\b", "").split("\n\n"))
+    yield f"### {path}\n\n{words}\n\n```text\n{usage}\n```\n\n{table if rows else ''}"
+
+
+def _argument(parameter: Any) -> str:
+    name = str(parameter.metavar or parameter.name).upper() + ("..." if parameter.nargs == -1 else "")
+    return name if parameter.required else f"[{name}]"
+
+
+def _value(parameter: Any) -> str:
+    """What stands for the value of an option."""
+    numbers = {int, float}.intersection(forms(parameter.type_descriptor.annotation))
+    return "NUMBER" if numbers else "VALUE"
+
+
+def _row(path: str, parameter: Any) -> str:
+    if parameter.param_type_name == "argument":
+        shown = f"`{_argument(parameter)}`"
+    else:
+        value = "" if parameter.is_flag else f" {parameter.metavar or _value(parameter)}"
+        shown = ", ".join(f"`{name}{value}`" for name in (*parameter.opts, *parameter.secondary_opts))
+    if not getattr(parameter, "help", None):
+        raise UndescribedError(f"{path}: {shown} has no help text")
+    default = parameter.default
+    plain = isinstance(default, (str, int, float)) and not isinstance(default, bool) and default != ""
+    return f"| {_cell(shown)} | {f'`{default}`' if plain else ''} | {_cell(parameter.help)} |"

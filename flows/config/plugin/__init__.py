@@ -1,0 +1,64 @@
+"""The package that ``evalcube init --plugin`` writes: files with ``plugin_name`` in the place of its name."""
+
+from __future__ import annotations
+
+import keyword
+import re
+import sys
+from importlib.resources import files
+
+from flows.errors import SweepError
+from stages.generate import TASKS
+
+_OURS = ("evalcube", "evalcube_command", "flows", "stages", "storage", "deploy")
+
+
+def plugin_files(name: str) -> dict[str, bytes]:
+    """The files of a new package, by their path in its folder.
+
+    Parameters
+    ----------
+    name
+        Of the package: small letters, digits and dashes. Its module has underscores in their place.
+
+    Raises
+    ------
+    SweepError
+        It cannot be the name of a package, or is taken by a task, by Python or by us.
+
+    Examples
+    --------
+    >>> sorted(plugin_files("word-games"))
+    ['README.md', 'pyproject.toml', 'test_word_games.py', 'word_games.py']
+    """
+    module = name.replace("-", "_")
+    if not re.fullmatch(r"[a-z][a-z0-9_-]{1,63}", name) or module.endswith("_") or keyword.iskeyword(module):
+        raise SweepError(
+            f"`plugin`: '{name}' is no name of a package",
+            "Use small letters, digits and dashes, as in word-games",
+        )
+    taken = (
+        "a task of evalcube"
+        if module in TASKS
+        else "a module of Python's or evalcube's"
+        if module in (*sys.stdlib_module_names, *_OURS)
+        else ""
+    )
+    if taken:
+        raise SweepError(f"`plugin`: '{name}' is {taken} already", f"Take another name, such as {name}-2")
+    words = {
+        "plugin_name": module,
+        "plugin-name": module.replace("_", "-"),
+        "PluginName": module.title().replace("_", ""),
+    }
+    return {
+        _with(words, one.name.removesuffix(".txt")): _with(words, one.read_text(encoding="utf-8")).encode()
+        for one in files(__package__).iterdir()
+        if one.name.endswith(".txt")
+    }
+
+
+def _with(words: dict[str, str], text: str) -> str:
+    for word, own in words.items():
+        text = text.replace(word, own)
+    return text

@@ -1,0 +1,88 @@
+"""What a policy says: how far a treatment may fall behind the control, by task and tier, and how much that matters."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import BeforeValidator, ConfigDict, Field, model_validator
+
+from flows.config import values
+from flows.config.section import Flag, Name, Number, Section
+
+EACH = "each"
+"""In the place of names: every one that there is, by itself."""
+LEVELS = ("critical", "supporting", "advisory")
+"""How much a rule matters, most first."""
+
+
+def _names(value: object) -> object:
+    """A list of names, or `EACH`; a single name is a list of one."""
+    if isinstance(value, str) and value != EACH:
+        return (value,)
+    return value
+
+
+Names = Annotated[tuple[Name, ...] | Literal["each"], BeforeValidator(_names)]
+
+
+class PolicyRule(Section):
+    """The largest drops that are allowed of some tasks in some tiers."""
+
+    tasks: Names | None = Field(
+        None,
+        description="Labels of tasks, each taken by itself; each: every one; default: all taken together.",
+    )
+    tiers: Names | None = Field(
+        None,
+        description="Names of tiers, each taken by itself; each: every one; default: all points together.",
+    )
+    drop: Number | None = Field(
+        None, ge=0, le=1, description="Largest drop of the share right, such as 0.02 for 2 points of 100."
+    )
+    relative_drop: Number | None = Field(
+        None, ge=0, le=1, description="Largest drop as a share of the control's share right, such as 0.05."
+    )
+    certain: Flag = Field(
+        False,
+        description="Whether the 95 % interval of the drop must lie within the limits, too, not only its estimate.",
+    )
+
+    @model_validator(mode="after")
+    def _something(self) -> Self:
+        if self.drop is None and self.relative_drop is None:
+            raise values.refusal(
+                "must bound drop or relative_drop", "Write {drop: 0.02} or {relative_drop: 0.05}"
+            )
+        return self
+
+
+class Policy(Section):
+    """When a treatment may replace the control, as far as right answers go."""
+
+    missing: Number = Field(
+        0.0,
+        ge=0,
+        lt=1,
+        description="Largest share of a rule's questions to the control that are not answered by both; more is no-go.",
+    )
+    critical: tuple[PolicyRule, ...] = Field((), description="A drop beyond these is no-go.")
+    supporting: tuple[PolicyRule, ...] = Field(
+        (), description="A drop beyond these is for a person to decide."
+    )
+    advisory: tuple[PolicyRule, ...] = Field((), description="A drop beyond these is reported, no more.")
+
+    @model_validator(mode="after")
+    def _some(self) -> Self:
+        if not (self.critical or self.supporting or self.advisory):
+            raise values.refusal(
+                "has no rule", "Write critical:, supporting: or advisory:, each a list such as [{drop: 0.02}]"
+            )
+        return self
+
+
+class PolicyFile(Section):
+    """A file with a policy, which may be a whole config."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    policy: Policy = Field(description="Rules under critical:, supporting: and advisory:.")

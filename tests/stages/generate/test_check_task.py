@@ -1,0 +1,106 @@
+"""A task's contract, as its author is told of it."""
+
+from __future__ import annotations
+
+import pytest
+from pydantic import Field
+
+import evalcube as ec
+from stages.generate import TASKS
+from stages.generate.contract import check_task
+
+
+class Params(ec.TaskParams):
+    size: int = Field(4, ge=1, le=9, description="Digits; more digits, more to keep.")
+
+
+class Digits(ec.Task):
+    name = "digits"
+    version = 1
+    summary = "the digits again"
+    guess_rule = "0"
+    Params = Params
+
+    def generate(self, params, stream):
+        digits = "".join(stream.choice("0123456789") for _ in range(params.size))
+        return ec.Trial(f"Repeat {digits}.", digits)
+
+    def parse(self, text):
+        return text.rpartition("Answer: ")[2][:20] or None if "Answer: " in text else None
+
+    def difficulty(self, params):
+        return float(params.size)
+
+
+@pytest.mark.parametrize("name", sorted(TASKS.keys() - {"boolean", "dataset"}))
+def test_check_task__accepts_ours(name):
+    check_task(TASKS[name])
+
+
+def test_check_task__takes_another_form_of_reply():
+    check_task(TASKS["boolean"], reply=lambda trial: f"Answer: {trial.answer.capitalize()}")
+
+
+def wrong(**members):
+    """The task with something of it replaced."""
+    return type("Wrong", (Digits,), members)()
+
+
+def counted(self, *_):
+    self.count = getattr(self, "count", 0) + 1
+    return ec.Trial(f"Repeat {self.count}.", str(self.count))
+
+
+def falls_over(self, text):
+    if "(" in text:
+        raise RecursionError("too deep")
+    return Digits.parse(self, text)
+
+
+class Undescribed(ec.TaskParams):
+    size: int = 4
+
+
+@pytest.mark.parametrize(
+    ("task", "said"),
+    [
+        (wrong(summary=""), "does not declare summary"),
+        (wrong(Params=Undescribed), "param size has no description"),
+        (wrong(generate=counted), "keep no state"),
+        (wrong(generate=lambda *_: ec.Trial("Say 1.", "1")), "ask the same question"),
+        (wrong(generate=lambda *_: ec.Trial(" ", "1")), "the prompt is empty"),
+        (
+            wrong(generate=lambda *of: ec.Trial(str(of[2].below(99)), "1", 2.0)),
+            "guess chance is 2.0",
+        ),
+        (
+            wrong(generate=lambda *of: ec.Trial(str(of[2].below(99)), "1", 0.5, ("2", "3"))),
+            "none of the options",
+        ),
+        (wrong(difficulty=lambda *_: 0), "above 0"),
+        (wrong(parse=lambda *_: None), "no answer is read"),
+        (wrong(grade=lambda *_: False), "graded as wrong"),
+        (wrong(parse=falls_over), "raises RecursionError: too deep"),
+        (wrong(parse=lambda self, text: Digits.parse(self, text) or 0), "returns a int"),
+    ],
+    ids=lambda part: part if isinstance(part, str) else "",
+)
+def test_check_task__says_what_is_wrong(task, said, monkeypatch):
+    monkeypatch.setattr("stages.generate.contract.pickle", Copies)
+
+    with pytest.raises(ec.TaskError, match="task 'digits' breaks its contract") as caught:
+        check_task(task)
+
+    assert said in str(caught.value)
+
+
+class Copies:
+    """Stands for pickle, which does not know classes that a test makes."""
+
+    @staticmethod
+    def dumps(item):
+        return item
+
+    @staticmethod
+    def loads(item):
+        return item
