@@ -22,6 +22,7 @@ from flows.config.section import Section, forms, is_section
 from stages.generate import TASKS
 
 _PLAIN = {int: "whole number", float: "number", bool: "true or false", str: "text"}
+_POWERS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 _BOUNDS = {"ge": "from {}", "gt": "above {}", "le": "to {}", "lt": "below {}"}
 
 
@@ -35,13 +36,19 @@ class UndescribedError(Exception):
 def config_keys() -> str:
     """Every section of a config, each with a table of its keys."""
     return "\n".join(
-        f"## {_heading(paths)}\n\n{_first(section)}\n\n{_table(section)}\n"
+        f"## {_heading(section, paths)}\n\n{_first(section)}\n\n{_table(section)}\n"
         for section, paths in _sections(SweepConfig).items()
     )
 
 
-def _heading(paths: list[str]) -> str:
-    return ", ".join(f"`{path}`" for path in paths) if paths[0] else "The file"
+def _heading(section: type[Section], paths: list[str]) -> str:
+    """Where a section stands, and which of several forms it is if one of its keys has a single value."""
+    kinds = [
+        f" with `{key}: {get_args(field.annotation)[0]}`"
+        for key, field in section.model_fields.items()
+        if get_origin(field.annotation) is Literal and len(get_args(field.annotation)) == 1
+    ]
+    return ", ".join(f"`{path}`" for path in paths) + "".join(kinds) if paths[0] else "The file"
 
 
 def _sections(root: type[Section]) -> dict[type[Section], list[str]]:
@@ -136,7 +143,11 @@ def _rules(annotation: Any) -> Iterator[object]:
 
 
 def _number(value: object) -> str:
-    return f"{value:,}" if isinstance(value, int) and abs(value) < 10**7 else f"{value:g}"
+    if isinstance(value, (int, float)) and abs(value) >= 10**7:
+        digits, power = f"{value:.1e}".split("e+")
+        digits = "" if digits == "1.0" else f"{digits} · "
+        return f"{digits}10{power.lstrip('0').translate(_POWERS)}"
+    return f"{value:,}" if isinstance(value, int) else f"{value:g}"
 
 
 def _default(field: FieldInfo) -> str:
