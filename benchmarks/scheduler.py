@@ -38,7 +38,7 @@ _BLOCK = 1024
 _IDLE_SECONDS = 10.0
 _REPORT_SECONDS = 0.5
 _MOST_REPORTS = 200
-"""Per second, of all workers; see `flows.run.worker`."""
+"""Per second, of all workers; see `flows.run.plugin`."""
 
 
 def main() -> None:

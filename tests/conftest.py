@@ -8,7 +8,7 @@ import tempfile
 
 from hypothesis import settings
 
-pytest_plugins = ["tests.tiers", "tests.installed"]
+pytest_plugins = ["tests.tiers", "tests.browser", "tests.installed"]
 collect_ignore = ["data"]  # scripts that made samples, with packages that tests do not need
 
 # No deadline: a busy machine is no bug. In CI the same examples each time, so that a red run can be repeated.

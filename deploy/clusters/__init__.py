@@ -2,10 +2,11 @@
 
 from deploy.clusters.asking import ask_workers
 from deploy.clusters.base import Cluster, ClusterError, Connection
-from deploy.clusters.existing import ExistingScheduler
+from deploy.clusters.existing import Certificates, ExistingScheduler
 from deploy.clusters.local import LocalProcesses, ThisProcess
 
 __all__ = [
+    "Certificates",
     "Cluster",
     "ClusterError",
     "Connection",

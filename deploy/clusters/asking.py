@@ -1,43 +1,168 @@
-"""Asks all workers of a cluster something, also where one of them ends in that moment."""
+"""Questions to workers: each has a time limit, and one worker that does not answer spoils no other's answer."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
-from typing import TypeVar
+import asyncio
+import concurrent.futures
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, Generic, TypeVar
 
 from distributed import Client
 
-from deploy.clusters.base import ClusterError
-
 T = TypeVar("T")
 
-_ATTEMPTS = 5
-_PAUSE_SECONDS = 1.0
+ANSWER_SECONDS = 5.0
+"""Limit of a question to all workers at once, and then of one to each of them."""
+SERVING = ("running", "paused")
+"""Statuses of workers that can be asked: others start, end, or are only half there."""
 
 
-def ask_workers(client: Client, function: Callable[..., T], *args: object) -> dict[str, T]:
-    """What a function returns on every worker, by the worker's address.
+class Question(Generic[T]):
+    """A question on its way; the answer can be collected later, so that nobody waits who has other things to do.
+
+    Parameters
+    ----------
+    client
+        A connected client.
+    asking
+        What asks, and returns the answer.
+    """
+
+    def __init__(self, client: Client, asking: Coroutine[Any, Any, T]) -> None:
+        loop: Any = client.loop
+        self._future: concurrent.futures.Future[T] = asyncio.run_coroutine_threadsafe(
+            asking, loop.asyncio_loop
+        )
+
+    @property
+    def done(self) -> bool:
+        """Whether the answer is there."""
+        return self._future.done()
+
+    @classmethod
+    def within(
+        cls, client: Client, asking: Coroutine[Any, Any, T], seconds: float = ANSWER_SECONDS
+    ) -> Question[T]:
+        """A question that is given up after a time, as the one who is asked may never answer."""
+        return cls(client, asyncio.wait_for(asking, seconds))
+
+    def answer(self, seconds: float | None = None) -> T:
+        """The answer; waits for it, and signals are handled meanwhile.
+
+        Raises
+        ------
+        OSError
+            The scheduler is away, or said nothing within the limits; `TimeoutError` if it did not within `seconds`.
+        """
+        try:
+            return self._future.result(seconds)
+        except concurrent.futures.CancelledError:
+            raise OSError("the connection to the scheduler is closed") from None
+
+    def drop(self) -> None:
+        """Ask no longer."""
+        self._future.cancel()
+
+
+async def ask_each(
+    client: Client,
+    function: Callable[..., T],
+    *args: object,
+    workers: Sequence[str],
+    seconds: float = ANSWER_SECONDS,
+) -> dict[str, T]:
+    """What some workers return, by address; those that fail, or do not answer in time, are left out.
+
+    To be awaited on the client's loop.
 
     Parameters
     ----------
     client
         A connected client.
     function, args
-        The function and its arguments. An `OSError` must not leave it.
+        The function that they run, and its arguments.
+    workers
+        Addresses.
+    seconds
+        Limit of a question to all of them; those that are asked once more, one by one, have as long again.
+    """
+
+    async def ask(addresses: Sequence[str]) -> dict[str, T]:
+        # The public `run` waits for good: for a worker that hangs, and so for all.
+        asking = client._run(function, *args, workers=list(addresses), on_error="ignore")  # noqa: SLF001
+        found: dict[str, T] = await asyncio.wait_for(asking, seconds)
+        return found
+
+    if not workers:
+        return {}
+    try:
+        return await ask(workers)
+    except OSError:  # among them `TimeoutError`
+        # One that hangs holds back the answers of all others, which Dask returns together.
+        each = await asyncio.gather(*(ask([address]) for address in workers), return_exceptions=True)
+    return {
+        address: value for one in each if not isinstance(one, BaseException) for address, value in one.items()
+    }
+
+
+async def ask_scheduler(client: Client, function: Callable[..., T], *args: object) -> T:
+    """What the scheduler returns; to be awaited on the client's loop.
 
     Raises
     ------
-    ClusterError
-        If workers end each time while they are asked.
+    OSError
+        It is away.
     """
-    for _ in range(_ATTEMPTS):
-        try:
-            found: dict[str, T] = client.run(function, *args)
-        except OSError:
-            time.sleep(_PAUSE_SECONDS)  # Dask gives the whole call up then; a nanny starts another worker
-        else:
-            return found
-    raise ClusterError(
-        "workers of the cluster end while they are asked what they have. Look at their logs, then run again."
-    )
+    check_connected(client)
+    found: T = await client._run_on_scheduler(function, *args)  # noqa: SLF001
+    return found
+
+
+def check_connected(client: Client) -> None:
+    """Raise an `OSError` if the client lost its scheduler: it would wait for another one."""
+    if client.scheduler is None or client.status not in ("running", "connecting"):
+        raise OSError("the scheduler is away")
+
+
+async def serving(client: Client) -> dict[str, str]:
+    """The workers that can be asked something: address -> name, sorted. To be awaited on the client's loop.
+
+    `Client.scheduler_info` may know of none: it shares its answer with a periodic call of its own that leaves them out.
+
+    Raises
+    ------
+    OSError
+        The scheduler is away.
+    """
+    check_connected(client)
+    scheduler: Any = client.scheduler
+    identity = await scheduler.identity(n_workers=-1)
+    return {
+        address: str(worker.get("name", ""))
+        for address, worker in sorted(identity["workers"].items())
+        if worker.get("status", SERVING[0]) in SERVING
+    }
+
+
+def ask_workers(client: Client, function: Callable[..., T], *args: object) -> dict[str, T]:
+    """What a function returns on every worker that answers in time, by the worker's address.
+
+    Parameters
+    ----------
+    client
+        A connected client.
+    function, args
+        The function and its arguments.
+
+    Raises
+    ------
+    OSError
+        If the scheduler is away, or does not answer in time.
+    """
+
+    async def ask() -> dict[str, T]:
+        check_connected(client)
+        there = await asyncio.wait_for(serving(client), ANSWER_SECONDS)
+        return await ask_each(client, function, *args, workers=list(there))
+
+    return Question(client, ask()).answer()

@@ -9,6 +9,7 @@ from typing import Literal
 
 from distributed import Client
 
+from deploy.clusters.code import Code
 from deploy.errors import DeployError
 
 Environment = Literal["own", "inherited", "ask"]
@@ -31,11 +32,23 @@ class Connection:
     Parameters
     ----------
     client
-        A connected client of the cluster, whose workers can import evalcube.
+        A connected client of the cluster.
+    code
+        How evalcube's code reaches the workers; default: they can import it, as they have this process's environment.
+        Where they have one of their own, it is `deploy.clusters.carried.CarriedCode`.
     """
 
-    def __init__(self, client: Client) -> None:
+    replaces = False
+    """Whether it replaces workers that have gone, and says itself why they went."""
+
+    def __init__(self, client: Client, code: Code | None = None) -> None:
         self.client = client
+        self.code = Code(client) if code is None else code
+
+    @property
+    def dashboard(self) -> str:
+        """Address of Dask's dashboard, for people."""
+        return str(self.client.dashboard_link)
 
     def tend(self, present: Mapping[str, str]) -> Sequence[str]:  # noqa: ARG002 - for kinds that start workers
         """Look after the cluster: replace workers that were taken away, for one.

@@ -15,10 +15,12 @@ from evalcube import EvalcubeError
 from flows.cli import (
     analyze,
     cache,
+    cluster,
     cubes,
     explore,
     forget,
     imports,
+    jobs,
     mending,
     merging,
     publishing,
@@ -51,7 +53,7 @@ MEASURE, READ, SHARE, KEEP, BEGIN = "Measure", "Read", "Share", "Look after", "B
 """Headings of ``--help``, under which its commands stand."""
 _COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
     BEGIN: (*setup.COMMANDS, *tasks.COMMANDS),
-    MEASURE: (*sweeps.COMMANDS, *upsample.COMMANDS, cubes.status),
+    MEASURE: (*sweeps.COMMANDS, *upsample.COMMANDS, *jobs.COMMANDS, cubes.status),
     READ: (
         cubes.leaderboard,
         cubes.report,
@@ -61,7 +63,14 @@ _COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
         trials.trials,
         *explore.COMMANDS,
     ),
-    SHARE: (*merging.COMMANDS, *publishing.COMMANDS, *versions.COMMANDS, *imports.COMMANDS, trials.export),
+    SHARE: (
+        *merging.COMMANDS,
+        *publishing.COMMANDS,
+        *versions.COMMANDS,
+        *imports.COMMANDS,
+        trials.export,
+        explore.bundle,
+    ),
     KEEP: (*mending.COMMANDS, *forget.COMMANDS),
 }
 for heading, commands in _COMMANDS.items():
@@ -70,6 +79,7 @@ for heading, commands in _COMMANDS.items():
 app.add_typer(analyze.analyze, rich_help_panel=READ)
 app.add_typer(mending.commands, name="cube", rich_help_panel=KEEP)
 app.add_typer(cache.commands, name="cache", rich_help_panel=KEEP)
+app.add_typer(cluster.commands, name="cluster", rich_help_panel=MEASURE)
 app.add_typer(setup.local, name="local", rich_help_panel=BEGIN)
 
 

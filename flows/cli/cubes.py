@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,6 +19,7 @@ from flows.cli.options import (
     JsonOption,
     MarkdownOption,
     ModeOption,
+    PlotOption,
     PoolingOption,
     ScoreOption,
     TrialsOption,
@@ -31,6 +33,7 @@ from flows.cli.tables import emit, one_form, show_csv, warn
 
 if TYPE_CHECKING:
     from flows.cubes.reader import Reader, TrialView
+    from stages.analyze.labelled.results import Leaderboard
 
 
 def status(
@@ -42,13 +45,23 @@ def status(
     as_json: JsonOption = False,
 ) -> None:
     """Show how far a sweep is, also while it runs elsewhere."""
+    from evalcube import EvalcubeError
     from flows.cli import watching
     from flows.cubes.status import cube_status
+    from flows.submit.watch import lines_about
 
     if watch:
         watching.watch(cube, interval, as_json=as_json)
         return
-    document = cube_status(cube)
+    told = [] if as_json else lines_about(cube)
+    for line in told:
+        show(safe(line))
+    try:
+        document = cube_status(cube)
+    except EvalcubeError:
+        if not told:
+            raise
+        return  # its jobs have made none yet, or those of its parts
     if as_json:
         show_json(document)
     else:
@@ -68,6 +81,7 @@ def leaderboard(
             help="A leaderboard for each value: tier, task, a facet, template, ...",
         ),
     ] = None,
+    plot: PlotOption = None,
     where: WhereOption = None,
     view: ViewOption = None,
     trials: TrialsOption = None,
@@ -83,8 +97,11 @@ def leaderboard(
 
     one_form(as_json=as_json, markdown=markdown, as_csv=as_csv)
     part = part_of(where, view, trials, unique_only=unique_only, clip_tokens=clip_tokens, tier=tier)
+    _check_plot(plot, by)
     warnings, found = boards(cube, by, part, version=version, mode=mode)  # type: ignore[arg-type]
     warn(warnings)
+    if plot is not None:
+        _draw(found[""], plot, cube)
     if as_json:
         documents = {value: board.to_dict() for value, board in found.items()}
         show_json({**several(cube), **({"by": by, "leaderboards": documents} if by else documents[""])})
@@ -100,8 +117,28 @@ def leaderboard(
         emit(leaderboard_spec(board), {}, as_json=False, markdown=markdown)
 
 
+def _check_plot(plot: Path | None, by: str | None) -> None:
+    """Refuse a drawing that could not be made, before the work is done."""
+    from flows.cubes.outputs import check_picture
+    from flows.errors import SweepError
+
+    if plot is not None and by is not None:
+        raise SweepError(
+            "--plot draws one leaderboard, and --group-by makes several", "Choose a group with --where"
+        )
+    check_picture(plot)
+
+
+def _draw(board: Leaderboard, plot: Path, cubes: Sequence[str]) -> None:
+    """Draw a leaderboard on one page."""
+    from flows.cubes.outputs import write_picture
+    from stages.analyze.render.poster import poster
+
+    write_picture(plot, poster(board, ", ".join(Path(cube).stem for cube in dict.fromkeys(cubes))))
+
+
 def report(
-    cube: CubeArgument,
+    cube: CubesArgument,
     output: Annotated[Path, typer.Option("--output", "-o", help="The HTML file to write.")] = Path(
         "report.html"
     ),
@@ -114,26 +151,50 @@ def report(
     pooling: PoolingOption = "pooled",
     where: WhereOption = None,
     view: ViewOption = None,
-    trials: TrialsOption = None,
+    trials: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--trials",
+            metavar="N|WHICH",
+            help="A number: only the first so many trials of each cell. A word: which trials are shown as samples: "
+            "mixed (the default), wrong, or an outcome such as truncated. Give it twice for both.",
+        ),
+    ] = None,
     unique_only: UniqueOption = False,
     clip_tokens: ClipOption = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Do not print the file's name.")] = False,
 ) -> None:
-    """Write a report: one HTML file that needs nothing else."""
+    """Write a report of a cube, or of several as if merged: one HTML file that needs nothing else."""
     from flows.cubes.report import report as write_report
 
+    first, outcomes = _first_and_outcomes(trials or ())
     path = write_report(
         cube,
         output,
         samples=samples,
+        outcomes=outcomes,
         cache=cache,
-        part=part_of(where, view, trials, unique_only=unique_only, clip_tokens=clip_tokens),
+        part=part_of(where, view, first, unique_only=unique_only, clip_tokens=clip_tokens),
         version=version,  # type: ignore[arg-type]  # refused there if it is none
         mode=mode,  # type: ignore[arg-type]
         pooling=pooling,  # type: ignore[arg-type]
     )
     if not quiet:
         show(str(path))
+
+
+def _first_and_outcomes(texts: Sequence[str]) -> tuple[int | None, str]:
+    """What ``--trials`` says of a report: how many trials of each cell count, and which ones are shown."""
+    from flows.errors import SweepError
+
+    numbers = [int(text) for text in texts if text.isascii() and text.isdecimal()]
+    words = [text for text in texts if not (text.isascii() and text.isdecimal())]
+    if len(numbers) > 1 or len(words) > 1 or 0 in numbers:
+        raise SweepError(
+            f"--trials: {', '.join(texts)} is not one number from 1 and one word",
+            "Give it as in --trials 16 --trials wrong",
+        )
+    return (numbers[0] if numbers else None), (words[0] if words else "mixed")
 
 
 def show_trial(

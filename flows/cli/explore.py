@@ -1,13 +1,15 @@
-"""Commands that show cubes in a browser: the explorer, served live."""
+"""Commands that show cubes in a browser: the explorer, served live or as files."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from flows.cli.options import CacheOption, CubesArgument
-from flows.cli.output import show
+from flows.cli.options import CacheOption, CubesArgument, JsonOption, QuietOption
+from flows.cli.output import safe, show, show_json
+from flows.cli.tables import warn
 
 
 def explore(
@@ -23,12 +25,27 @@ def explore(
         bool, typer.Option("--token", help="Ask for a token here too, as on a machine with other users.")
     ] = False,
     cache: CacheOption = None,
+    tokenizer: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="The tokenizer.json of a model, for a view of how prompts are built; needs the extra `tokens`.",
+        ),
+    ] = None,
     browser: Annotated[bool, typer.Option("--browser", help="Open it in a browser.")] = False,
 ) -> None:
     """Explore cubes in the browser: ranking, where it breaks, single trials; also while a sweep runs."""
     from flows.explore.serve import serve
 
-    serve(cube, host=host, port=port, with_token=token, cache=cache, ready=lambda url: _ready(url, browser))
+    serve(
+        cube,
+        host=host,
+        port=port,
+        with_token=token,
+        cache=cache,
+        tokenizer=tokenizer,
+        ready=lambda url: _ready(url, browser),
+    )
 
 
 def _ready(url: str, browser: bool) -> None:
@@ -40,6 +57,44 @@ def _ready(url: str, browser: bool) -> None:
         import webbrowser
 
         webbrowser.open(url)
+
+
+def bundle(
+    cube: CubesArgument,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="The folder to write; nothing may be there.")
+    ],
+    trials: Annotated[
+        str,
+        typer.Option(
+            metavar="WHICH",
+            help="Single trials with their texts: sample (some of each outcome), wrong, all, none.",
+        ),
+    ] = "sample",
+    most: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Most trials, shared out evenly to models and tasks.")
+    ] = 20_000,
+    cache: CacheOption = None,
+    quiet: QuietOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Write the explorer's views as a folder of files, which opens from disk or from any web server."""
+    from flows.cli.progress import progress, size_text
+    from flows.explore.bundle import bundle as write
+
+    with progress(quiet) as tick:
+        done = write(cube, output, trials=trials, most=most, cache=cache, tick=tick)  # type: ignore[arg-type]
+    if as_json:
+        from dataclasses import asdict
+
+        show_json({"schema": "evalcube.bundle", "schema_version": 1, **asdict(done)})
+    else:
+        show(
+            safe(
+                f"{done.folder}/index.html: {done.trials:,} trials, {done.files:,} files, {size_text(done.size)}"
+            )
+        )
+    warn(done.notes)
 
 
 COMMANDS = (explore,)

@@ -197,7 +197,8 @@ SchedulerOption = Annotated[
     str | None,
     typer.Option(
         "--scheduler",
-        help="Address of a running Dask scheduler, such as tcp://host:8786; default: local processes.",
+        help="Address of a running Dask scheduler, such as tcp://host:8786; default: that of DASK_SCHEDULER_ADDRESS, "
+        "else local processes.",
     ),
 ]
 ClusterOption = Annotated[

@@ -81,7 +81,8 @@ def _print_summary(summary: RunSummary) -> None:
     show(
         f"{summary.done} of {summary.trials} trials done; this run: {summary.graded} in {seconds:.1f} s, {rate:.1f}/s"
     )
-    show(f"{summary.sent} requests sent, {summary.cached} trials answered by the cache")
+    again = f", {summary.found_again} found again after workers ended" if summary.found_again else ""
+    show(f"{summary.sent} requests sent, {summary.cached} trials answered by the cache{again}")
     show(
         f"{summary.prompt_tokens} prompt tokens, {summary.completion_tokens} completion tokens, "
         f"{usd(summary.usd)}"

@@ -31,14 +31,38 @@ def seconds(value: object) -> object:
     return value
 
 
+def _word(value: object) -> object:
+    # These go into the lines of a job script that a shell or sbatch reads.
+    if isinstance(value, str) and re.fullmatch(r"[\w@%+=:,./-]{1,256}", value, re.ASCII):
+        return value
+    raise values.refusal(
+        "must be one word of letters, digits and @%+=:,./-", "Write it as your site names it"
+    )
+
+
 def _line(value: object) -> object:
     if isinstance(value, str) and value.strip() and len(value) <= 4096 and value.isprintable():
         return value
     raise values.refusal("must be one line of text", "Give each line as an item of its own")
 
 
+def _memory(value: object) -> object:
+    if isinstance(value, str) and re.fullmatch(r"\d{1,9}(\.\d{1,3})?[KMGT]", value):
+        return value
+    raise values.refusal("must be a size such as 4G or 500M", "Write digits and one of K, M, G, T")
+
+
+def _walltime(value: object) -> object:
+    found = seconds(value)
+    if isinstance(found, float) and found < 60:
+        raise values.refusal("must be at least 1m", "Slurm counts in minutes")
+    return found
+
+
 Seconds = Annotated[float, BeforeValidator(seconds)]
+Word = Annotated[str, BeforeValidator(_word)]
 Line = Annotated[str, BeforeValidator(_line)]
+Variable = Annotated[str, BeforeValidator(values.key_env)]
 
 
 class LocalSection(Section):
@@ -63,12 +87,78 @@ class SchedulerSection(Section):
     )
 
 
+class Jobs(Section):
+    """How many jobs of a batch system."""
+
+    minimum: Whole = Field(1, ge=1, le=10_000, description="Jobs to wait for before the first request.")
+    maximum: Whole = Field(ge=1, le=10_000, description="Jobs that are kept in the queue or running.")
+
+
+def _jobs(value: object) -> object:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return {"maximum": value}
+    if isinstance(value, (Mapping, Jobs)):
+        return value
+    raise values.refusal("must be a number of jobs or a mapping", "Write 8 or {minimum: 2, maximum: 8}")
+
+
+class SlurmSection(Section):
+    """Jobs of Slurm, each with workers."""
+
+    kind: Literal["slurm"] = Field(description="Which kind of cluster this is.")
+    jobs: Annotated[Jobs, BeforeValidator(_jobs)] = Field(
+        Jobs(maximum=1), description="How many: 8 or {minimum: 2, maximum: 8}."
+    )
+    walltime: Annotated[float, BeforeValidator(_walltime)] = Field(
+        3600.0, description="Of each job, such as 1h; its workers retire before and are replaced."
+    )
+    cores: Whole = Field(1, ge=1, le=1024, description="CPUs of a job; it has as many worker processes.")
+    memory: Annotated[str, BeforeValidator(_memory)] = Field(
+        "4G", description="Memory of a job, as Slurm writes it, such as 4G."
+    )
+    partition: Word | None = Field(None, description="Partition; default: the site's.")
+    account: Word | None = Field(None, description="Account that the jobs are charged to.")
+    qos: Word | None = Field(None, description="Quality of service.")
+    interface: Word | None = Field(
+        None, description="Network interface by which workers reach this machine, such as ib0."
+    )
+    port: Whole = Field(
+        0, ge=0, le=65_535, description="Port of the scheduler on this machine; default: a free one."
+    )
+    python: Line | None = Field(
+        None, description="Python on the nodes, whose packages the workers use; default: this process's own."
+    )
+    container: Line | None = Field(
+        None,
+        description="Command that starts a container, for what `submit` runs: apptainer exec --nv image.sif.",
+    )
+    prologue: tuple[Line, ...] = Field(
+        (), description="Shell lines before the workers start, such as [module load python, source keys.sh]."
+    )
+    environment: tuple[Variable, ...] = Field(
+        (),
+        description="NAMES of further variables that jobs get from here; key_env of the models go by themselves.",
+    )
+    options: tuple[Line, ...] = Field(
+        (), description="Further options of sbatch, as they are, such as ['--constraint=cpu']."
+    )
+    logs: Line | None = Field(
+        None,
+        description="Folder of the jobs' logs, which this machine and the nodes see; default: beside the cube.",
+    )
+    patience: Seconds = Field(
+        3600.0,
+        description="How long a run waits in the queue without any worker before it gives up, such as 6h.",
+    )
+
+
 KINDS: Mapping[str, type[Section]] = {
+    "slurm": SlurmSection,
     "scheduler": SchedulerSection,
     "local": LocalSection,
 }
-CLUSTER_TAGS = tuple(f"\0{kind}" for kind in ("name", *KINDS))
-"""Names of the forms of a cluster; no key of a config can be one."""
+CLUSTER_TAGS = ("\0name", *(f"\0{kind}" for kind in KINDS))
+"""Names of the forms of a cluster, a name and its kinds; no key of a config can be one."""
 
 
 def _known(value: object) -> object:
@@ -78,8 +168,7 @@ def _known(value: object) -> object:
         return value
     if not isinstance(value, Mapping):
         raise values.refusal(
-            "must be the name of a cluster or a mapping with its kind",
-            "Write {kind: scheduler, address: ...}",
+            "must be the name of a cluster or a mapping with its kind", "Write {kind: slurm, jobs: 8}"
         )
     kind = value.get("kind")
     if not isinstance(kind, str) or kind not in KINDS:
@@ -94,10 +183,11 @@ def _form(value: Any) -> str:  # noqa: ANN401 - any value
     return f"\0{value['kind'] if isinstance(value, Mapping) else value.kind}"
 
 
-ClusterSection = SchedulerSection | LocalSection
+ClusterSection = SlurmSection | SchedulerSection | LocalSection
 Cluster = Annotated[
     Annotated[
         Annotated[Name, Tag("\0name")]
+        | Annotated[SlurmSection, Tag("\0slurm")]
         | Annotated[SchedulerSection, Tag("\0scheduler")]
         | Annotated[LocalSection, Tag("\0local")],
         Discriminator(_form),

@@ -9,13 +9,13 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from flows.config.cluster import CLUSTER_TAGS
+from flows.config.cluster import CLUSTER_TAGS, KINDS
 from flows.config.judges import SAMPLER_TAGS
 from flows.config.manifold import TAGS
 from flows.config.models import SweepConfig
 from flows.config.near_names import close_name, did_you_mean, suggestion
 from flows.config.secrecy import looks_secret, mask, show
-from flows.config.section import section_at
+from flows.config.section import Section, section_at
 
 Path = tuple[str | int, ...]
 
@@ -74,7 +74,8 @@ def findings(error: ValidationError) -> list[Finding]:
     A misspelt required field is one finding, not an unknown field and a missing one.
     """
     details: list[dict[str, Any]] = [
-        {**detail, "loc": _written(detail["loc"])} for detail in error.errors(include_url=False)
+        {**detail, "loc": _written(detail["loc"]), "section": _chosen_section(detail["loc"])}
+        for detail in error.errors(include_url=False)
     ]
     found = [
         _finding(detail, guess=place < _GUESSED)
@@ -90,6 +91,11 @@ def _written(loc: Path) -> Path:
     return tuple(step for step in loc if step not in (*TAGS, *SAMPLER_TAGS, *CLUSTER_TAGS))
 
 
+def _chosen_section(loc: Path) -> type[Section] | None:
+    """The section that a tag in an error's path names, where several may stand; None where there is no such tag."""
+    return next((KINDS[str(step)[1:]] for step in loc[:-1] if step in CLUSTER_TAGS[1:]), None)
+
+
 def _is_echo(detail: Mapping[str, Any]) -> bool:
     """Tell whether an error only follows from others: a default not made, a list left by its wrong items."""
     emptied = detail["type"] == "too_short" and len(detail["input"]) > 0
@@ -103,12 +109,12 @@ def _finding(detail: Mapping[str, Any], *, guess: bool) -> Finding:
     at_key = bool(loc) and loc[-1] == "[key]"
     path = loc[:-1] if at_key else loc
     if kind == "extra_forbidden":
-        return _unknown(path, guess=guess)
+        return _unknown(path, detail["section"], guess=guess)
     if kind == "rule":
         return _broken_rule(path, context, detail["input"], at_key=at_key)
     rule, remedy = _RULES.get(kind, (mask(detail["msg"]), ""))
     if kind == "missing":
-        return Finding(path, rule, remedy=_meaning(path))
+        return Finding(path, rule, remedy=_meaning(path, detail["section"]))
     limits = {name: _number(value) for name, value in context.items()}
     told = kind == "too_short" or _sensitive(path)
     value = "" if told else show(detail["input"])
@@ -174,9 +180,9 @@ def unknown_name(
     return Finding(path, f"unknown {kind} {show(name)}", remedy=remedy, at_key=at_key)
 
 
-def _unknown(path: Path, *, guess: bool) -> Finding:
+def _unknown(path: Path, section: type[Section] | None, *, guess: bool) -> Finding:
     name = str(path[-1])
-    section = section_at(SweepConfig, path[:-1])
+    section = section if section is not None and len(path) == 2 else section_at(SweepConfig, path[:-1])
     fields = [] if section is None else list(section.model_fields)
     close = close_name(name, fields) if guess else None
     return Finding(
@@ -189,8 +195,8 @@ def _unknown(path: Path, *, guess: bool) -> Finding:
     )
 
 
-def _meaning(path: Path) -> str:
-    section = section_at(SweepConfig, path[:-1])
+def _meaning(path: Path, section: type[Section] | None) -> str:
+    section = section if section is not None and len(path) == 2 else section_at(SweepConfig, path[:-1])
     field = section.model_fields.get(str(path[-1])) if section else None
     return f"Add it: {field.description}".rstrip(".") if field and field.description else "Add it"
 

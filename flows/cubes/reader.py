@@ -77,10 +77,14 @@ class Reader:
         self.notes = read_notes(self.cube.records)
         self.plan = cube_plan(self.cube, self.notes)
         self._cache = cache
+        self._replies: Cache | None = None
+        self._region: tuple[Region | None, dict[str, Any]] = (None, {})
 
     def cache(self) -> Cache | None:
         """The response cache, if it was given, is that of an own run, or lies beside the cube."""
-        return replies_at_hand(self.cube, self.notes.get("cache"), self._cache)
+        if self._replies is None:  # a run may just be making it
+            self._replies = replies_at_hand(self.cube, self.notes.get("cache"), self._cache)
+        return self._replies
 
     def evaluation_index(self, name: str, parameter: str = "model") -> int:
         """The place of an evaluation, by its model's label, its full label or its number.
@@ -212,7 +216,10 @@ class Reader:
     def _stored(self, model: int, task: int, slot: int, trial: int, repeat: int) -> dict[str, Any]:
         chunks = self.cube.chunks
         region = Region(model, trial // chunks["trial"], repeat // chunks["repeat"])
-        names = [name for name in SCORES if name in self.plan.layers]
-        arrays = self.cube.read_region(region, ("status", "tokens", "latency", *names))
+        known, arrays = self._region
+        if known != region:  # trials that are looked at one after another are mostly of one region
+            names = [name for name in SCORES if name in self.plan.layers]
+            arrays = self.cube.read_region(region, ("status", "tokens", "latency", *names))
+            self._region = (region, arrays)
         place = (task, slot, trial % chunks["trial"], repeat % chunks["repeat"])
         return {name: values[place] for name, values in arrays.items()}

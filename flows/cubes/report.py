@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import hashlib
 import json
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import get_args
@@ -27,7 +28,15 @@ from stages.reply.status import Status
 from storage.cube.cube import Cube
 from storage.cube.regions import Region
 
-_SHOWN_STATUSES = (Status.CORRECT, Status.INCORRECT, Status.INVALID, Status.TRUNCATED, Status.REFUSED)
+SAMPLED: Mapping[str, tuple[Status, ...]] = {
+    "mixed": (Status.CORRECT, Status.INCORRECT, Status.INVALID, Status.TRUNCATED, Status.REFUSED),
+    "wrong": (Status.INCORRECT, Status.INVALID, Status.TRUNCATED, Status.REFUSED),
+    **{
+        status.name.lower(): (status,)
+        for status in (Status.CORRECT, Status.INCORRECT, Status.INVALID, Status.TRUNCATED, Status.REFUSED)
+    },
+}
+"""Which outcomes sample trials have, by the word for it."""
 
 
 def open_cube(url: str | Path) -> xr.Dataset:
@@ -53,10 +62,11 @@ def open_cube(url: str | Path) -> xr.Dataset:
 
 
 def report(
-    cube: str | Path,
+    cube: str | Path | Sequence[str | Path],
     output: str | Path,
     *,
     samples: int = 1,
+    outcomes: str = "mixed",
     cache: str | Path | None = None,
     date: datetime.date | None = None,
     part: Part | None = None,
@@ -64,16 +74,18 @@ def report(
     mode: Mode = "C_P",
     pooling: Pooling = "pooled",
 ) -> Path:
-    """Write a cube's report: one HTML file that needs nothing else.
+    """Write a report of a cube, or of several as if they were merged: one HTML file that needs nothing else.
 
     Parameters
     ----------
     cube
-        The cube's address.
+        The cube's address, or several.
     output
         The file to write.
     samples
         Trials to show of each evaluation and task; none if the cache is not at hand.
+    outcomes
+        Which trials these are: "mixed", "wrong" (incorrect, invalid, truncated or refused), or one outcome by its name.
     cache
         Address of the response cache; default: where the sweep left it.
     date
@@ -93,71 +105,103 @@ def report(
     Raises
     ------
     SweepError
-        If `output` is something other than a file, or the cube's description is damaged.
+        If `output` is something other than a file, an option is unknown, or a cube's description is damaged.
     StorageError
-        If the cube cannot be read.
+        If a cube cannot be read.
     """
     path = Path(output)
     check_output(path)  # told now, not when the work is done
-    reader = Reader(cube, cache)
+    addresses = [cube] if isinstance(cube, str | Path) else list(dict.fromkeys(cube))
+    readers = [Reader(address, cache) for address in addresses]
     checked_option("pooling", pooling, get_args(Pooling))
-    opened = open_part(reader.cube, part, notes=reader.notes, trials=False)
+    checked_option("outcomes", outcomes, list(SAMPLED))
+    if len(readers) == 1:
+        opened = open_part(readers[0].cube, part, notes=readers[0].notes, trials=False)
+    else:
+        opened = open_part(addresses, part, trials=False)
     board = leaderboard_of(opened, version=version, mode=mode)
     with refused():
         html = render_report(
             opened.dataset,
             board,
-            facts=_facts(reader, date or datetime.datetime.now(tz=datetime.UTC).date()),
-            samples=_samples(reader, samples, opened.dataset),
+            facts=_facts(readers, date or datetime.datetime.now(tz=datetime.UTC).date()),
+            samples=_samples(readers, samples, opened.dataset, SAMPLED[outcomes]),
             pooling=pooling,
-            failures={row["model"]: row["causes"] for row in cube_status(cube)["models"] if row["causes"]},
+            failures=_failures(addresses),
         )
     write_output(path, html.encode("utf-8", "replace"), "write the report")
     return path
 
 
-def _facts(reader: Reader, date: datetime.date) -> dict[str, str]:
-    plan = reader.plan
-    spec = json.dumps(reader.cube.attrs["spec"], sort_keys=True)
+def _failures(addresses: Sequence[str | Path]) -> dict[str, dict[str, int]]:
+    """Transport errors by evaluation and cause, of all cubes."""
+    found: dict[str, dict[str, int]] = {}
+    for address in addresses:
+        for row in cube_status(address)["models"]:
+            for cause, count in row["causes"].items():
+                causes = found.setdefault(row["model"], {})
+                causes[cause] = causes.get(cause, 0) + count
+    return found
+
+
+def _facts(readers: Sequence[Reader], date: datetime.date) -> dict[str, str]:
+    def listed(texts: Iterable[str]) -> str:
+        return ", ".join(dict.fromkeys(texts))
+
+    plans = [reader.plan for reader in readers]
+    specs = [json.dumps(reader.cube.attrs["spec"], sort_keys=True) for reader in readers]
     return {
-        "title": str(reader.notes.get("name", "evalcube sweep")),
+        "title": listed(str(reader.notes.get("name", "evalcube sweep")) for reader in readers),
         "date": date.isoformat(),
-        "points": str(plan.cells),
-        "trials per point": str(plan.trials) + (f" × {plan.repeats} repeats" if plan.repeats > 1 else ""),
-        "seed": str(plan.seed),
-        "sweep": hashlib.sha256(spec.encode()).hexdigest()[:12],
+        **({"cubes": str(len(readers))} if len(readers) > 1 else {}),
+        "points": listed(str(plan.cells) for plan in plans),
+        "trials per point": listed(
+            str(plan.trials) + (f" × {plan.repeats} repeats" if plan.repeats > 1 else "") for plan in plans
+        ),
+        "seed": listed(str(plan.seed) for plan in plans),
+        "sweep": listed(hashlib.sha256(spec.encode()).hexdigest()[:12] for spec in specs),
         "evalcube": metadata.version("evalcube"),
     }
 
 
-def _samples(reader: Reader, count: int, dataset: xr.Dataset) -> list[SampleTrial]:
+def _samples(
+    readers: Sequence[Reader], count: int, dataset: xr.Dataset, wanted: Sequence[Status]
+) -> list[SampleTrial]:
     """Some trials of each evaluation and task of the dataset, of different outcomes where there are some."""
-    if count < 1 or reader.cache() is None:
-        return []
-    samples = []
+    samples: list[SampleTrial] = []
     meant, tasks = (set(axes.names(dataset, name)) for name in ("eval_id", "task"))
-    for model, evaluation in enumerate(reader.plan.evaluations):
-        if evaluation.eval_id not in meant:
+    shown = set[tuple[str, str]]()
+    for reader in readers if count > 0 else ():
+        if reader.cache() is None:
             continue
-        status = reader.cube.read_region(Region(model, 0, 0), ("status",))["status"]
-        for task, entry in enumerate(reader.plan.tasks):
-            if entry.label not in tasks:
+        for model, evaluation in enumerate(reader.plan.evaluations):
+            if evaluation.eval_id not in meant:
                 continue
-            samples += [
-                _sample(reader, model, task, place) for place in _places(status[task], count, model + task)
-            ]
+            status = reader.cube.read_region(Region(model, 0, 0), ("status",))["status"]
+            for task, entry in enumerate(reader.plan.tasks):
+                key = evaluation.eval_id, entry.label
+                if entry.label not in tasks or key in shown:
+                    continue
+                places = _places(status[task], count, model + task, wanted)
+                samples += [_sample(reader, model, task, place) for place in places]
+                shown.update([key] if places else [])
     return samples
 
 
-def _places(status: npt.NDArray[np.generic], count: int, turn: int) -> list[tuple[int, int, int]]:
-    """Positions (slot, trial, repeat) of the first trials of several outcomes, beginning with another each turn."""
-    found = []
-    for offset in range(len(_SHOWN_STATUSES)):
-        wanted = _SHOWN_STATUSES[(turn + offset) % len(_SHOWN_STATUSES)]
-        hits = np.argwhere(status == wanted)
-        if len(hits):
-            slot, trial, repeat = hits[0].tolist()
-            found.append((slot, trial, repeat))
+def _places(
+    status: npt.NDArray[np.generic], count: int, turn: int, wanted: Sequence[Status]
+) -> list[tuple[int, int, int]]:
+    """Positions (slot, trial, repeat) of trials of several outcomes, beginning with another each turn.
+
+    One of each outcome comes before a second of any; those of an outcome are taken from all over the task.
+    """
+    hits = [np.argwhere(status == wanted[(turn + offset) % len(wanted)]) for offset in range(len(wanted))]
+    found: list[tuple[int, int, int]] = []
+    for turns in range(count):
+        for places in hits:
+            if turns < min(len(places), count):
+                slot, trial, repeat = places[turns * len(places) // count].tolist()
+                found.append((slot, trial, repeat))
     return found[:count]
 
 
@@ -166,6 +210,7 @@ def _sample(reader: Reader, model: int, task: int, place: tuple[int, int, int]) 
     view = reader.view(model, task, slot, trial, repeat)
     reasoning = f"[reasoning]\n{view.reasoning}\n[answer]\n" if view.reasoning else ""
     return SampleTrial(
+        eval_id=reader.plan.evaluations[model].eval_id,
         model=view.model,
         task=view.task,
         status=view.status,

@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 from flows.errors import SweepError
-from flows.explore import overview, ranking
+from flows.explore import endings, groups, judges, overview, progress, ranking, spectra, trials
 from flows.explore.endpoint import Endpoint, Json, jsonable
 from flows.explore.explored import Explored
 from flows.explore.query import Query
 
-ENDPOINTS: dict[str, Endpoint] = {one.name: one for family in (overview, ranking) for one in family.ENDPOINTS}
+FAMILIES = (
+    overview,
+    ranking,
+    groups,
+    endings,
+    judges,
+    progress,
+    spectra,
+    trials,
+)
+
+ENDPOINTS: dict[str, Endpoint] = {one.name: one for family in FAMILIES for one in family.ENDPOINTS}
 
 
 def ask(explored: Explored, name: str, query: Query) -> Json:

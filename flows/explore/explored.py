@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 from flows.cubes.selection import OpenPart, Part, open_part
@@ -19,6 +22,9 @@ from storage.cube.cube import Cube
 from storage.cube.holder import apparent_holder
 from storage.cube.ledger import NAME as LEDGER
 from storage.urls import redacted
+
+_LOOK = 1.0
+"""Seconds for which a look at the cubes holds: it costs requests where they lie in a bucket."""
 
 _KEPT = 64
 """Answers and parts that are kept in memory."""
@@ -36,35 +42,56 @@ class Explored:
         Their addresses.
     cache
         Address of the response cache; default: those at hand.
+    tokenizer
+        File of a tokenizer, the ``tokenizer.json`` of a model, for the spectrum of prompts; default: none.
 
     Raises
     ------
     StorageError
         If there is no cube, or it cannot be read.
+    SweepError
+        If the tokenizer's file cannot be read, or the package for it is not installed.
     """
 
-    def __init__(self, cubes: Sequence[str], cache: str | None = None) -> None:
+    def __init__(self, cubes: Sequence[str], cache: str | None = None, tokenizer: str | None = None) -> None:
         self.cubes = tuple(dict.fromkeys(cubes))
         self.cache = cache
         self._opened = [Cube.open(one) for one in self.cubes]
+        self._tokenizer = None if tokenizer is None else read_tokenizer(tokenizer)
+        self.tokenizer_name = "" if tokenizer is None else Path(tokenizer).name
+        """What the tokenizer's file is called; empty without one."""
         self._lock = threading.RLock()
         self._stamp = ""
+        self._seen, self._looked = "", -math.inf
         self._kept: OrderedDict[object, Any] = OrderedDict()
+        self._making: dict[object, threading.RLock] = {}
 
     @property
     def addresses(self) -> tuple[str, ...]:
         """Of the cubes, without credentials."""
         return tuple(redacted(one) for one in self.cubes)
 
+    def tokenizer(self) -> Any:  # noqa: ANN401 - of an optional package
+        """The tokenizer for the spectrum of prompts; None if none was given."""
+        return self._tokenizer
+
     def stamp(self) -> str:
-        """A text that changes when something is recorded in a cube; it costs a look at each."""
+        """A text that changes when something is recorded in a cube; looked for at most once in `_LOOK` seconds."""
+        now = time.monotonic()
+        if now - self._looked < _LOOK:
+            return self._seen
         marks = []
         for cube in self._opened:
             for key in (LEDGER, NOTES):
                 version = cube.records.version(key)
-                # A bucket keeps a ledger as numbered objects, and nothing under its own name.
-                marks.append(version.mark if version else str(sum(1 for _ in cube.records.list(f"{key}/"))))
-        return "-".join(marks)
+                if (
+                    version is None
+                ):  # a bucket keeps a ledger as numbered objects, and nothing under its own name
+                    marks.append(str(sum(1 for _ in cube.records.list(f"{key.partition('.')[0]}/"))))
+                else:
+                    marks.append(version.mark)
+        self._seen, self._looked = "-".join(marks), now
+        return self._seen
 
     def running(self) -> bool:
         """Whether a run seems to be at work on one of them."""
@@ -85,15 +112,19 @@ class Explored:
             if stamp != self._stamp:
                 self._kept.clear()
                 self._stamp = stamp
-            if key in self._kept:
-                self._kept.move_to_end(key)
-                return self._kept[key]
-        made = make()
-        with self._lock:
-            if stamp == self._stamp:
-                self._kept[key] = made
-                while len(self._kept) > _KEPT:
-                    self._kept.popitem(last=False)
+            making = self._making.setdefault(key, threading.RLock())
+        with making:  # whoever asks for the same meanwhile waits for it, and does not make it too
+            with self._lock:
+                if key in self._kept:
+                    self._kept.move_to_end(key)
+                    return self._kept[key]
+            made = make()
+            with self._lock:
+                if stamp == self._stamp:
+                    self._kept[key] = made
+                    while len(self._kept) > _KEPT:
+                        self._kept.popitem(last=False)
+                self._making.pop(key, None)
         return made
 
     def whole(self) -> OpenPart:
@@ -126,14 +157,23 @@ class Explored:
         return part
 
     def labels(self) -> list[str]:
-        """A label for each evaluation, by which pages mean it; its digest where two have the same."""
-        dataset = self.whole().dataset
-        found = axes.evaluation_labels(dataset)
-        ids = axes.names(dataset, "eval_id")
-        return [
-            text if found.count(text) == 1 else f"{text} {digest[:8]}"
-            for text, digest in zip(found, ids, strict=True)
-        ]
+        """A label for each evaluation, by which pages mean it; with its digest where two have the same."""
+        return list(self.label_of().values())
+
+    def label_of(self) -> dict[str, str]:
+        """The labels by ``eval_id``, in the order of the cubes."""
+
+        def made() -> dict[str, str]:
+            dataset = self.whole().dataset
+            found = axes.evaluation_labels(dataset)
+            ids = axes.names(dataset, "eval_id")
+            return {
+                digest: text if found.count(text) == 1 else f"{text} {digest[:8]}"
+                for text, digest in zip(found, ids, strict=True)
+            }
+
+        labels: dict[str, str] = self.kept("labels", made)
+        return labels
 
     def model(self, label: str) -> int:
         """The place of an evaluation among all, by its label.
@@ -155,6 +195,38 @@ class Explored:
     def status(self) -> list[dict[str, Any]]:
         """How far each cube is, see `flows.cubes.status.cube_status`."""
         return [cube_status(one) for one in self.cubes]
+
+
+def read_tokenizer(path: str) -> Any:  # noqa: ANN401 - of an optional package
+    """A tokenizer out of its file; it reads nothing else, and asks nobody.
+
+    Parameters
+    ----------
+    path
+        Of a ``tokenizer.json``.
+
+    Raises
+    ------
+    SweepError
+        If the file cannot be read, or the package for it is not installed.
+    """
+    try:
+        from tokenizers import Tokenizer
+    except ImportError as error:
+        raise SweepError(
+            "`tokenizer` needs the extra `tokens`, which is not installed",
+            "Run: pip install 'evalcube[tokens]'",
+        ) from error
+    try:
+        return Tokenizer.from_str(Path(path).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise SweepError(
+            f"`tokenizer`: {path} cannot be read: {error}", "Give the path of a tokenizer.json"
+        ) from error
+    except Exception as error:  # what the package raises has no type of its own
+        raise SweepError(
+            f"`tokenizer`: {path} is no tokenizer: {error}", "Give the tokenizer.json of a model"
+        ) from error
 
 
 def conditions(query: Query) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -12,11 +13,16 @@ from flows.explore.endpoint import Endpoint, Json
 from flows.explore.explored import Explored
 from flows.explore.query import Query
 from flows.plan.records import read_notes
+from flows.trials.scan import STATUSES
 from stages.analyze.labelled import axes
 from stages.analyze.labelled.selection import Key, keys
 from storage.cube.cube import Cube
 
+WRONG = ("incorrect", "invalid", "refused", "truncated")
+"""Outcomes of finished trials without a right answer."""
+
 _MOST_LEVELS = 400
+_DATE = re.compile(r"\d{4}-\d\d(-\d\d)?")
 
 
 def overview(explored: Explored, _: Query) -> Json:
@@ -41,10 +47,27 @@ def overview(explored: Explored, _: Query) -> Json:
         "tasks": _tasks(dataset, table),
         "tiers": axes.names(dataset, "tier"),
         "facets": [_levels(name, key) for name, key in table.items() if name.startswith("facet_")],
+        "judges": judge_names(dataset),
+        "tokenizer": explored.tokenizer_name,
         "repeats": axes.most_repeats(dataset),
+        "statuses": list(STATUSES),
+        "wrong": list(WRONG),
         "warnings": list(opened.warnings),
         "status": live(explored, Query()),
     }
+
+
+def judge_names(dataset: xr.Dataset) -> list[str]:
+    """Names of a cube's judges in the order of its readings, as its description has them.
+
+    Parameters
+    ----------
+    dataset
+        Of the cube.
+    """
+    spec = dataset.attrs.get("spec")
+    listed = spec.get("judges", ()) if isinstance(spec, dict) else ()
+    return [str(one.get("name", place)) for place, one in enumerate(listed) if isinstance(one, dict)]
 
 
 def live(explored: Explored, _: Query) -> Json:
@@ -83,9 +106,11 @@ def _levels(name: str, key: Key) -> dict[str, Any]:
         dict.fromkeys(json.dumps(value) if isinstance(value, list | dict) else value for value in there)
     )
     numeric = all(isinstance(value, int | float) and not isinstance(value, bool) for value in levels)
+    dated = all(isinstance(value, str) and _DATE.fullmatch(value) for value in levels)
     return {
         "name": name,
         "numeric": numeric and bool(levels),
+        "dated": dated and bool(levels),
         "levels": (sorted(levels) if numeric else levels)[:_MOST_LEVELS],
     }
 

@@ -1,44 +1,130 @@
-"""The first level: all evaluations ranked, with what tells them apart."""
+"""The first level: all evaluations ranked, with what tells them apart, what they cost, and how they do in each task."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
+import xarray as xr
 
+from flows.cubes.selection import refused
 from flows.cubes.statistics import leaderboard_of
 from flows.explore.endpoint import Endpoint, Json
 from flows.explore.explored import Explored
 from flows.explore.query import Query
 from stages.analyze.formulas.compare.clusters import overlap_clusters
 from stages.analyze.formulas.estimators import MODES
+from stages.analyze.formulas.forensics.cost import pareto_front
 from stages.analyze.labelled import axes
+from stages.analyze.labelled.aggregate import aggregate
+from stages.analyze.labelled.counters import raw_task_counters
+from stages.analyze.labelled.leaderboard import row_order
 from stages.analyze.labelled.ranking import cluster_name
+from stages.analyze.labelled.results import Leaderboard
 from stages.analyze.labelled.scores import VERSIONS
+
+DRAWS = 2000
+"""As of every leaderboard, so that a page shows what the command line does."""
+
+_QUICK, _FEWEST = 12_000, 60
+"""Draws of all rows together that a quick answer is made with, and the fewest of a row."""
+
+SPENDS = ("cost_per_1000", "tokens_per_trial", "latency")
+"""What evaluations spend, against which the score is held."""
 
 
 def ranking(explored: Explored, query: Query) -> Json:
-    """The leaderboard of the part that is meant, and groups of evaluations that its intervals do not tell apart."""
+    """The leaderboard of the part that is meant, and groups of evaluations that its intervals do not tell apart.
+
+    With ``quick`` intervals rest on fewer draws where there are many rows; ``final`` tells whether they are the ones of
+    ``evalcube leaderboard``.
+    """
     opened = explored.part(query)
+    draws = DRAWS
+    if query.one("quick"):
+        draws = min(DRAWS, max(_FEWEST, _QUICK // opened.dataset.sizes["model"]))
     board = leaderboard_of(
         opened,
-        version=query.choice("score", VERSIONS, "auto"),  # type: ignore[arg-type]
+        version=query.choice("score", VERSIONS, "auto"),  # type: ignore[arg-type]  # checked
         mode=query.choice("mode", MODES, "C_P"),  # type: ignore[arg-type]
-        draws=1000,
+        draws=draws,
     )
+    rows: list[Json] = board.to_dict()["rows"]  # type: ignore[assignment]
+    latency = _latency(opened.dataset)[row_order(opened.dataset, board)]
+    by_id = explored.label_of()
+    for row, letters, seconds in zip(rows, _groups(board), latency, strict=True):
+        row |= {"label": by_id[row["eval_id"]], "groups": letters, "latency": seconds}
+    _add_fronts(rows, board)
+    head = {
+        name: getattr(board, name) for name in ("lead", "mode", "version", "tiers", "tasks", "confidence")
+    }
+    return {
+        **head,
+        "enough": board.enough,
+        "rows": rows,
+        "notes": [*opened.warnings, *board.notes],
+        "final": draws == DRAWS,
+    }
+
+
+def by_task(explored: Explored, query: Query) -> Json:
+    """The rate of each evaluation in each task, with its interval: lists by task in the order of ``tasks``."""
+    dataset = explored.part(query).dataset
+    mode = query.choice("mode", MODES, "C_P")
+    with refused():
+        found = aggregate(dataset, by=("model", "task"), mode=mode).compute()  # type: ignore[arg-type]
+    tasks = [str(task) for task in found["task"].values.tolist()]
+    parts = [found[name].transpose("model", "task").values for name in ("point", "lower", "upper")]
+    by_id = explored.label_of()
+    labels = [by_id[one] for one in axes.names(dataset, "eval_id")]
+    rows = [
+        {
+            "label": label,
+            "rates": [
+                {"value": value, "lower": lower, "upper": upper}
+                for value, lower, upper in zip(*(part[place] for part in parts), strict=True)
+            ],
+        }
+        for place, label in enumerate(labels)
+    ]
+    return {"mode": mode, "tasks": tasks, "rows": rows}
+
+
+def _groups(board: Leaderboard) -> list[str]:
+    """Letters of the groups that each row belongs to, best first: rows with a letter in common are not told apart."""
     ends = np.array(
         [
             [lead.lower, lead.upper] if row.rank is not None else [np.nan, np.nan]
             for row, lead in zip(board.rows, map(board.leading, board.rows), strict=True)
         ]
     ).reshape(-1, 2)
-    clusters = list(reversed(overlap_clusters(ends[:, 0], ends[:, 1], strict=False)))
-    labels = dict(zip(axes.names(explored.whole().dataset, "eval_id"), explored.labels(), strict=True))
-    document = board.to_dict()
-    for place, row in enumerate(document["rows"]):  # type: ignore[var-annotated, arg-type]
-        row["label"] = labels[row["eval_id"]]
-        row["groups"] = "".join(cluster_name(n) for n, members in enumerate(clusters) if place in members)
-    return {**document, "warnings": list(opened.warnings)}
+    clusters = list(reversed(overlap_clusters(ends[:, 0], ends[:, 1])))
+    return [
+        " ".join(cluster_name(number) for number, members in enumerate(clusters) if place in members)
+        for place in range(len(board.rows))
+    ]
+
+
+def _latency(dataset: xr.Dataset) -> Any:  # noqa: ANN401 - an array
+    """Mean seconds of a reply, shape (model,); NaN where nobody has measured it."""
+    summed = raw_task_counters(dataset).sum("task").values
+    labels = axes.names(dataset, "counter")
+    seconds, trials = (summed[:, labels.index(name)] for name in ("latency_sum", "trials"))
+    with np.errstate(all="ignore"):
+        return np.where(seconds > 0, seconds / trials, np.nan)
+
+
+def _add_fronts(rows: Sequence[Json], board: Leaderboard) -> None:
+    """Say of each row by what it spends it is on the Pareto front: no other one leads for as little."""
+    lead = [board.leading(row).value if row.rank is not None else np.nan for row in board.rows]
+    fronts: list[list[str]] = [[] for _ in rows]
+    for spend in SPENDS:
+        spent = np.array([np.nan if row[spend] is None else row[spend] for row in rows], dtype=np.float64)
+        for place in np.flatnonzero(pareto_front(lead, spent)).tolist():
+            fronts[place].append(spend)
+    for row, front in zip(rows, fronts, strict=True):
+        row["front"] = front
 
 
 def parts(explored: Explored) -> Iterable[Query]:
@@ -50,4 +136,4 @@ def parts(explored: Explored) -> Iterable[Query]:
     yield from (Query.make(tier=tier) for tier in tiers if len(tiers) > 1)
 
 
-ENDPOINTS = (Endpoint("ranking", ranking, parts),)
+ENDPOINTS = (Endpoint("ranking", ranking, parts), Endpoint("by_task", by_task, parts))

@@ -25,6 +25,7 @@ def serve(
     port: int = 0,
     with_token: bool = False,
     cache: str | None = None,
+    tokenizer: str | None = None,
     ready: Callable[[str], None],
 ) -> None:
     """Serve the explorer until Ctrl-C.
@@ -39,6 +40,8 @@ def serve(
         Whether a token is asked for on this machine too; elsewhere it always is.
     cache
         Address of the response cache; default: those at hand.
+    tokenizer
+        File of a tokenizer, for the spectrum of prompts.
     ready
         Called with the address when the server listens.
 
@@ -47,7 +50,7 @@ def serve(
     StorageError, SweepError
         If a cube cannot be read, plotly is not installed, or the address cannot be listened at.
     """
-    explored = Explored(cubes, cache)
+    explored = Explored(cubes, cache, tokenizer)
     explored.whole()  # what is wrong with a cube is told here, and not in the browser
     token = secrets.token_urlsafe(24) if with_token or host not in LOOPBACK else ""
     app = application(explored, token)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from deploy.clusters import Cluster, ExistingScheduler, LocalProcesses
-from flows.config.cluster import ClusterSection, LocalSection, SchedulerSection
+from deploy.clusters.slurm import JobSettings, Slurm
+from flows.config.cluster import ClusterSection, LocalSection, SchedulerSection, SlurmSection
 from flows.config.models import SweepConfig
 from flows.config.sites import named_cluster
 from flows.errors import SweepError
+
+SCHEDULER_VARIABLE = "DASK_SCHEDULER_ADDRESS"
 
 
 def chosen_cluster(
@@ -29,7 +33,8 @@ def chosen_cluster(
     cluster
         A cluster, the name of one of this user's, or the path of a file that describes one.
     scheduler
-        Address of a running Dask scheduler.
+        Address of a running Dask scheduler; default: that of the variable DASK_SCHEDULER_ADDRESS, if nothing else is
+        named, the config's `cluster` included.
     workers
         Number of local worker processes.
 
@@ -51,7 +56,9 @@ def chosen_cluster(
     if workers is not None:
         return LocalProcesses(workers)
     if settings.cluster is None:
-        return None
+        # Dask's own variable, which its operator sets in every pod.
+        scheduler = os.environ.get(SCHEDULER_VARIABLE, "").strip()
+        return ExistingScheduler(scheduler) if scheduler else None
     own = settings.cluster
     return make_cluster(named_cluster(own) if isinstance(own, str) else own, settings)
 
@@ -59,6 +66,30 @@ def chosen_cluster(
 def make_cluster(section: ClusterSection, settings: SweepConfig) -> Cluster:
     """The cluster that a section of a config describes, for one sweep."""
     return _MAKERS[type(section)](section, settings)
+
+
+def script_of(settings: SweepConfig, cluster: str | Path | None = None) -> str:
+    """The job script with which a run asks for workers.
+
+    Parameters
+    ----------
+    settings
+        The sweep's config.
+    cluster
+        As for `chosen_cluster`.
+
+    Raises
+    ------
+    SweepError
+        If it works without jobs.
+    """
+    found = chosen_cluster(settings, cluster=cluster)
+    if not isinstance(found, Slurm):
+        raise SweepError(
+            "this sweep's cluster has no job scripts",
+            "Give one of kind slurm: in the config, or as `cluster`",
+        )
+    return found.script()
 
 
 def _local(section: LocalSection, settings: SweepConfig) -> Cluster:  # noqa: ARG001 - the interface of all kinds
@@ -69,7 +100,53 @@ def _scheduler(section: SchedulerSection, settings: SweepConfig) -> Cluster:  # 
     return ExistingScheduler(section.address, patience=section.patience, minimum=section.minimum)
 
 
+def _slurm(section: SlurmSection, settings: SweepConfig) -> Cluster:
+    return Slurm(
+        job_settings(section, settings),
+        settings.name,
+        jobs=section.jobs.maximum,
+        minimum=section.jobs.minimum * section.cores,
+        patience=section.patience,
+        interface=section.interface,
+        port=section.port,
+        python=section.python,
+    )
+
+
+def job_settings(section: SlurmSection, settings: SweepConfig) -> JobSettings:
+    """What the jobs of a sweep ask Slurm for; variables with its models' keys go along by name."""
+    keys = [model.key_env for model in settings.models if model.key_env is not None]
+    return JobSettings(
+        walltime=section.walltime,
+        cores=section.cores,
+        memory=section.memory,
+        partition=section.partition,
+        account=section.account,
+        qos=section.qos,
+        options=section.options,
+        prologue=section.prologue,
+        environment=tuple(dict.fromkeys((*keys, *_of_stores(settings), *section.environment))),
+        logs=str(_logs(section, settings)),
+    )
+
+
+def _of_stores(settings: SweepConfig) -> list[str]:
+    """Variables that are set here and say how object stores are reached; none where all is in directories."""
+    if not any("://" in address for address in (settings.cube, settings.cache)):
+        return []
+    return sorted(name for name in os.environ if name.startswith(_STORE_PREFIXES))
+
+
+def _logs(section: SlurmSection, settings: SweepConfig) -> Path:
+    if section.logs is not None:
+        return Path(section.logs).expanduser().absolute()
+    beside = Path() if "://" in settings.cube else Path(settings.cube).expanduser().parent
+    return beside.absolute() / "slurm-logs"
+
+
+_STORE_PREFIXES = ("AWS_", "AZURE_", "GOOGLE_")
 _MAKERS: Mapping[type, Callable[[Any, SweepConfig], Cluster]] = {
     LocalSection: _local,
     SchedulerSection: _scheduler,
+    SlurmSection: _slurm,
 }

@@ -19,6 +19,7 @@ from typing import Any
 from distributed import Future as DaskFuture
 
 from deploy.clusters import Connection
+from deploy.clusters.asking import Question, ask_each
 from deploy.clusters.base import PATIENCE_SECONDS
 from flows.plan.blocks import Block, RegionWork
 from flows.run import judging, region_tasks, tasks
@@ -27,8 +28,10 @@ from flows.run.counting import Counting
 from flows.run.events import Event, Noted, RegionWritten, Slowed, Traffic
 from flows.run.failures import is_killed, raise_if_failed, raise_own_error
 from flows.run.in_flight import InFlightLimit
+from flows.run.plugin import plugin_name, plugin_on
 from flows.run.poison_isolation import PoisonIsolation, run_marked
-from flows.run.worker import RunContext, plugin_name
+from flows.run.preflight import Admission
+from flows.run.worker import RunContext
 from flows.run.workers import Workers
 from storage.cube.lease import Lease
 from storage.cube.ledger import Ledger, Receipt
@@ -71,6 +74,10 @@ class Driver:
         What workers report of their endpoints.
     patience
         Seconds without any worker after which the run gives up.
+    admission
+        Which workers take part; default: all.
+    group
+        What names the run on the dashboard, beside each stage.
     """
 
     def __init__(
@@ -91,8 +98,12 @@ class Driver:
         reports: queue.SimpleQueue[Slowed | Traffic] | None = None,
         flush_seconds: float = FLUSH_SECONDS,
         patience: float = PATIENCE_SECONDS,
+        admission: Admission | None = None,
+        group: str = "",
     ) -> None:
         self._client = connection.client
+        self._code = connection.code
+        self._group = group
         self._context = context
         self._ledger = ledger
         self._lease = lease
@@ -100,7 +111,16 @@ class Driver:
         self._flush_seconds = flush_seconds
         self._queues = [BlockQueue(iter(left), limit) for left, limit in zip(regions, limits, strict=True)]
         self._judge_limits = tuple(judge_limits)
-        self._workers = Workers(connection, context.run, (*limits, *judge_limits), emit, reports, patience)
+        self._workers = Workers(
+            connection,
+            context.run,
+            (*limits, *judge_limits),
+            emit,
+            admission=admission,
+            endpoints={model: route.endpoint.digest for model, route in context.routes.items()},
+            reports=reports,
+            patience=patience,
+        )
         self._arrived: queue.SimpleQueue[tuple[Callable[[Future], None], Future]] = queue.SimpleQueue()
         self._serials = serials or itertools.count()
         self._counting = Counting(
@@ -183,7 +203,8 @@ class Driver:
             blocks.stop()
         # Again and again: a worker that restarts meanwhile has not heard it yet.
         self._halted_at = time.monotonic()
-        self._client.run(_drain, plugin_name(self._context.run), on_error="ignore")
+        there = self._workers.there
+        Question(self._client, ask_each(self._client, _drain, plugin_name(self._context.run), workers=there))
 
     def _is_busy(self) -> bool:
         if self.stopped and time.monotonic() - self._halted_at > _HALT_SECONDS:
@@ -216,9 +237,9 @@ class Driver:
         *args: Any,  # noqa: ANN401 - those of the function
         priority: int = 0,
     ) -> Future:
-        # A tuple key shows on the dashboard under its first element: the stage.
-        key = (stage, self._context.run, next(self._serials))
-        return self._client.submit(function, *args, key=key, priority=priority, pure=False)
+        # The dashboard groups tasks by the first element, and groups by what it begins with: the stage.
+        key = (f"{stage}-{self._group}", next(self._serials))
+        return self._code.submit(function, *args, key=key, priority=priority)
 
     def _when_done(self, future: Future, handler: Callable[[Future], None]) -> None:
         # Dask calls back in a thread of its own; the queue brings the handler into this one, which needs no lock.
@@ -329,7 +350,7 @@ class Driver:
                 self._grade_again(region, graded)
                 return
             raise_if_failed(future)
-            self._record(region, future.result())
+            self._record(region, self._code.result(future))
 
         self._when_done(future, done)
 
@@ -366,6 +387,6 @@ class Driver:
 
 def _drain(name: str, dask_worker: Any = None) -> None:  # noqa: ANN401 - Dask's own worker
     """Runs on every worker: start no further request."""
-    plugin = dask_worker.plugins.get(name)
+    plugin = plugin_on(dask_worker, name)
     if plugin is not None and plugin.workspace is not None:
         plugin.workspace.drain()

@@ -93,6 +93,16 @@ class Slowed:
 
 
 @dataclass(frozen=True)
+class LookedUp:
+    """What the cache answers of a block before it is asked; said again if it is looked up again. For the driver."""
+
+    key: tuple[int, ...]
+    """Of the block as it was first cut."""
+    cached: int
+    """Trials that the cache answers."""
+
+
+@dataclass(frozen=True)
 class BlockDone:
     """A block is graded; said again, with the same key, if a worker died and its block was graded anew."""
 
@@ -103,7 +113,7 @@ class BlockDone:
     trials: int
     """Finished trials."""
     cached: int
-    """Trials that the cache answered."""
+    """Trials that were not asked this time, as the cache answered them."""
     transport: int
     """Transport errors."""
     missing: int
@@ -112,6 +122,10 @@ class BlockDone:
     """Transport errors by cause."""
     details: Mapping[str, str] = field(default_factory=dict)
     """One thing that the endpoint said, by cause."""
+    origin: tuple[int, ...] = ()
+    """Key of the block as it was first cut, where one that saw workers die was taken apart."""
+    shared: int = 0
+    """Of the cached trials, those that another run was asking and had answered meanwhile."""
     tally: tuple[tuple[int, ...], ...] = ()
     """Running counts of each point with a finished trial: its task, its slot, and the columns of `TALLY`."""
 
@@ -154,17 +168,17 @@ def topic(run: str) -> str:
     return f"evalcube-{run}"
 
 
-_REPORTED: Mapping[str, type[Traffic] | type[Slowed] | type[BlockDone]] = {
-    kind.__name__: kind for kind in (Traffic, Slowed, BlockDone)
+_REPORTED: Mapping[str, type[Traffic] | type[Slowed] | type[BlockDone] | type[LookedUp]] = {
+    kind.__name__: kind for kind in (Traffic, Slowed, BlockDone, LookedUp)
 }
 
 
-def as_message(event: Traffic | Slowed | BlockDone) -> dict[str, Any]:
+def as_message(event: Traffic | Slowed | BlockDone | LookedUp) -> dict[str, Any]:
     """An event as plain values that Dask can send."""
     return {"event": type(event).__name__, "fields": asdict(event)}
 
 
-def from_message(message: Mapping[str, Any]) -> Event:
+def from_message(message: Mapping[str, Any]) -> Event | LookedUp:
     """Read what `as_message` wrote; Dask adds entries of its own around it."""
     fields = dict(message["fields"])
     if message["event"] == Slowed.__name__:

@@ -20,12 +20,14 @@ class InFlightLimit:
     """How many blocks of one model may be in flight; the model's evaluations share it."""
 
     connections: int
-    """Limit of the endpoint, for the whole cluster."""
+    """Limit of the endpoint, for the whole cluster and all runs on it."""
     block_size: int
     """Trials in a block, about."""
     bounds: tuple[int, int] = (0, 0)
     """Between which `block_size` may change."""
     workers: int = 1
+    runs: tuple[int, int] = (1, 0)
+    """Number of runs that share the endpoint, and this one's place among them."""
     in_flight: int = 0
     stopped: bool = False
     model: str = ""
@@ -38,15 +40,22 @@ class InFlightLimit:
     """The limits of all models at the same address, which share its connections; this one, too."""
 
     @property
+    def own(self) -> int:
+        """Connections of this run: its part of the limit, at least one."""
+        runs, place = self.runs
+        whole, rest = divmod(self.connections, runs)
+        return max(1, whole + (place < rest))
+
+    @property
     def depth(self) -> int:
         """Enough blocks that the connections never wait for the driver."""
         if self.stopped:
             return 0
-        if self.connections < self.workers:
+        if self.own < self.workers:
             # Each worker has one connection then, so that the bound holds only over blocks.
-            return self.connections
+            return self.own
         gathered = self.workers * -(-self.gathered // self.block_size)
-        return max(gathered, 2 * self.workers + 2 * -(-self.connections // self.block_size) + self.spare)
+        return max(gathered, 2 * self.workers + 2 * -(-self.own // self.block_size) + self.spare)
 
     def block_took(self, trials: int, seconds: float) -> None:
         """Adapt the size of the next blocks to how long one took."""
@@ -58,14 +67,14 @@ class InFlightLimit:
         A block is in flight until its last answer. Where one answer in a thousand takes 30 times as long as most do,
         nearly every block waits for one, and new blocks must keep the connections busy meanwhile.
         """
-        if self.in_flight >= self.depth > 0 and self.connections >= self.workers:
-            most = _MOST_QUEUED * -(-self.connections // self.block_size)
+        if self.in_flight >= self.depth > 0 and self.own >= self.workers:
+            most = _MOST_QUEUED * -(-self.own // self.block_size)
             self.spare = min(self.spare + max(1, self.depth // 2), most)
 
     @property
     def has_room(self) -> bool:
         """Whether one more may go."""
-        if self.connections < self.workers and sum(peer.in_flight for peer in self.peers) >= self.connections:
+        if self.own < self.workers and sum(peer.in_flight for peer in self.peers) >= self.own:
             return False
         return self.in_flight < self.depth
 
@@ -79,7 +88,7 @@ class JudgeLimit(InFlightLimit):
     @property
     def depth(self) -> int:
         """As many as there are connections, if the workers are more."""
-        return self.connections if self.connections < self.workers else sys.maxsize
+        return self.own if self.own < self.workers else sys.maxsize
 
 
 def make_limits(

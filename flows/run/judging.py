@@ -10,9 +10,10 @@ from distributed import get_worker, secede
 from flows.plan.blocks import Block
 from flows.plan.requests import Prepared
 from flows.run.dedup import ask
+from flows.run.plugin import workspace
 from flows.run.simulated import truth_of_output
 from flows.run.tasks import Delivery, graded_replies
-from flows.run.worker import Workspace, workspace
+from flows.run.worker import Workspace
 from stages.infer.jobs import Job
 from stages.process.grading import Outcome
 from stages.process.reading import Reading

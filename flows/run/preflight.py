@@ -1,49 +1,208 @@
-"""Checks before anything is sent that the workers have the keys and reach the servers."""
+"""Admits workers to a run, before anything is sent and when they join later: each must be able to take part."""
 
 from __future__ import annotations
 
 import socket
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from urllib.parse import urlsplit
 
-from distributed import Client
-
-from deploy.clusters import ask_workers
+from deploy.clusters import ClusterError
+from deploy.clusters.asking import Question
+from deploy.clusters.code import Code, State
 from flows.config.models import ModelConfig
 from flows.errors import SweepError
-from flows.run.servers import is_managed, keyed
-from stages.infer.endpoint import Endpoint, InferenceError
-from stages.infer.key_source import check_source
+from flows.run.servers import is_managed
+from storage.reach import Token
+
+_PATIENCE_SECONDS = 120.0
+"""A first worker gets ready within that time: it imports evalcube, maybe over a network, on a busy machine."""
+_OTHERS_SECONDS = 20.0
+"""Others are waited for that long after the first; then they are as if they joined later."""
+_POLL_SECONDS = 0.05
+_LATE_SECONDS = 2.0
+"""Between two questions to a worker that joined and is not ready."""
+_ANSWER_SECONDS = 30.0
+"""So long after a worker left its answer in the cube and the cache it may take to be seen here."""
+_CLOCK_SECONDS = 60.0
+_RENEWAL_SECONDS = 600.0
 
 
-def check_workers(
-    client: Client, models: Sequence[ModelConfig], addresses: Sequence[str], *, unset_keys: bool
-) -> None:
-    """Refuse what workers cannot do before anything is sent.
+class Admission:
+    """Who may take part in a run.
 
     Parameters
     ----------
-    client
-        A connected client.
+    code
+        How the run's plugin reached the workers.
+    name
+        Of that plugin.
+    tokens
+        What was left in cube and cache for workers to find.
+    note
+        Called with what the user should read.
+    """
+
+    def __init__(
+        self,
+        code: Code,
+        name: str,
+        tokens: Sequence[Token] = (),
+        note: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self._code = code
+        self._name = name
+        self._tokens = tuple(tokens)
+        self._note = note
+        self._ready: dict[str, str] = {}
+        """Workers that take part, with the unique names of their processes."""
+        self._refused: dict[str, str] = {}
+        """Why others never will."""
+        self._answered_at: dict[str, float] = {}
+        self._barred: frozenset[str] = frozenset()
+        self._question: Question[Mapping[str, State]] | None = None
+        self._asked_at = 0.0
+        self._renewed_at = time.monotonic()
+        self._clocks: set[str] = set()
+
+    def first(self, addresses: Sequence[str]) -> list[str]:
+        """Wait for the workers that are there; those that take part.
+
+        Parameters
+        ----------
+        addresses
+            Of the workers.
+
+        Raises
+        ------
+        SweepError
+            If one of them cannot take part; it names the worker.
+        ClusterError
+            If none gets ready.
+        """
+        if not self._code.carried:
+            return list(addresses)
+        began = time.monotonic()
+        first_at: float | None = None
+        while (waiting := [address for address in addresses if address not in self._ready]) or not addresses:
+            with suppress(OSError):
+                self._take(self._code.states(self._name, waiting).answer())
+            self._refuse_run()
+            now = time.monotonic()
+            if self._ready and first_at is None:
+                first_at = now
+            if first_at is None and now - began > _PATIENCE_SECONDS:
+                raise ClusterError(
+                    f"no worker of the cluster got ready for the run within {_PATIENCE_SECONDS:g} s. Look at the "
+                    f"workers' logs, then run the same command again."
+                )
+            if first_at is not None and now - first_at > _OTHERS_SECONDS:
+                self._note(
+                    f"{len(waiting)} workers of {len(addresses)} do not answer ({_some(waiting)}): the run begins "
+                    f"without them, and they take part once they do"
+                )
+                break
+            time.sleep(_POLL_SECONDS)
+        return list(self._ready)
+
+    def _refuse_run(self) -> None:
+        """Raise if a worker cannot take part: before anything was sent, that is for the user to mend."""
+        if not self._refused:
+            return
+        address, problem = next(iter(self._refused.items()))
+        more = f" ({len(self._refused) - 1} more workers cannot take part either.)" if self._refused else ""
+        more = more if len(self._refused) > 1 else ""
+        raise SweepError(f"worker {address}: {problem.rstrip('.')}.{more}")
+
+    def admitted(self, there: Collection[str]) -> list[str]:
+        """Those of the workers that take part; asks the others, and never waits for an answer.
+
+        Parameters
+        ----------
+        there
+            Workers that serve.
+        """
+        if not self._code.carried:
+            return sorted(there)
+        self._renew()
+        for known in (self._ready, self._refused):
+            for address in set(known).difference(there):
+                del known[address]
+        if self._question is not None and self._question.done:
+            with suppress(OSError):
+                self._take(self._question.answer())
+            self._question = None
+        now = time.monotonic()
+        waiting = sorted(set(there).difference(self._ready, self._refused))
+        if waiting and self._question is None and now - self._asked_at > _LATE_SECONDS:
+            self._asked_at = now
+            self._question = self._code.states(self._name, waiting)
+        barred = frozenset(self._refused)
+        if barred != self._barred:
+            for address in sorted(barred - self._barred):
+                self._note(f"worker {address} takes no part in the run: {self._refused[address]}")
+            self._barred = barred
+            self._code.bar(self._name, sorted(barred))
+        return sorted(self._ready)
+
+    def _take(self, states: Mapping[str, State]) -> None:
+        now = time.monotonic()
+        for address, state in states.items():
+            self._compare_clock(address, state)
+            if state.problem:
+                self._refused[address] = state.problem
+            elif state.ready and self._sees_answers(state.id):
+                self._ready[address] = state.id
+            elif state.ready and now - self._answered_at.setdefault(address, now) > _ANSWER_SECONDS:
+                places = " and ".join(f"the {token.what} ({token.url})" for token in self._tokens)
+                self._refused[address] = (
+                    f"wrote into {places}, and this process does not see it. Mount the same file systems on both, or "
+                    f"give addresses that all reach (such as s3://...)"
+                )
+
+    def _sees_answers(self, who: str) -> bool:
+        return all(token.answered(who) for token in self._tokens)
+
+    def _compare_clock(self, address: str, state: State) -> None:
+        if state.time is None or address in self._clocks:
+            return
+        self._clocks.add(address)
+        apart = state.time - time.time()
+        if abs(apart) > _CLOCK_SECONDS:
+            self._note(
+                f"the clock of worker {address} is {abs(apart) / 60:.1f} minutes {'ahead' if apart > 0 else 'behind'}: "
+                f"have it set (NTP); times of day in logs and notes will differ"
+            )
+
+    def _renew(self) -> None:
+        if self._tokens and time.monotonic() - self._renewed_at > _RENEWAL_SECONDS:
+            self._renewed_at = time.monotonic()
+            for token in self._tokens:
+                with suppress(Exception):  # a worker that joins is refused then, no more
+                    token.leave()
+
+    def close(self) -> None:
+        """Take the tokens away."""
+        for token in self._tokens:
+            token.remove(self._ready.values())
+
+
+def refuse_far_workers(models: Sequence[ModelConfig], addresses: Sequence[str]) -> None:
+    """Refuse models that are served on this machine only, where there are workers elsewhere.
+
+    Parameters
+    ----------
     models
         The models that will be asked.
     addresses
         Of the workers.
-    unset_keys
-        Whether keys may be unset on the workers though they are set here.
 
     Raises
     ------
     SweepError
-        If a key is not set on a worker, or a server of this machine is out of its reach.
-    ClusterError
-        If workers end while they are asked.
+        If a server of this machine is out of a worker's reach.
     """
-    if unset_keys:
-        sources = [keyed(model) for model in models]
-        for address, problem in ask_workers(client, _problem, sources).items():
-            if problem:
-                raise SweepError(f"worker {address}: {problem}")
     far = [address for address in addresses if not _is_here(address)]
     for model in models:
         if far and is_managed(model):
@@ -54,14 +213,8 @@ def check_workers(
             )
 
 
-def _problem(sources: Sequence[Endpoint]) -> str:
-    """Runs on workers: why a key is missing there; empty if none is known to be."""
-    try:
-        for source in sources:
-            check_source(source)
-    except InferenceError as error:
-        return str(error)
-    return ""
+def _some(addresses: Sequence[str]) -> str:
+    return ", ".join(addresses[:3]) + (" and others" if len(addresses) > 3 else "")
 
 
 def _is_here(address: str) -> bool:

@@ -12,8 +12,9 @@ import numpy.typing as npt
 from flows.plan.blocks import NOTHING_KEPT, Kept, Window, window_of
 from flows.plan.grading import Arrays, trial_variables
 from flows.plan.recording import count_region, count_split_questions, receipt_of
+from flows.run.plugin import workspace
 from flows.run.tasks import BlockResult
-from flows.run.worker import Workspace, workspace
+from flows.run.worker import Workspace
 from stages.generate.novelty import repeated
 from stages.score.counters import add_counters
 from storage.cube.ledger import Receipt

@@ -13,9 +13,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
-from distributed import Client
 
-from deploy.clusters import Cluster, Connection, ThisProcess
+from deploy.clusters import Cluster, Connection, ThisProcess, ask_workers
 from flows.config.models import SweepConfig
 from flows.plan.blocks import RegionWork
 from flows.plan.part import Only
@@ -30,6 +29,7 @@ from flows.run.events import (
     Event,
     Extended,
     Finished,
+    LookedUp,
     Noted,
     Slowed,
     Started,
@@ -40,19 +40,20 @@ from flows.run.events import (
 )
 from flows.run.in_flight import make_judge_limits, make_limits
 from flows.run.interrupts import stop_on_interrupt
-from flows.run.preflight import check_workers
+from flows.run.plugin import install, plugin_name, plugin_on, task_group
+from flows.run.preflight import Admission, refuse_far_workers
+from flows.run.proof import Proof
 from flows.run.servers import serve_models
 from flows.run.spending import Spending
 from flows.run.subscribers.live_file import LiveFile
 from flows.run.summary import ModelSummary, RunSummary, Tracker, found_limits, limit_use
 from flows.run.waiting import wait_for_workers
-from flows.run.worker import Route, RunContext, SweepPlugin, plugin_name
+from flows.run.worker import Route, RunContext
 from stages.infer.endpoint import Endpoint
 from stages.reply.status import COUNTERS
 from storage.cube.lease import Lease
+from storage.reach import leave_tokens
 from storage.urls import absolute
-
-_REGISTRATIONS = 3
 
 
 class Session:
@@ -133,19 +134,23 @@ class Session:
                 connection = stack.enter_context(cluster.connect())
             client = connection.client
             addresses = wait_for_workers(cluster, connection, self._lease, self._note)
-            # Before the plugin, and so before any request: money is spent only by workers that have their keys.
-            check_workers(client, asked, addresses, unset_keys=cluster.environment != "inherited")
-            context = self._context(routes)
+            refuse_far_workers(asked, addresses)
+            context = self._context(routes, connection, cluster.environment != "inherited")
+            tokens = context.proof.tokens
+            admission = Admission(connection.code, plugin_name(self._id), tokens, self._note)
             client.subscribe_topic(topic(self._id), self._receive)
             # Before the plugin is registered: half a registration has to be taken back, too.
-            stack.callback(_forget_run, client, self._id)
-            _register(client, SweepPlugin(context))
-            self._note(_described(cluster, client, len(addresses)))
+            stack.callback(_forget_run, connection, self._id)
+            stack.callback(admission.close)
+            install(connection, context, self._settings.name)
+            # Before any request: money is spent only by workers that can store the replies.
+            addresses = admission.first(addresses)
+            self._note(_described(cluster, connection, len(addresses)))
             blocks, serials = 0, itertools.count()
             # Dask keys must never repeat within a cluster's life: a round would get the futures of the one before.
             while True:
                 driver = self._driver(
-                    connection, cluster.patience, context, work, max(len(addresses), 1), serials
+                    connection, admission, cluster.patience, context, work, max(len(addresses), 1), serials
                 )
                 interrupt.stop = self._spending.stop = driver.stop
                 driver.run()
@@ -157,13 +162,14 @@ class Session:
                 if self._store.planned.same(before):
                     break  # nothing is left but transport errors
                 self._emit(Extended(sum(self._store.targets.counts)))
-            self._wait_for_reports(client, blocks)
+            self._wait_for_reports(connection, blocks)
         self._spending.save()
         return "stopped" if driver.stopped else "complete"
 
     def _driver(
         self,
         connection: Connection,
+        admission: Admission,
         patience: float,
         context: RunContext,
         work: _Work,
@@ -195,10 +201,13 @@ class Session:
             reports=self._reports,
             flush_seconds=self._flush_seconds,
             patience=patience,
+            admission=admission,
+            group=task_group(self._settings.name, self._id),
         )
 
-    def _context(self, routes: Mapping[str, Route]) -> RunContext:
+    def _context(self, routes: Mapping[str, Route], connection: Connection, unset_keys: bool) -> RunContext:
         plan = self._store.plan
+        cube, cache = absolute(self._settings.cube), absolute(self._settings.cache)
         self._endpoints = {name: route.endpoint for name, route in routes.items()}
         return RunContext(
             run=self._id,
@@ -206,17 +215,23 @@ class Session:
             trials=plan.trials,
             repeats=plan.repeats,
             prices=plan.prices,
-            cube=absolute(self._settings.cube),
-            cache=absolute(self._settings.cache),
+            cube=cube,
+            cache=cache,
             routes=routes,
             lease=self._lease.holder.token,
+            proof=Proof(
+                # Whoever was started here has the same disks and variables: nothing can differ.
+                leave_tokens(self._id, cube, cache) if connection.code.carried else (),
+                tuple(route.endpoint for route in routes.values()) if unset_keys else (),
+            ),
         )
 
-    def _wait_for_reports(self, client: Client, blocks: int) -> None:
+    def _wait_for_reports(self, connection: Connection, blocks: int) -> None:
         """Let the last reports arrive: results and reports travel apart."""
-        for report in client.run(_last_report, plugin_name(self._id), on_error="ignore").values():
-            if isinstance(report, Traffic):
-                self._emit(report)
+        with suppress(OSError):
+            for report in ask_workers(connection.client, _last_report, plugin_name(self._id)).values():
+                if isinstance(report, Traffic):
+                    self._emit(report)
         # Reports are for display: after two seconds the numbers may be short, and nothing else is.
         deadline = time.monotonic() + 2.0
         while self._tracker.blocks < blocks and time.monotonic() < deadline:
@@ -224,6 +239,9 @@ class Session:
 
     def _receive(self, event: tuple[float, Mapping[str, Any]]) -> None:
         report = from_message(event[1])
+        if isinstance(report, LookedUp):
+            self._tracker.looked_up(report)
+            return
         # These two are for the driver, which asks for them in its own thread and in its own time.
         if isinstance(report, Slowed) or (isinstance(report, Traffic) and report.starved):
             self._reports.put(report)
@@ -290,6 +308,7 @@ class Session:
             done=done,
             transport=sum(model.transport for model in models),
             cached=tracker.cached,
+            found_again=tracker.found_again,
             sent=traffic.sent,
             prompt_tokens=traffic.prompt_tokens,
             completion_tokens=traffic.completion_tokens,
@@ -344,34 +363,22 @@ def _counts(work: RegionWork) -> tuple[int, int]:
     return len(work.positions), len(work.unrated)
 
 
-def _described(cluster: Cluster, client: Client, workers: int) -> str:
+def _described(cluster: Cluster, connection: Connection, workers: int) -> str:
     if isinstance(cluster, ThisProcess):
         return "few trials: asked by this process"
-    return f"{workers} workers, dashboard {client.dashboard_link}"
+    return f"{workers} workers, dashboard {connection.dashboard}"
 
 
-def _register(client: Client, plugin: SweepPlugin) -> None:
-    """Register a run's plugin; once more if a worker died meanwhile, since Dask gives the whole call up then."""
-    for _ in range(_REGISTRATIONS - 1):
-        try:
-            client.register_plugin(plugin)
-        except (OSError, TimeoutError):
-            time.sleep(1.0)
-        else:
-            return
-    client.register_plugin(plugin)
-
-
-def _forget_run(client: Client, run: str) -> None:
+def _forget_run(connection: Connection, run: str) -> None:
     """Leave nothing of this run on a cluster that goes on; a cluster that is gone needs no cleaning."""
     with suppress(Exception):
-        client.unsubscribe_topic(topic(run))
-        client.unregister_worker_plugin(plugin_name(run))
+        connection.client.unsubscribe_topic(topic(run))
+    connection.code.remove(plugin_name(run))
 
 
 def _last_report(name: str, dask_worker: Any = None) -> Traffic | None:  # noqa: ANN401 - Dask's own worker
     """Runs on workers: what they sent in this run."""
-    plugin = dask_worker.plugins.get(name)
+    plugin = plugin_on(dask_worker, name)
     if plugin is None or plugin.workspace is None:
         return None
-    return plugin.workspace.traffic(plugin.label)  # type: ignore[no-any-return]
+    return plugin.workspace.traffic(plugin.label)

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from flows.plan.unnamed import Unnamed
-from flows.run.events import TALLY, BlockDone, Event, Extended, Started, Traffic
+from flows.run.events import TALLY, BlockDone, Event, Extended, LookedUp, Started, Traffic
 from flows.run.poison_isolation import KILLED
 from stages.infer.endpoint import Endpoint
 from stages.infer.rates import strictest
@@ -75,7 +75,7 @@ class RunSummary:
     """Of these, finished; by this run or earlier ones."""
     transport: int
     cached: int
-    """Trials that the cache answered in this run."""
+    """Trials that the cache answered in this run, of what other runs had asked."""
     sent: int
     """Requests sent, retries included; what a killed worker sent in its last half second is not known."""
     prompt_tokens: int
@@ -90,6 +90,8 @@ class RunSummary:
     """Cost of this run's requests at the config's prices; None if it declares none."""
     spent: dict[str, float] = field(default_factory=dict)
     """Tokens and USD of all runs so far; answers of the cache are free."""
+    found_again: int = 0
+    """Trials whose replies this run had received and paid for, when a worker died and its blocks were done again."""
     bound: str = ""
     """The bound under ``spend:`` that stopped the run."""
     graded: int = 0
@@ -148,7 +150,10 @@ class Tracker:
         self.begun = time.monotonic()
         self._seen: set[tuple[int, ...]] = set()
         self._asked_from = self._asked_to = 0.0
+        self._free: dict[tuple[int, ...], int] = {}
+        """By block as it was first cut, hits of its first look-up that are not counted yet."""
         self.cached = 0
+        self.found_again = 0
         self.transport = 0
         self.causes: Counter[str] = Counter()
         self.details: dict[str, str] = {}
@@ -179,7 +184,7 @@ class Tracker:
         if key in self._seen:
             return
         self._seen.add(key)
-        self.cached += event.cached
+        self._count_hits(event)
         self.transport += event.transport
         self.causes.update(event.causes)
         for cause, detail in event.details.items():
@@ -190,6 +195,19 @@ class Tracker:
         counts = self._tallies.setdefault(event.model, Counter())
         for task, slot, *columns in event.tally:
             counts.update({(task, slot, column): count for column, count in enumerate(columns)})
+
+    def looked_up(self, event: LookedUp) -> None:
+        """Take in what the cache answers of a block; the first time counts, as the run fills the cache itself."""
+        with self._lock:
+            self._free.setdefault(tuple(event.key), event.cached)
+
+    def _count_hits(self, event: BlockDone) -> None:
+        hits, origin = event.cached - event.shared, tuple(event.origin)
+        free = min(hits, self._free.get(origin, hits))
+        if origin in self._free:
+            self._free[origin] -= free
+        self.cached += free + event.shared
+        self.found_again += hits - free
 
     @property
     def blocks(self) -> int:

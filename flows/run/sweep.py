@@ -65,7 +65,8 @@ def run(
     cube, cache
         Address of the results and of the response cache; default: those of the config.
     scheduler
-        Address of a running Dask scheduler; default: this machine.
+        Address of a running Dask scheduler; default: that of the variable ``DASK_SCHEDULER_ADDRESS`` where the config
+        names no cluster, else this machine.
     workers
         Number of local worker processes; default: none where few trials are left and no plugin is installed, as this
         process does them sooner; else one per core, at most eight.

@@ -30,9 +30,10 @@ from flows.plan.blocks import Block
 from flows.plan.grading import Arrays, columns, grade_reading, read_stored
 from flows.plan.requests import Prepared
 from flows.run.dedup import ask
-from flows.run.events import BlockDone, as_message, topic
+from flows.run.events import BlockDone, LookedUp, as_message, topic
+from flows.run.plugin import workspace
 from flows.run.poison_isolation import KILLED, name_trials
-from flows.run.worker import Workspace, workspace
+from flows.run.worker import Workspace
 from stages.process.grading import Outcome
 from stages.process.reading import Reading
 from stages.reply.status import FINISHED, Status
@@ -63,6 +64,8 @@ class Delivery:
     """One thing that the endpoint said, by cause."""
     answered: tuple[int, ...] = ()
     """Indices of the trials that were asked and answered."""
+    shared: int = 0
+    """Trials that another run was asking, and had answered meanwhile."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,6 +89,8 @@ def generate(run: str, block: Block) -> Order:
         return Order(np.zeros(0, dtype=np.int32), get_worker().id)  # its answers were paid for once
     cached = work.cached([item.request.digest for item in work.opened(block).trials])
     asked = [i for i, known in enumerate(cached) if not known]
+    looked_up = LookedUp(block.origin, block.size - len(asked))
+    get_worker().log_event(topic(run), as_message(looked_up))
     return Order(np.array(asked, dtype=np.int32), get_worker().id)
 
 
@@ -115,6 +120,7 @@ def infer(run: str, block: Block, order: Order) -> Delivery:
         len(asked),
         {result.cause: result.detail for result in failed.values()},
         tuple(i for i, result in asked.items() if result.kind == "stored"),
+        shared=results.count(None),
     )
 
 
@@ -216,6 +222,8 @@ def _report(run: str, work: Workspace, block: Block, delivery: Delivery, result:
         causes=result.causes,
         details=delivery.details,
         tally=_tally(block, result),
+        origin=block.origin,
+        shared=delivery.shared,
     )
     seconds = result.arrays["latency"][list(delivery.answered)]
     work.meter.graded(

@@ -6,17 +6,15 @@ own under the run's name, and takes it away when it ends.
 
 from __future__ import annotations
 
-import asyncio
-import os
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
-from distributed import Reschedule, Worker, WorkerPlugin, get_worker
+from distributed import Reschedule
 
 from flows.plan.blocks import Block
 from flows.plan.grading import LayerGrader, Prices
@@ -24,9 +22,10 @@ from flows.plan.plan import Plan
 from flows.plan.requests import Prepared, prepare_trials
 from flows.plan.targets import SampleTargets
 from flows.run.batch_notes import BatchBook
-from flows.run.events import Slowed, Traffic, as_message, topic
+from flows.run.events import Traffic
+from flows.run.proof import Proof
 from flows.run.simulated import truth_of_trial
-from flows.run.subscribers.prometheus import Meter, publish
+from flows.run.subscribers.prometheus import Meter
 from stages.infer.endpoint import Endpoint
 from stages.infer.engine import Engine
 from stages.infer.jobs import Job, Slowdown
@@ -76,6 +75,8 @@ class RunContext:
     """By label of the model."""
     lease: str
     """Token of the driver's lease."""
+    proof: Proof = field(default_factory=Proof)
+    """What a worker proves before it takes part, where that is not certain."""
 
 
 @dataclass(eq=False)
@@ -98,7 +99,7 @@ class Workspace:
         self.cache: Cache = open_cache(context.cache)
         self.interrupted = False
         """Whether a task was abandoned here, so that it may come back with part of its requests done."""
-        self._share = (0, 0)
+        self._share: tuple[int, int, Mapping[str, tuple[int, int]]] = (0, 0, {})
         self.drained = False
         """Whether no further request is to be started."""
         self._abandoned: set[Hashable] = set()
@@ -162,10 +163,12 @@ class Workspace:
         with self._lock:
             if self._engine is None:
                 endpoints = {name: route.endpoint for name, route in self.context.routes.items()}
-                workers, rank = self._share
+                workers, rank, runs = self._share
                 batched = any(endpoint.batch is not None for endpoint in endpoints.values())
                 book = BatchBook(self.cube.records, self.cache) if batched else None
-                self._engine = Engine(endpoints, self.cache, workers=workers, rank=rank, batches=book)
+                self._engine = Engine(
+                    endpoints, self.cache, workers=workers, rank=rank, runs=runs, batches=book
+                )
                 self._began = time.monotonic()
                 # The order to stop may have come before the first request made an engine.
                 if self.drained:
@@ -195,13 +198,21 @@ class Workspace:
         """How many share the endpoints; 0 until that is known."""
         return self._share[0]
 
-    def share_out(self, workers: int, rank: int) -> None:
-        """Be one of so many workers that share the endpoints; nothing is sent before this was said."""
+    def share_out(self, workers: int, rank: int, runs: Mapping[str, tuple[int, int]]) -> None:
+        """Be one of so many workers that share the endpoints; nothing is sent before this was said.
+
+        Parameters
+        ----------
+        workers, rank
+            Their number, and this one's place among them.
+        runs
+            By label of the model: how many runs share its endpoint, and this one's place among them.
+        """
         # Kept also without an engine: one that starts later must not begin with all connections for itself.
         with self._lock:
-            self._share = (workers, rank)
+            self._share = (workers, rank, runs)
             if self._engine is not None:
-                self._engine.share_out(workers, rank)
+                self._engine.share_out(workers, rank, runs)
 
     def traffic(self, worker: str) -> Traffic | None:
         """Totals of what this worker sent so far; None before the first request."""
@@ -294,89 +305,3 @@ class Workspace:
                 self._engine.close()
                 self._engine = None
         self.cache.close()
-
-
-class SweepPlugin(WorkerPlugin):
-    """Gives every worker, also one that joins or restarts later, the workspace of a run."""
-
-    def __init__(self, context: RunContext) -> None:
-        self.name = plugin_name(context.run)
-        self.context = context
-        self.workspace: Workspace | None = None
-        self.label = ""
-        """Names this worker process in reports."""
-        self._timer: Any = None
-        self._unpublish: Callable[[], None] | None = None
-
-    def setup(self, worker: Worker) -> None:
-        """Open the workspace and report its traffic twice a second, with hundreds of workers more seldom."""
-        from tornado.ioloop import PeriodicCallback
-
-        work = self.workspace = Workspace(self.context)
-        # A worker that its nanny restarts has the address of the one that died, whose totals count as well.
-        self.label = f"{worker.address}/{os.getpid()}"
-        self._unpublish = publish(
-            self.context.run, self.workspace.meter, partial(self.workspace.traffic, self.label)
-        )
-
-        due = 0.0
-
-        def report_traffic() -> None:
-            traffic = work.traffic(self.label)
-            if traffic is not None:
-                worker.log_event(topic(self.context.run), as_message(traffic))
-
-        def report() -> None:
-            nonlocal due
-            # With hundreds of workers each reports more seldom, as the scheduler handles every report of all of them.
-            if time.monotonic() >= due:
-                due = time.monotonic() + work.workers / _MOST_REPORTS
-                report_traffic()
-            for learned in work.slowdowns():
-                slowed = Slowed(
-                    worker.address,
-                    learned.model,
-                    learned.overload,
-                    learned.pause,
-                    learned.reason,
-                    learned.news,
-                )
-                worker.log_event(topic(self.context.run), as_message(slowed))
-
-        self._report_traffic = report_traffic
-        self._timer = PeriodicCallback(report, _REPORT_MS)
-        self._timer.start()
-
-    def transition(self, key: Hashable, start: str, finish: str, **kwargs: object) -> None:  # noqa: ARG002
-        """Hear of a task that is to end before it is done."""
-        if start in ("executing", "long-running") and finish == "released" and self.workspace is not None:
-            self.workspace.abandon(key)
-
-    async def teardown(self, worker: Worker) -> None:  # noqa: ARG002 - the interface of plugins
-        """Close the workspace, off the worker's event loop: it waits for the disk."""
-        if self._timer is not None:
-            self._timer.stop()
-            # Once more: what was sent in the last half second is paid for, too.
-            self._report_traffic()
-        if self._unpublish is not None:
-            self._unpublish()
-        if self.workspace is not None:
-            await asyncio.to_thread(self.workspace.close)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Travel without the workspace: it belongs to one process."""
-        fresh = {"workspace": None, "label": "", "_timer": None, "_unpublish": None}
-        return {"name": self.name, "context": self.context, **fresh}
-
-
-def plugin_name(run: str) -> str:
-    """Name of a run's plugin on the workers."""
-    return f"evalcube-{run}"
-
-
-def workspace(run: str) -> Workspace:
-    """The workspace of a run on this worker; for use in tasks."""
-    plugin = get_worker().plugins[plugin_name(run)]
-    if not isinstance(plugin, SweepPlugin) or plugin.workspace is None:
-        raise RuntimeError(f"the plugin of run {run} is not set up on this worker")
-    return plugin.workspace

@@ -5,16 +5,19 @@ from __future__ import annotations
 import math
 import queue
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from distributed import Client
 
 from deploy.clusters import ClusterError, Connection
+from deploy.clusters.asking import Question, ask_each, serving
 from deploy.clusters.base import PATIENCE_SECONDS
+from deploy.clusters.code import View
 from flows.run.events import Event, Noted, Slowed, Traffic
-from flows.run.worker import plugin_name
+from flows.run.plugin import plugin_name, plugin_on
+from flows.run.preflight import Admission
 from stages.infer.jobs import Slowdown
 
 _POLL_SECONDS = 1.0
@@ -28,11 +31,23 @@ _MOST_LOSSES = 24
 worker takes until the others of its block are found to be harmless."""
 
 
+class Share(NamedTuple):
+    """What a worker is told of the endpoints' limits."""
+
+    workers: int
+    """Workers of this run that share them."""
+    rank: int
+    """The worker's place among them."""
+    runs: Mapping[str, tuple[int, int]]
+    """By label of a model whose endpoint several runs share: their number, and this one's place among them."""
+
+
 class Shared(Protocol):
     """Something that depends on the number of workers, and on what they report of a model."""
 
     model: str
     workers: int
+    runs: tuple[int, int]
 
     def grow(self) -> None:
         """Allow more of its blocks at once."""
@@ -41,8 +56,28 @@ class Shared(Protocol):
 class Workers:
     """The workers of a run.
 
-    A worker sends nothing before it has its share, so that one that joins or restarts never adds
-    connections to those that are there already; what is in flight above a share that shrinks ends as usual.
+    A worker sends nothing before it has its share, so that one that joins or restarts never adds connections to those
+    that are there already; what is in flight above a share that shrinks ends as usual. Nobody waits for a worker: what
+    it is asked or told has a time limit, and is said again to whoever did not answer.
+
+    Parameters
+    ----------
+    connection
+        To the cluster.
+    run
+        Name of the run.
+    shared
+        What depends on the number of workers.
+    emit
+        Takes events.
+    admission
+        Who may take part; default: everybody.
+    endpoints
+        Digest of each model's endpoint, by label, under which runs on one scheduler share its limits.
+    reports
+        What workers report of their endpoints.
+    patience
+        Seconds without any worker after which the run gives up.
     """
 
     def __init__(
@@ -51,18 +86,28 @@ class Workers:
         run: str,
         shared: Iterable[Shared],
         emit: Callable[[Event], None],
+        *,
+        admission: Admission | None = None,
+        endpoints: Mapping[str, str] | None = None,
         reports: queue.SimpleQueue[Slowed | Traffic] | None = None,
         patience: float = PATIENCE_SECONDS,
     ) -> None:
         self._reports = reports or queue.SimpleQueue()
         self._connection = connection
         self._client = connection.client
+        self._admission = admission or Admission(connection.code, plugin_name(run))
+        self._endpoints = dict(endpoints or {})
         self._patience = patience
         self._run = run
         self._shared = tuple(shared)
         self._emit = emit
+        self._view = View({}, {})
         self._there: list[str] = []
-        self._shared_with: list[str] = []
+        self._runs: Mapping[str, tuple[int, int]] = {}
+        self._told: dict[str, Share] = {}
+        """The share that each worker has taken."""
+        self._looking: Question[View] | None = None
+        self._telling: tuple[dict[str, Share], Question[dict[str, bool]]] | None = None
         self._polled_at = -math.inf
         self._gone_at: float | None = None
         self._noted = False
@@ -72,7 +117,12 @@ class Workers:
     @property
     def any(self) -> bool:
         """Whether there were workers at the last poll."""
-        return bool(self._there)
+        return bool(self._view.workers)
+
+    @property
+    def there(self) -> tuple[str, ...]:
+        """Workers that took part at the last poll."""
+        return tuple(self._there)
 
     def worked(self) -> None:
         """Note that a worker has done a task: whatever ends workers leaves time for that."""
@@ -87,23 +137,36 @@ class Workers:
             If there has been no worker for as long as the cluster's patience, if they end again and again and none
             has done anything, or if the cluster says that there will be none.
         """
-        now = time.monotonic()
         # First, as it is cheap and connections are idle meanwhile; who is there is asked over the network.
         self._adapt()
-        if now - self._polled_at < _POLL_SECONDS:
-            return
-        self._polled_at = now
-        try:
-            named = present(self._client)
-            before, self._there = self._there, list(named)
-            for note in self._connection.tend(named):
-                self._emit(Noted(note))
-            self._count_losses(len(set(before).difference(self._there)))
-            if self._there != self._shared_with:
-                self._share_out()
-        except (OSError, TimeoutError):
-            return  # a scheduler that went away shows in the futures
-        self._watch_absence(now)
+        self._hear_shares()
+        now = time.monotonic()
+        if self._looking is None:
+            if now - self._polled_at < _POLL_SECONDS:
+                return
+            first = self._polled_at == -math.inf
+            self._polled_at, self._looking = now, self._connection.code.look()
+            # Only at first is there nothing else to do meanwhile.
+            if first:
+                with suppress(OSError):
+                    self._looking.answer()
+        if self._looking.done:
+            looked, self._looking = self._looking, None
+            try:
+                view = looked.answer()
+            except OSError:
+                return  # a scheduler that went away shows in the futures
+            self._see(view)
+            self._watch_absence(now)
+
+    def _see(self, view: View) -> None:
+        """Take in who is there."""
+        before, self._view = self._view, view
+        for note in self._connection.tend(view.workers):
+            self._emit(Noted(note))
+        self._count_losses(len(set(before.workers).difference(view.workers)))
+        self._there = self._admission.admitted(view.workers)
+        self._share_out()
 
     def _adapt(self) -> None:
         """Give more blocks to models that are starved, and pass on what one worker learned of an overload."""
@@ -120,18 +183,50 @@ class Workers:
                 item.grow()
         # The one that learned it has slowed down already; alone it has nobody to notify.
         if slowed and len(self._there) > 1:
-            with suppress(OSError, TimeoutError):
-                self._client.run(_slow_down, plugin_name(self._run), slowed, on_error="ignore")
+            told = ask_each(
+                self._client, _slow_down, plugin_name(self._run), slowed, workers=tuple(self._there)
+            )
+            Question(self._client, told)
 
     def _share_out(self) -> None:
-        # With no worker at all the limits stay as for one: the next one to come should find blocks.
+        """Tell workers of their shares, those that have others or none."""
+        runs = {model: self._view.shares.get(digest, (1, 0)) for model, digest in self._endpoints.items()}
+        self._note_sharing(runs)
         for item in self._shared:
+            # With no worker at all the limits stay as for one: the next one to come should find blocks.
             item.workers = max(len(self._there), 1)
+            item.runs = runs.get(item.model, (1, 0))
+        self._told = {address: share for address, share in self._told.items() if address in self._there}
         # A rank, not only a number: connections that do not divide evenly go to the first ones.
-        ranks = {address: rank for rank, address in enumerate(self._there)}
-        answers = self._client.run(_take_share, plugin_name(self._run), ranks, on_error="ignore")
-        # A worker that is still starting has no plugin yet: it gets its share at the next poll.
-        self._shared_with = sorted(address for address, taken in answers.items() if taken is True)
+        number = len(self._there)
+        shares = {address: Share(number, rank, runs) for rank, address in enumerate(self._there)}
+        news = {address: share for address, share in shares.items() if self._told.get(address) != share}
+        if news and self._telling is None:
+            asked = ask_each(self._client, _take_share, plugin_name(self._run), news, workers=tuple(news))
+            self._telling = (news, Question(self._client, asked))
+
+    def _note_sharing(self, runs: Mapping[str, tuple[int, int]]) -> None:
+        """Say when others begin or cease to ask the same endpoints."""
+        before, self._runs = self._runs, runs
+        for model, (number, _) in runs.items():
+            known = before.get(model, (1, 0))[0]
+            if number > 1 and number != known:
+                self._emit(
+                    Noted(
+                        f"{number} runs on this scheduler ask the endpoint of {model}: each keeps to its part"
+                    )
+                )
+            elif number == 1 < known:
+                self._emit(Noted(f"no other run asks the endpoint of {model} any more"))
+
+    def _hear_shares(self) -> None:
+        """Note who has taken its share; a worker that did not answer, or is still starting, is told again."""
+        if self._telling is None or not self._telling[1].done:
+            return
+        (shares, telling), self._telling = self._telling, None
+        with suppress(OSError):
+            taken = telling.answer()
+            self._told.update({address: shares[address] for address in taken if taken[address] is True})
 
     def _count_losses(self, lost: int) -> None:
         """Say so, once, if workers end again and again: each that is restarted looks as if all were well.
@@ -148,7 +243,7 @@ class Workers:
                 f"ends them (memory, `ulimit -v`, `-t`, `-n`; Dask ends one at its own memory limit). Look at their "
                 f"logs, give fewer workers, or more memory for each, and run the same command again."
             )
-        if before < _NOTED_LOSSES <= self._losses:
+        if before < _NOTED_LOSSES <= self._losses and not self._connection.replaces:
             self._emit(
                 Noted(
                     f"{self._losses} worker processes have ended so far, by crashes or for want of memory (Dask ends "
@@ -172,34 +267,29 @@ class Workers:
 
 
 def present(client: Client) -> dict[str, str]:
-    """The cluster's workers, sorted: address -> the name that they were started with.
-
-    `Client.scheduler_info` may know of none: it shares its answer with a periodic call of its own that leaves them out.
+    """The cluster's workers that serve, sorted: address -> the name that they were started with.
 
     Raises
     ------
     OSError
-        If the scheduler cannot be asked.
+        If the scheduler cannot be asked, or does not answer in time.
     """
-    # A client that lost its scheduler blocks in `sync` instead of raising.
-    if client.scheduler is None or client.status not in ("running", "connecting"):
-        raise OSError("the scheduler is away")
-    workers = client.sync(client.scheduler.identity, n_workers=-1)["workers"]
-    return {address: str(workers[address].get("name", "")) for address in sorted(workers)}
+    return Question.within(client, serving(client)).answer()
 
 
-def _take_share(name: str, ranks: dict[str, int], dask_worker: Any = None) -> bool:  # noqa: ANN401 - Dask's own
+def _take_share(name: str, shares: dict[str, Share], dask_worker: Any = None) -> bool:  # noqa: ANN401 - Dask's own
     """Runs on every worker: so many share the endpoints, and this is its place among them."""
-    plugin = dask_worker.plugins.get(name)
-    if plugin is None or plugin.workspace is None or dask_worker.address not in ranks:
+    plugin = plugin_on(dask_worker, name)
+    share = shares.get(dask_worker.address)
+    if plugin is None or plugin.workspace is None or share is None:
         return False
-    plugin.workspace.share_out(len(ranks), ranks[dask_worker.address])
+    plugin.workspace.share_out(*share)
     return True
 
 
 def _slow_down(name: str, slowed: list[Slowed], dask_worker: Any = None) -> None:  # noqa: ANN401 - Dask's own worker
     """Runs on every worker: take over what the others learned of overloaded endpoints."""
-    plugin = dask_worker.plugins.get(name)
+    plugin = plugin_on(dask_worker, name)
     for one in slowed:
         if plugin is not None and plugin.workspace is not None and one.worker != dask_worker.address:
             plugin.workspace.slow_down(Slowdown(one.model, one.overload, one.pause, one.reason, one.news))

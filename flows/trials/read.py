@@ -249,6 +249,28 @@ class Trials:
             return sum(places.count(rows) for rows in self._scan(()))
         return sum(places.count(rows) for rows, _ in self._searched(self._search, ()))
 
+    def nearest(self, place: Sequence[int], *, back: bool = False) -> dict[str, int] | None:
+        """The row that follows a place in the order of models, tasks, points, trials and repeats, whatever texts say.
+
+        Parameters
+        ----------
+        place
+            Numbers of cube, model, task, slot, trial and repeat, of which there need not be a row.
+        back
+            The row before it instead.
+
+        Returns
+        -------
+        dict or None
+            The six numbers of the row by name, and its ``status``; None if there is no further row.
+        """
+        best: dict[str, int] | None = None
+        for rows in self._scan(()):
+            found = places.nearest(rows, place, back=back)
+            if found is not None and (best is None or _sooner(found, best, back=back)):
+                best = found
+        return best
+
     def blocks(self) -> Iterator[Block]:
         """The columns of some rows after another, in the order of the table."""
         for texts in self._texts:
@@ -332,6 +354,11 @@ class Trials:
             if column.name not in block:
                 block[column.name] = measured(opened, column, rows)
         return block
+
+
+def _sooner(row: Mapping[str, int], other: Mapping[str, int], *, back: bool) -> bool:
+    mine, its = ([one[name] for name in places.PLACES] for one in (row, other))
+    return mine > its if back else mine < its
 
 
 def _part(values: Values, which: Any) -> Plain:  # noqa: ANN401 - indices or a slice

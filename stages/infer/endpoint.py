@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import ipaddress
 import os
 from collections.abc import Mapping
@@ -123,6 +124,16 @@ class Endpoint:
             key = "\0command " + "\0".join(self.key_command)
         batches = "" if self.batch is None else f"/batches#{self.name}"
         return self.base_url.rstrip("/") + batches, key
+
+    @property
+    def digest(self) -> str:
+        """What tells its limits from those of others, and shows no secret: the address, and where the key is.
+
+        On one cluster a variable or a file holds the same key for all runs, as it is read on the workers.
+        """
+        key = (self.key_env, self.key_file, self.key_command)
+        batches = self.name if self.batch is not None else None
+        return hashlib.sha256(repr((self.base_url.rstrip("/"), key, batches)).encode()).hexdigest()[:16]
 
     def proxy(self) -> str | None:
         """The proxy that the environment names for this address, if any; this machine itself is never behind one.

@@ -47,6 +47,8 @@ class Engine:
     workers, rank
         Number of engines that share the endpoints, and this one's place among them. With 0 workers nothing is sent
         until `share_out` is called: who starts alone must not take all the connections.
+    runs
+        As of `share_out`.
     batches
         What is kept of batches; needed where an endpoint has some.
     steering
@@ -60,13 +62,14 @@ class Engine:
         *,
         workers: int = 1,
         rank: int = 0,
+        runs: Mapping[str, tuple[int, int]] | None = None,
         batches: Batches | None = None,
         steering: Steering = UNSTEERED,
     ) -> None:
         self.stats = Stats()
         self._batches = batches
         self._endpoints = dict(endpoints)
-        self._place = (workers, rank)
+        self._place = (workers, rank, runs or {})
         accounts = {name: endpoint.account for name, endpoint in self._endpoints.items()}
         self._accounts = accounts
         self._steering = steering
@@ -147,17 +150,20 @@ class Engine:
             if block is not None and not self._closed:
                 self._loop.call_soon_threadsafe(block.fail, error)
 
-    def share_out(self, workers: int, rank: int) -> None:
+    def share_out(self, workers: int, rank: int, runs: Mapping[str, tuple[int, int]] | None = None) -> None:
         """Take another share of the endpoints' limits; requests in flight above it end as usual.
 
         Parameters
         ----------
         workers, rank
             Number of engines that share the endpoints, and this one's place among them, in [0, workers).
+        runs
+            By label of a model whose endpoint several runs share: their number, and the place of this engine's run.
+            Each of them has as many engines.
         """
         with self._state:
             if not self._closed:
-                self._loop.call_soon_threadsafe(self._resize, workers, rank)
+                self._loop.call_soon_threadsafe(self._resize, workers, rank, runs or {})
 
     def steer(self, steering: Steering) -> None:
         """Do as was ordered, all orders so far taken together; saying the same again changes nothing."""
@@ -270,7 +276,7 @@ class Engine:
         queue = self._queues.get(account)
         if queue is None:
             queue = self._queues[account] = self._new_queue(endpoint)
-            queue.resize(*self._share)
+            queue.resize(*self._share(account))
             if self._halted:
                 queue.halt()
         queue.add(model, endpoint)
@@ -287,15 +293,20 @@ class Engine:
             )
         return BatchQueue(endpoint, self.stats, self._writer, self._batches)
 
-    def _resize(self, workers: int, rank: int) -> None:
-        self._place = (workers, rank)
-        for queue in self._queues.values():
-            queue.resize(*self._share)
+    def _resize(self, workers: int, rank: int, runs: Mapping[str, tuple[int, int]]) -> None:
+        self._place = (workers, rank, runs)
+        for account, queue in self._queues.items():
+            queue.resize(*self._share(account))
 
-    @property
-    def _share(self) -> tuple[int, int]:
-        # Nothing is sent by one of no workers, which is what it is until the pause is over.
-        return (0, 0) if self._steering.paused else self._place
+    def _share(self, account: tuple[str, str | None]) -> tuple[int, int]:
+        """Number of engines that share an endpoint, of all runs, and this one's place among them."""
+        if self._steering.paused:
+            return 0, 0  # nothing is sent by one of no workers, which is what it is until the pause is over
+        workers, rank, runs = self._place
+        shared = [runs[name] for name, other in self._accounts.items() if other == account and name in runs]
+        number, place = max(shared, default=(1, 0))
+        # The ranks of one run stand apart, so that what does not divide evenly goes to all runs in turn.
+        return workers * number, rank * number + place
 
     def _quota(self, account: tuple[str, str | None]) -> Quota:
         quotas = self._steering.quotas
@@ -306,7 +317,7 @@ class Engine:
         before, self._steering = self._steering, steering
         for account, queue in self._queues.items():
             queue.retune(self._quota(account))
-            queue.resize(*self._share)
+            queue.resize(*self._share(account))
             if steering.retries != before.retries:
                 queue.revive()
         for name in steering.dropped:

@@ -72,6 +72,7 @@ const explorer = { views: new Map(), bundle: null };
   explorer.AnswerError = AnswerError;
 
   const known = new Map();
+  const arrived = new WeakSet();
   let stamp = "";
 
   /** Forget answers that may have changed; called with the stamp of the newest look at the cubes. */
@@ -89,12 +90,15 @@ const explorer = { views: new Map(), bundle: null };
   explorer.ask = (name, params = {}, { fresh = false } = {}) => {
     const key = `${name}?${explorer.key(params)}`;
     if (!fresh && known.has(key)) return known.get(key);
-    const answer = explorer.bundle ? fromBundle(key) : fromServer(key);
+    const answer = explorer.bundled?.[name] ? explorer.bundled[name](params) : explorer.bundle ? fromBundle(key) : fromServer(key);
     known.set(key, answer);
-    answer.catch(() => known.delete(key));
+    answer.then(() => arrived.add(answer), () => known.delete(key));
     if (known.size > 200) known.delete(known.keys().next().value);
     return answer;
   };
+
+  /** Whether an answer is here already, so that asking costs nothing. */
+  explorer.has = (name, params = {}) => arrived.has(known.get(`${name}?${explorer.key(params)}`));
 
   const fromServer = async key => {
     let reply;
@@ -121,7 +125,7 @@ const explorer = { views: new Map(), bundle: null };
   /** Whether there is an answer to be had. */
   explorer.holds = (name, params = {}) => !explorer.bundle || explorer.bundle.files[`${name}?${explorer.key(params)}`] !== undefined;
 
-  const fromBundle = key => new Promise((resolve, reject) => {
+  const fromBundle = explorer.fromBundle = key => new Promise((resolve, reject) => {
     const file = explorer.bundle.files[key];
     if (file === undefined) {
       reject(new AnswerError("This bundle does not hold that.", "Its cube does: evalcube explore CUBE"));

@@ -28,10 +28,10 @@
       h("button", { type: "button", id: `choice-${name}-${value}`, title: hint, "aria-pressed": String(value === now), onclick: () => page.set({ [name]: value === options[0][0] ? null : value }) }, text)));
   };
 
-  /** One of several, as a list; each option is [value, label]. */
-  explorer.select = (page, name, options, label) => h("label.select", {}, label ? `${label} ` : null,
-    h("select", { id: `select-${name}`, onchange: event => page.set({ [name]: event.target.value || null }) },
-      options.map(([value, text]) => h("option", { value, selected: value === (page.get(name) || options[0][0]) }, text))));
+  /** One of several, as a list; each option is [value, label]. `now` is what is shown while the address says nothing. */
+  explorer.select = (page, name, options, label, now = options[0][0]) => h("label.select", {}, label ? `${label} ` : null,
+    h("select", { id: `select-${name}`, "aria-label": label || name, onchange: event => page.set({ [name]: event.target.value === now && !page.get(name) ? null : event.target.value || null }) },
+      options.map(([value, text]) => h("option", { value, selected: value === (page.get(name) || now) }, text))));
 
   /** The part of the cubes that the address means, as endpoints take it. */
   explorer.part = page => ({ task: page.all("task"), tier: page.all("tier"), where: page.all("where") });
@@ -59,32 +59,47 @@
     };
     const tasks = overview.tasks.map(one => one.label);
     const facets = overview.facets.filter(one => one.levels.length > 1 && one.levels.length <= 100);
-    return h("div.filters", { role: "search", "aria-label": "Filters" },
+    const row = h("div.filters", { role: "search", "aria-label": "Filters" },
       wanted.models ? picked("model", "Models", overview.models.map(one => one.label)) : null,
       wanted.tasks !== false && tasks.length > 1 ? picked("task", "Tasks", tasks) : null,
       wanted.tiers !== false && overview.tiers.length > 1 ? picked("tier", "Tiers", overview.tiers) : null,
-      wanted.where !== false && !bundled ? [facets.map(facet => facetPick(page, facet)), whereBox(page)] : null,
-      ...more,
-      chips(page, wanted));
+      wanted.where !== false && !bundled ? [facets.length > 2 ? manyFacets(page, facets) : facets.map(facet => facetPick(page, facet)), whereBox(page, wanted.names)] : null,
+      ...more);
+    const told = chips(page, wanted);
+    // On a phone the controls would fill the first screen.
+    if (!matchMedia("(max-width: 640px)").matches) return h("div", {}, row, told);
+    return h("div", {}, h("details.folded", { id: "filters" }, h("summary", {}, "Filters"), row), told);
+  };
+
+  /** The values that a condition of the address gives a facet, and how to give it others. */
+  const valuesOf = (page, name) => {
+    const start = `${name}=`;
+    const mine = page.all("where").find(text => text.startsWith(start));
+    const now = mine ? mine.slice(start.length).split(",") : [];
+    const rest = page.all("where").filter(text => !text.startsWith(start));
+    const put = values => page.set({ where: values.length ? [...rest, start + values.join(",")] : rest, page: null });
+    return { now, flip: value => put(now.includes(value) ? now.filter(one => one !== value) : [...now, value]), clear: () => put([]) };
   };
 
   const facetPick = (page, facet) => {
-    const start = `${facet.name}=`;
-    const mine = page.all("where").filter(text => text.startsWith(start));
-    const now = mine.length ? mine[0].slice(start.length).split(",") : [];
-    const rest = page.all("where").filter(text => !text.startsWith(start));
-    const put = values => page.set({ where: values.length ? [...rest, start + values.join(",")] : rest, page: null });
-    const name = format.plain(facet.name);
-    return explorer.pick(facet.name, `${name}: ${now.length === 0 ? "all" : now.length === 1 ? now[0] : now.length}`, facet.levels.map(String).map(value => ({ value, label: value, checked: now.includes(value) })),
-      value => put(now.includes(value) ? now.filter(one => one !== value) : [...now, value]), now.length ? () => put([]) : null);
+    const { now, flip, clear } = valuesOf(page, facet.name);
+    return explorer.pick(facet.name, `${format.plain(facet.name)}: ${now.length === 0 ? "all" : now.length === 1 ? now[0] : now.length}`,
+      facet.levels.map(String).map(value => ({ value, label: value, checked: now.includes(value) })), flip, now.length ? clear : null);
   };
 
-  const whereBox = page => h("form.where", { onsubmit: event => {
+  const manyFacets = (page, facets) => {
+    const options = facets.flatMap(facet => facet.levels.map(String).map(value => ({ value: `${facet.name}=${value}`, label: `${format.plain(facet.name)} = ${value}`, checked: valuesOf(page, facet.name).now.includes(value) })));
+    const many = options.filter(one => one.checked).length;
+    return explorer.pick("facets", many ? `Facets: ${many}` : "Facets", options, text => valuesOf(page, text.split("=", 1)[0]).flip(text.slice(text.indexOf("=") + 1)),
+      many ? () => page.set({ where: page.all("where").filter(text => !text.startsWith("facet_")), page: null }) : null);
+  };
+
+  const whereBox = (page, names = []) => h("form.where", { onsubmit: event => {
     event.preventDefault();
     const text = new FormData(event.target).get("where").trim();
     if (text) page.set({ where: [...page.all("where"), text], page: null });
   } }, h("input", { name: "where", id: "where", placeholder: "param_length=4..16", "aria-label": "Condition, NAME=VALUE", autocomplete: "off", list: "names" }),
-  h("datalist", { id: "names" }, [...new Set(page.overview.tasks.flatMap(task => task.params.map(one => `${one.name}=`)))].map(value => h("option", { value }))));
+  h("datalist", { id: "names" }, [...new Set([...names.map(name => `${name}=`), ...page.overview.tasks.flatMap(task => task.params.filter(one => one.levels.length > 1).map(one => `${one.name}=`))])].map(value => h("option", { value }))));
 
   const chips = (page, wanted) => {
     if (wanted.where === false) return null;

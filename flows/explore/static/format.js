@@ -11,6 +11,7 @@
     /** A number with so many decimals; 4 significant digits without. */
     number(value, decimals) {
       if (!isNumber(value)) return absent;
+      if (decimals === 0) return plain.format(Math.round(value));
       if (decimals !== undefined) return value.toFixed(decimals);
       if (Number.isInteger(value)) return plain.format(value);
       return Math.abs(value) >= 1000 ? plain.format(Math.round(value)) : String(Number(value.toPrecision(4)));
@@ -24,7 +25,11 @@
       const text = value => (share ? value.toFixed(1) : value.toFixed(0));
       return `${text(low)} – ${text(high)}${share ? " %" : ""}`;
     },
-    seconds: value => (isNumber(value) ? `${value < 10 ? value.toPrecision(2) : Math.round(value)} s` : absent),
+    seconds(value) {
+      if (!isNumber(value)) return absent;
+      if (value < 1) return `${Number((1000 * value).toPrecision(2))} ms`;
+      return `${value < 10 ? value.toFixed(1) : plain.format(Math.round(value))} s`;
+    },
     money: value => (isNumber(value) ? `$${value < 1 ? value.toPrecision(2) : value.toFixed(2)}` : absent),
     /** Facets and parameters by their plain names. */
     plain: name => name.replace(/^(facet|param)_/, "").replaceAll("_", " "),

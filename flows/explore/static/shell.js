@@ -68,7 +68,7 @@
     head.replaceChildren(
       h("div.brand", {}, h("a", { href: "#/ranking", title: overview.cubes.join("\n") }, overview.title),
         h("span.status", {}, `${explorer.format.number(done)}${done < planned ? ` of ${explorer.format.number(planned)}` : ""} trials`),
-        running ? h("span.live", { title: "This page follows the sweep." }, "live") : null,
+        running && !explorer.bundle ? h("span.live", { title: "This page follows the sweep." }, "live") : null,
         explorer.bundle ? h("span.status", {}, `as of ${explorer.bundle.date}`) : null),
       h("nav", { "aria-label": "Levels" }, LEVELS.map(([level, title]) => {
         const views = available(level);

@@ -43,6 +43,9 @@ from stages.analyze.labelled.scores import (
     resampled,
 )
 
+_NAMES = ("model_name", "template", "sampler", "eval_id", "facets", "revision", "tier")
+"""Coordinates that rows are labelled by."""
+
 
 def leaderboard(
     ds: xr.Dataset,
@@ -106,7 +109,8 @@ def leaderboard(
     worth = None if effects is None else np.asarray(effects.values, dtype=np.float64)
     how = How(version, mode, basis, seed, draws, confidence, worth)
     scored = _score(loaded, how)
-    rows = [_row(loaded, scored, index) for index in np.flatnonzero(scored.asked).tolist()]
+    labels = {name: names(loaded, name) for name in _NAMES}
+    rows = [_row(loaded, labels, scored, index) for index in np.flatnonzero(scored.asked).tolist()]
     board = Leaderboard(
         rows=(),
         tiers=tuple(names(ds, "tier")),
@@ -283,7 +287,7 @@ def _cost(ds: xr.Dataset, totals: Mapping[str, Floats]) -> Floats:
     return np.where(unpriced | uncounted, known, priced)
 
 
-def _row(ds: xr.Dataset, scored: _Scored, index: int) -> Row:
+def _row(ds: xr.Dataset, labels: Mapping[str, Sequence[str]], scored: _Scored, index: int) -> Row:
     totals = {label: float(values[index]) for label, values in scored.totals.items()}
     shares = {label: float(values[index]) for label, values in scored.shares.items()}
     trials = totals["trials"]
@@ -293,13 +297,13 @@ def _row(ds: xr.Dataset, scored: _Scored, index: int) -> Row:
 
     return Row(
         rank=None,
-        model_name=names(ds, "model_name")[index],
-        template=names(ds, "template")[index],
-        sampler=names(ds, "sampler")[index],
-        eval_id=names(ds, "eval_id")[index],
-        facets=facets(names(ds, "facets")[index]),
+        model_name=labels["model_name"][index],
+        template=labels["template"][index],
+        sampler=labels["sampler"][index],
+        eval_id=labels["eval_id"][index],
+        facets=facets(labels["facets"][index]),
         score=_estimate(scored.scores.mean[index]),
-        tiers=_tiers(ds, scored, index),
+        tiers=_tiers(labels["tier"], scored, index),
         score_per_token=_estimate(scored.scores.per_token[index]),
         accuracy=_estimate([part[index] for part in scored.accuracy]),
         rate=_estimate([part[index] for part in scored.rates]),
@@ -316,7 +320,7 @@ def _row(ds: xr.Dataset, scored: _Scored, index: int) -> Row:
         cost_per_1000=1000 * float(scored.shared_cost[index]) / shares["trials"] if trials > 0 else math.nan,
         unique=float(scored.unique[index]),
         rank_interval=_estimate(scored.ranks[index]),
-        revision=names(ds, "revision")[index],
+        revision=labels["revision"][index],
         others=scored.others[index],
     )
 
@@ -327,7 +331,7 @@ def _limit(ds: xr.Dataset, index: int) -> int | None:
     return found if found > 0 else None
 
 
-def _tiers(ds: xr.Dataset, scored: _Scored, index: int) -> tuple[TierEstimate, ...]:
+def _tiers(tiers: Sequence[str], scored: _Scored, index: int) -> tuple[TierEstimate, ...]:
     return tuple(
         TierEstimate(
             tier=tier,
@@ -339,7 +343,7 @@ def _tiers(ds: xr.Dataset, scored: _Scored, index: int) -> tuple[TierEstimate, .
             cells_expected=int(scored.cells_expected[index, place]),
             tokens=float(scored.tokens[index, place]),
         )
-        for place, tier in enumerate(names(ds, "tier"))
+        for place, tier in enumerate(tiers)
     )
 
 

@@ -163,6 +163,7 @@ class Mark:
 
     path: str
     x: float
+    y: float
     top: float
     bottom: float
     title: str
@@ -258,7 +259,8 @@ def _mark(kind: int, name: str, x: float, difficulty: float, estimate: Estimate,
         f"{', many trials truncated' if cut else ''}"
     )
     path = mark(kind, x, y_of(estimate.value))
-    return Mark(path, round(x, 1), round(y_of(estimate.upper), 1), round(y_of(estimate.lower), 1), title, cut)
+    value, top, bottom = (round(y_of(end), 1) for end in (estimate.value, estimate.upper, estimate.lower))
+    return Mark(path, round(x, 1), value, top, bottom, title, cut)
 
 
 def _path(points: Sequence[tuple[float, float] | None]) -> str:

@@ -1,7 +1,9 @@
-"""The report of a cube as one self-contained HTML page without scripts or network."""
+"""The report of a cube as one self-contained HTML page without network, which can be read without scripts, too."""
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,16 +18,20 @@ from stages.analyze.labelled import ranking, report_data
 from stages.analyze.labelled.aggregate import Pooling
 from stages.analyze.labelled.axes import plain
 from stages.analyze.labelled.leaderboard import label_rows, row_order
-from stages.analyze.labelled.results import Estimate, Leaderboard, TierEstimate
+from stages.analyze.labelled.results import Estimate, Leaderboard, Row, TierEstimate
 from stages.analyze.render import charts as figures
+from stages.analyze.render.cover import cover
 from stages.analyze.render.table_specs import leading_text, span
 from stages.analyze.render.text import ABSENT, number, percent, printable, shorten, significant
 
 MOST_LINES = 6
 """Curves per chart: more cannot be told apart."""
-MOST_SAMPLES = 40
+MOST_SAMPLES = 500
+MOST_SAMPLE_TEXT = 3_000_000
+"""Characters of all samples together: a page should open at once."""
 MOST_TEXT = 4000
 """Characters shown of a prompt or a response."""
+TEMPLATES = Path(__file__).parent / "templates"
 CUT_MARK = 0.1
 """Share of truncated trials from which a cell of the task table is marked."""
 SHADES = 10
@@ -65,6 +71,8 @@ class SampleTrial:
     reference: str
     note: str = ""
     """Anything else that tells the trial apart, such as its point and index."""
+    eval_id: str = ""
+    """Of its evaluation, so that cells of tables lead to it."""
 
 
 def render_report(
@@ -91,7 +99,7 @@ def render_report(
         What the sweep was (seed, trials, version, digest, date), shown in this order; ``title`` is the
         heading.
     samples
-        Trials to show; the first 40, their texts cut to 4 000 characters.
+        Trials to show; the first 500, or as many as have 3 000 000 characters, their texts cut to 4 000 characters.
     pooling
         How accuracies of tasks are made from those of points, see `stages.analyze.labelled.aggregate.aggregate`.
     failures
@@ -113,15 +121,21 @@ def render_report(
     )
     found = ranking.rank_rows(loaded, board) if len(labels) > 1 else None
     curves = report_data.curve_views(loaded, order, mode=board.mode, confidence=board.confidence)
+    drawn = [view for view in curves if len(view.difficulty) > 1]
     shown = min(len(labels), MOST_LINES)
     environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent / "templates"),
+        loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    shown_samples = _samples(samples)
+    placed = _placed(shown_samples, board)
+    script = (TEMPLATES / "report.js").read_text("utf-8")
     environment.filters.update(
+        data=_data,
+        bounds=_bounds,
         number=number,
         percent=percent,
         significant=significant,
@@ -152,7 +166,8 @@ def render_report(
         by_score=board.lead == "score",
         leading=[leading_text(board, row) for row in board.rows],
         most_tokens=max((view.tokens for row in tasks for view in row if view.trials), default=1.0) or 1.0,
-        charts=[_chart(view, labels[:shown]) for view in curves],
+        charts=[_chart(view, labels[:shown]) for view in drawn],
+        single=[plain(view.task) for view in curves if len(view.difficulty) == 1],
         legend=[(kind, label, figures.mark(kind, 8, 8, 4.2)) for kind, label in enumerate(labels[:shown])],
         box=_BOX,
         outcomes=report_data.outcome_shares(loaded, order),
@@ -162,8 +177,17 @@ def render_report(
             for label, causes in failures.items()
             for cause, count in causes.items()
         ],
-        samples=[_sample(item) for item in samples[:MOST_SAMPLES]],
-        samples_left=max(0, len(samples) - MOST_SAMPLES),
+        samples=placed,
+        samples_left=len(samples) - len(shown_samples),
+        anchors={
+            (model, board.tasks.index(item.task)): anchor
+            for item, model, anchor in reversed(placed)
+            if anchor and item.task in board.tasks
+        },
+        cover=cover(board, labels, found),
+        tips=[_tip(board, row, label) for row, label in zip(board.rows, labels, strict=True)],
+        script=Markup(script),  # noqa: S704 - our own file
+        script_digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         absent=ABSENT,
     )
 
@@ -271,6 +295,54 @@ def _chart(view: report_data.CurveView, labels: Sequence[str]) -> figures.Chart:
     return figures.curve_chart(plain(view.task), view.difficulty, series, pooled=view.pooled)
 
 
+def _samples(samples: Sequence[SampleTrial]) -> list[SampleTrial]:
+    """Those that are shown, their texts safe and short."""
+    shown, size = [], 0
+    for item in map(_sample, samples[:MOST_SAMPLES]):
+        size += len(item.prompt) + len(item.response)
+        if size > MOST_SAMPLE_TEXT:
+            break
+        shown.append(item)
+    return shown
+
+
+def _placed(
+    samples: Sequence[SampleTrial], board: Leaderboard
+) -> list[tuple[SampleTrial, int | None, str | None]]:
+    """Each sample with the number of its row on the board, and what a link to it is called."""
+    rows = {row.eval_id: place for place, row in enumerate(board.rows) if row.eval_id}
+    found = []
+    for place, item in enumerate(samples):
+        model = rows.get(item.eval_id)
+        found.append((item, model, None if model is None else f"trial-{place}"))
+    return found
+
+
+def _tip(board: Leaderboard, row: Row, label: str) -> str:
+    """What the ranking's figure says of a row where one points at it."""
+    lead, interval = leading_text(board, row)
+    by_score = board.lead == "score"
+    tiers = [
+        f"{plain(tier.tier)} {number(tier.score.value) if by_score else percent(tier.rate.value)}"
+        for tier in row.tiers
+        if len(row.tiers) > 1
+    ]
+    return "; ".join([f"{label}: {lead} ({interval})", *tiers, f"{row.trials:,} trials"])
+
+
+def _data(value: Estimate | float | None) -> str:
+    """A number with all its digits for the page's script, with its bounds if it has some; empty if undefined."""
+    if isinstance(value, Estimate):
+        parts = [value.value, value.lower, value.upper]
+        return "" if math.isnan(value.value) else " ".join(_data(part) for part in parts)
+    return "" if value is None or math.isnan(value) else f"{value:.10g}"
+
+
+def _bounds(value: Estimate) -> str:
+    """The ends of an interval, as `_data` has them."""
+    return "" if math.isnan(value.lower) else f"{value.lower:.10g} {value.upper:.10g}"
+
+
 def _sample(item: SampleTrial) -> SampleTrial:
     return SampleTrial(
         model=plain(item.model),
@@ -281,6 +353,7 @@ def _sample(item: SampleTrial) -> SampleTrial:
         parsed=None if item.parsed is None else printable(item.parsed, MOST_TEXT // 8),
         reference=printable(item.reference, MOST_TEXT // 8),
         note=plain(item.note),
+        eval_id=item.eval_id,
     )
 
 

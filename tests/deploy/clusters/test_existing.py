@@ -1,5 +1,6 @@
 """Nodes whose own folders carry the names of ours, and the archive of our source."""
 
+import io
 import json
 import subprocess
 import sys
@@ -9,10 +10,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from distributed.comm import CommClosedError
 
-from deploy.clusters import ClusterError, ExistingScheduler, asking, existing
-from deploy.clusters.existing import PACKAGES, pack_source
+from deploy.clusters import ClusterError, ExistingScheduler
+from deploy.clusters.carried import packed_source
+from deploy.clusters.carrier import PACKAGES
+from deploy.clusters.existing import Certificates
 
 pytestmark = pytest.mark.cluster
 
@@ -61,77 +63,71 @@ def folder_with(path, *files):
     return path
 
 
+def state_after_install(connection):
+    """How far the one worker gets with a plugin that is none."""
+    connection.code.install("probe", None, owner="somebody", group="probe", endpoints=[])
+    deadline = time.monotonic() + 30
+    while True:
+        (address,) = connection.code.look().answer().workers or [None]
+        states = connection.code.states("probe", [] if address is None else [address]).answer()
+        if address in states and (states[address].ready or states[address].problem):
+            connection.code.remove("probe")
+            return states[address]
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
 @pytest.mark.parametrize(
     ("file", "hiding"),
     [("flows/__init__.py", "flows"), ("storage.py", "storage.py"), ("evalcube.py", "evalcube.py")],
 )
-def test_connect__names_what_hides_our_code_on_a_worker(tmp_path, file, hiding):
+def test_install__names_what_hides_our_code_on_a_worker(tmp_path, file, hiding):
     plain, own = folder_with(tmp_path / "plain"), folder_with(tmp_path / "own", file)
 
-    with (
-        dask_cluster(plain, own) as address,
-        pytest.raises(ClusterError) as caught,
-        ExistingScheduler(address).connect(),
-    ):
-        pass
+    with dask_cluster(plain, own) as address, ExistingScheduler(address).connect() as connection:
+        state = state_after_install(connection)
 
-    message = str(caught.value)
-    assert f"{own / hiding} hides evalcube's own '{Path(hiding).stem}' on tcp://127.0.0.1:" in message
-    assert message.endswith("Rename it, or start that node from another directory.")
-    assert "\n" not in message
+    assert not state.ready
+    assert state.problem.startswith(f"{own / hiding} hides evalcube's own '{Path(hiding).stem}'")
+    assert state.problem.endswith("Rename it, or start the worker from another directory")
 
 
-def test_connect__names_what_hides_our_code_on_the_scheduler(tmp_path):
-    plain, own = folder_with(tmp_path / "plain"), folder_with(tmp_path / "own", "deploy/__init__.py")
-
-    with (
-        dask_cluster(own, plain) as address,
-        pytest.raises(ClusterError, match="hides evalcube's own 'deploy' on the scheduler") as caught,
-        ExistingScheduler(address).connect(),
-    ):
-        pass
-
-    assert str(caught.value).startswith(f"{own / 'deploy'} ")
-
-
-def test_connect__a_folder_that_is_no_package_hides_nothing(tmp_path):
+def test_install__a_folder_that_is_no_package_hides_nothing(tmp_path):
     own = folder_with(tmp_path / "own", "deploy/values.yaml", "flows/first.py")
 
     with dask_cluster(own, own) as address, ExistingScheduler(address).connect() as connection:
+        state = state_after_install(connection)
         found = connection.client.run(lambda: __import__("deploy").__file__)
 
+    assert "hides" not in state.problem
     assert set(found.values()) == {str(ROOT / "deploy" / "__init__.py")}
 
 
-def test_pack_source__holds_the_face_with_its_stub_and_all_packages(tmp_path):
-    archive = pack_source(tmp_path)
+def test_packed_source__holds_the_face_with_its_stub_and_all_packages():
+    _, archive = packed_source()
 
-    names = set(zipfile.ZipFile(archive).namelist())
+    names = set(zipfile.ZipFile(io.BytesIO(archive)).namelist())
     face = {path.name for path in ROOT.glob("evalcube.py*")}
     assert {name for name in names if "/" not in name} == face
     assert {f"{package}/__init__.py" for package in PACKAGES} <= names
     assert not [name for name in names if name.endswith(".pyc")]
 
 
-class Dying:
-    """A client some of whose calls meet a worker that dies."""
+def test_connect__without_certificates_says_what_it_needs():
+    with (
+        pytest.raises(ClusterError, match="needs certificates: name them in the cluster's `tls`") as caught,
+        ExistingScheduler("tls://127.0.0.1:9").connect(),
+    ):
+        pass
 
-    def __init__(self, deaths):
-        self.deaths = deaths
-
-    def run(self, function):
-        self.deaths -= 1
-        if self.deaths >= 0:
-            raise CommClosedError("reset by peer")
-        return {"a worker": function()}
-
-    def run_on_scheduler(self, function):
-        return function()
+    assert "\n" not in str(caught.value)
 
 
-def test_on_each_node__asks_again_where_a_worker_died(monkeypatch):
-    monkeypatch.setattr(asking.time, "sleep", lambda _: None)
+def test_connect__names_a_certificate_that_cannot_be_read(tmp_path):
+    files = Certificates(str(tmp_path / "ca.pem"), "cert.pem", "key.pem")
 
-    assert existing._on_each_node(Dying(2), lambda: 7) == {"a worker": 7, "the scheduler": 7}
-    with pytest.raises(ClusterError, match="end while they are asked"):
-        existing._on_each_node(Dying(100), lambda: 7)
+    with (
+        pytest.raises(ClusterError, match=r"cluster\.tls\.ca: .*ca\.pem cannot be read \(No such file"),
+        ExistingScheduler("tls://127.0.0.1:9", tls=files).connect(),
+    ):
+        pass

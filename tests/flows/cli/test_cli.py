@@ -286,6 +286,34 @@ def test_report__is_one_self_contained_page(finished):
     assert not re.search(r"""(src|href)=["']?(https?:)?//""", page)
 
 
+def test_report__shows_the_trials_that_are_asked_for_of_several_cubes(finished):
+    badges = []
+    for words in (["--trials", "wrong"], ["--trials", "correct", "--trials", "2"]):
+        cubes = ["cube.zarr", "./cube.zarr"]
+        code, _, errors = evalcube("report", *cubes, "-o", "out/some.html", *words, cwd=finished)
+        assert code == 0, errors
+        page = (finished / "out/some.html").read_text()
+        badges.append(set(re.findall(r'data-status="(\w+)"', page)))
+
+    assert badges[0]
+    assert "correct" not in badges[0]
+    assert badges[1] == {"correct"}
+    assert "first 2 trials of each cell" in page
+    assert re.search(r'<td class="h\d"[^>]*><a href="#trial-\d+">', page)
+    for words in (["bad"], ["3", "4"], ["0"]):
+        flags = [part for word in words for part in ("--trials", word)]
+        refused(evalcube("report", "cube.zarr", *flags, cwd=finished), words[0])
+
+
+def test_leaderboard__is_drawn_on_a_page(finished):
+    assert evalcube("leaderboard", "cube.zarr", "--plot", "out/board.svg", cwd=finished)[0] == 0
+
+    assert ">alpha<" in (finished / "out/board.svg").read_text()
+    refused(
+        evalcube("leaderboard", "cube.zarr", "--plot", "a.svg", "--group-by", "tier", cwd=finished), "--plot"
+    )
+
+
 def test_show__tells_everything_of_one_trial(finished):
     arguments = (
         "show",

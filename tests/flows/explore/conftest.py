@@ -1,31 +1,10 @@
-"""One Chromium and one explored cube for all tests of the explorer."""
-
-import shutil
+"""One explored cube for all tests of the explorer."""
 
 import pytest
 
 from flows.explore.explored import Explored
 from tests.flows.explore.browsing import served
 from tests.flows.support import evalcube, reset, sweep_config, write_config
-from tests.tiers import need
-
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-
-
-@pytest.fixture(
-    scope="module"
-)  # playwright keeps a loop running in this thread, in which others call asyncio.run
-def chromium():
-    """The browser of the machine, driven by playwright."""
-    found = next((path for path in map(shutil.which, BROWSERS) if path), None)
-    need("browser", found, "chromium on PATH, which looks at the explorer: apt install chromium")
-    sync_api = pytest.importorskip("playwright.sync_api")
-    with sync_api.sync_playwright() as driver:
-        browser = driver.chromium.launch(
-            executable_path=found, args=["--no-sandbox", "--disable-quic", "--enable-unsafe-swiftshader"]
-        )
-        yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from deploy.clusters import ClusterError, Connection
-from flows.run import workers as workers_module
+from deploy.clusters.code import View
 from flows.run.events import Slowed, Traffic, as_message, from_message
 from flows.run.in_flight import InFlightLimit, make_limits
 from flows.run.workers import Workers
@@ -65,7 +65,7 @@ def test_workers__give_more_blocks_to_the_models_that_are_starved():
         InFlightLimit(8, 16, model="starved", in_flight=6),
         InFlightLimit(8, 16, model="sated", in_flight=6),
     )
-    workers = Workers(Connection(None), "run", (starved, sated), lambda _: None, reports)
+    workers = Workers(Connection(None), "run", (starved, sated), lambda _: None, reports=reports)
     reports.put(from_message(as_message(Traffic(starved=("starved",), worker="a"))))
     reports.put(Slowed("a", "sated", True, 1.0))  # with nobody else to tell
 
@@ -144,14 +144,12 @@ def test_took__a_small_sweep_stays_shared_out():
 
 def test_workers__that_end_again_and_again_are_told_of_once(monkeypatch):
     notes, there = [], iter([["a", "b"], ["a", "c"], ["d", "e"], ["f"], ["g", "h"], ["i", "j"], ["k"]])
-    monkeypatch.setattr(workers_module, "present", lambda _: dict.fromkeys(next(there), ""))
-    monkeypatch.setattr(workers_module, "_POLL_SECONDS", -1.0)
     workers = Workers(Connection(None), "run", (), notes.append)
     monkeypatch.setattr(workers, "_share_out", lambda: None)
 
     counts = []
     for _ in range(7):
-        workers.poll()
+        workers._see(View(dict.fromkeys(next(there), ""), {}))
         counts.append(len(notes))
 
     assert counts == [0, 0, 0, 1, 1, 1, 1]
@@ -162,8 +160,6 @@ def test_workers__that_end_again_and_again_are_told_of_once(monkeypatch):
 @pytest.mark.parametrize("worked", [False, True])
 def test_workers__that_all_end_before_any_has_done_a_task_end_the_run(monkeypatch, worked):
     addresses = itertools.count()
-    monkeypatch.setattr(workers_module, "present", lambda _: {f"{next(addresses)}": "" for _ in range(2)})
-    monkeypatch.setattr(workers_module, "_POLL_SECONDS", -1.0)
     workers = Workers(Connection(None), "run", (), lambda _: None)
     monkeypatch.setattr(workers, "_share_out", lambda: None)
     if worked:
@@ -171,7 +167,7 @@ def test_workers__that_all_end_before_any_has_done_a_task_end_the_run(monkeypatc
 
     def poll_often():
         for _ in range(30):
-            workers.poll()
+            workers._see(View({f"{next(addresses)}": "" for _ in range(2)}, {}))
 
     if worked:
         poll_often()

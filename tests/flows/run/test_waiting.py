@@ -79,6 +79,21 @@ def test_workers__what_tending_finds_reaches_the_user(monkeypatch):
     assert [note.message for note in notes] == ["job 4 is replaced"]
 
 
+def test_workers__of_a_cluster_that_replaces_them_come_and_go_without_a_note(monkeypatch):
+    there, notes = iter(range(100)), []
+    monkeypatch.setattr(workers, "present", lambda _: {f"{next(there)}": ""})
+    monkeypatch.setattr(workers, "_POLL_SECONDS", -1.0)
+    monkeypatch.setattr(workers.Workers, "_share_out", lambda _: None)
+    replaced = Queue()
+    replaced.replaces = True
+
+    of_a_batch_system = workers.Workers(replaced, "run", (), notes.append)
+    for _ in range(12):
+        of_a_batch_system.poll()
+
+    assert notes == []
+
+
 def test_run__a_config_that_names_its_cluster_is_run_there_and_the_cube_does_not_hold_it(tmp_path, simulator):
     from flows.plan.records import read_notes
     from flows.run.sweep import run

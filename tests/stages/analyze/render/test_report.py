@@ -1,4 +1,7 @@
+import base64
+import hashlib
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
@@ -6,7 +9,15 @@ import pytest
 
 from stages.analyze.labelled import report_data
 from stages.analyze.labelled.leaderboard import leaderboard
-from stages.analyze.render.report import MOST_SAMPLES, MOST_TEXT, SampleTrial, headline, render_report
+from stages.analyze.render.cover import cover
+from stages.analyze.render.report import (
+    MOST_SAMPLE_TEXT,
+    MOST_SAMPLES,
+    MOST_TEXT,
+    SampleTrial,
+    headline,
+    render_report,
+)
 from stages.reply.status import COUNTERS
 from tests.stages.analyze.synthetic import PROFILES, Profile, dataset
 
@@ -45,7 +56,7 @@ class Page(HTMLParser):
             self.broken.append(tag)
 
     def handle_data(self, data):
-        if "style" not in self.stack:
+        if not {"style", "script"} & set(self.stack):
             self.text.append(data)
 
 
@@ -69,16 +80,21 @@ def test_render_report__well_formed(tasks):
     assert page.tags.count("svg") == tasks + len(PROFILES)
 
 
-def test_render_report__no_request_and_no_script(gaps):
+def test_render_report__no_request_and_no_script_but_its_own(gaps):
     page = Page(gaps)
 
-    assert not {"script", "link", "img", "iframe", "object", "form", "base", "a"} & set(page.tags)
-    assert not [
-        name for name, _ in page.attributes if name in ("src", "href", "srcset") or name.startswith("on")
-    ]
+    assert not {"link", "img", "iframe", "object", "form", "base"} & set(page.tags)
+    assert not [name for name, _ in page.attributes if name in ("src", "srcset") or name.startswith("on")]
+    assert all(value.startswith("#") for name, value in page.attributes if name == "href")
     assert not re.search(r"https?:|//[a-z]|url\(|@import", gaps)
-    policy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+    (script,) = re.findall(r"<script>(.*?)</script>", gaps, flags=re.DOTALL)
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    policy = (
+        f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-{digest}'; "
+        "base-uri 'none'; form-action 'none'"
+    )
     assert page.attributes.count(("content", policy)) == 1
+    assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(|fetch\(", script)
 
 
 def test_render_report__hostile_names_are_text():
@@ -88,7 +104,8 @@ def test_render_report__hostile_names_are_text():
 
     page = Page(text)
     shown = "".join(page.text)
-    assert not {"script", "img"} & set(page.tags)
+    assert page.tags.count("script") == 1
+    assert "img" not in page.tags
     assert "<script>alert(1)</script>" in shown
     assert "[red]x[/red]" in shown
     assert "{{ 7*7 }}" in shown
@@ -116,7 +133,7 @@ def test_render_report__facts_and_ranking(gaps):
 def test_render_report__incomplete_rows_are_announced(gaps):
     shown = "".join(Page(gaps).text)
 
-    assert "Before comparing" in shown
+    assert "What to distrust" in shown
     assert "smollm2-135m-instruct has only: easy 39 of 42 points (13 of 14 tasks)" in shown
     assert "heron-mini-3b has only: hard 40 of 42 points." in shown
     assert "has only" not in "".join(Page(make()).text)
@@ -132,6 +149,52 @@ def test_render_report__samples_are_bounded_and_folded():
     assert "(1,000 more characters)" in "".join(page.text)
     assert "3 more were handed in" in "".join(page.text)
     assert max(map(len, page.text)) < MOST_TEXT + 100
+
+
+def test_render_report__samples_are_bounded_in_all():
+    long = "x" * MOST_TEXT
+    samples = [SampleTrial("m", "t", "correct", long, long, None, "ref")] * MOST_SAMPLES
+
+    page = Page(make(samples=samples))
+
+    shown = page.tags.count("details")
+    assert shown == MOST_SAMPLE_TEXT // (2 * MOST_TEXT)
+    assert f"{MOST_SAMPLES - shown} more were handed in" in "".join(page.text)
+
+
+def test_render_report__cells_lead_to_the_first_sample_of_their_model_and_task():
+    ds = dataset(tasks=2)
+    board = leaderboard(ds, draws=20)
+    row = board.rows[1]
+    samples = [
+        SampleTrial(row.model_name, board.tasks[1], "incorrect", "p", "r", None, "x", eval_id=row.eval_id),
+        SampleTrial(row.model_name, board.tasks[1], "correct", "p", "r", None, "x", eval_id=row.eval_id),
+    ]
+
+    page = Page(render_report(ds, board, facts=FACTS, samples=samples))
+
+    links = [value for name, value in page.attributes if name == "href"]
+    assert links == ["#trial-0"]
+    assert ("id", "trial-0") in page.attributes
+
+
+def test_cover__says_what_to_distrust_and_when_there_is_nothing():
+    ds = dataset(PROFILES[:2], tasks=2, trials=200)
+    board = leaderboard(ds, draws=20)
+    labels = [row.model_name for row in board.rows]
+    bad = replace(board.rows[0], invalid=0.3, refused=0.1, unique=0.5, trials=100)
+
+    worse = cover(replace(board, rows=(bad, board.rows[1]), repeats=4), labels, None)
+
+    assert any(f"{labels[0]} 30 %: replies without a readable answer" in text for text in worse.doubts)
+    assert any("10 %: refused" in text for text in worse.doubts)
+    assert any("50 % of an evaluation's are different" in text for text in worse.doubts)
+    assert any(text.startswith("Unequal sampling") for text in worse.doubts)
+    assert "Each question was asked up to 4 times." in worse.measured
+    good = tuple(replace(row, truncated=0.0, invalid=0.0, refused=0.0) for row in board.rows)
+    calm = replace(board, rows=good, uneven=False, weighed="")
+    assert cover(calm, labels, None).doubts == ()
+    assert "Nothing found" in render_report(ds, calm, facts={})
 
 
 def test_render_report__without_difficulty_without_trials_and_without_models():
@@ -272,9 +335,9 @@ def test_render_report__few_trials_lead_with_accuracy_and_say_why():
 
 
 def test_render_report__what_was_cut_off_is_not_among_the_darkest():
-    ds = dataset([Profile("a")], tasks=1, points=1, trials=100)
+    ds = dataset([Profile("a")], tasks=1, points=2, trials=100)
     for label, count in (("completed", 44), ("correct", 44), ("truncated", 56), ("guess_sum", 0)):
-        ds["counters"][0, 0, 0, COUNTERS.index(label)] = count
+        ds["counters"][0, 0, :2, COUNTERS.index(label)] = count
 
     cut = render_report(ds, leaderboard(ds, draws=20, mode="C_I"), facts={})
 

@@ -1,0 +1,247 @@
+"""Brings this evalcube to a cluster for as long as a run lasts: the source, the run's plugin, and its tasks.
+
+A worker may have no evalcube, or another version of it, and Dask sets up all plugins of a new worker at once, so that a
+plugin cannot rely on another one that uploads files. So one plugin brings the source and only then unpickles the run's
+own (`deploy.clusters.carrier.Carrier`). The scheduler needs none of it: tasks reach it as bytes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import getpass
+import importlib.metadata
+import inspect
+import io
+import pickle
+import socket
+import sys
+import tomllib
+import zipfile
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from distributed import Client, SchedulerPlugin, WorkerPlugin
+from distributed import Future as DaskFuture
+
+from deploy.clusters import carrier
+from deploy.clusters.asking import ANSWER_SECONDS, SERVING, Question, ask_each, ask_scheduler
+from deploy.clusters.code import Code, State, View
+
+Future = DaskFuture[Any]
+
+_ROOT = Path(__file__).resolve().parents[2]
+_MAKE = "exec(source, place := {'__name__': 'evalcube_carrier'}) or eval(wanted, place)(*arguments)"
+_TAKE = "exec(source, place := {'__name__': 'evalcube_carrier'}) or eval(wanted, place)"
+_CALL = "__import__('distributed').get_worker().plugins[name].call(task, values)"
+"""Unpickled by nodes without our code, and by any version of Python: so it is made of built-in functions alone."""
+
+
+@cache
+def _source() -> str:
+    return inspect.getsource(carrier)
+
+
+class _Made:
+    """Something of `deploy.clusters.carrier` that a node makes anew from the module's text."""
+
+    def __init__(self, wanted: str, *arguments: object) -> None:
+        self._wanted, self._arguments = wanted, arguments
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        space = {"source": _source(), "wanted": self._wanted, "arguments": self._arguments}
+        return eval, (_MAKE, space)
+
+
+class _Function:
+    """A function of `deploy.clusters.carrier` that a node runs, by its name."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._name = function.__name__
+
+    def __call__(self, *args: object) -> Any:  # noqa: ANN401 - Dask wants something that can be called
+        """Only nodes call it."""
+        raise NotImplementedError
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return eval, (_TAKE, {"source": _source(), "wanted": self._name})
+
+
+class _SentCarrier(_Made, WorkerPlugin):
+    """What becomes a `Carrier` on each worker."""
+
+    def __init__(self, name: str, *arguments: object) -> None:
+        super().__init__("Carrier", name, *arguments)
+        self.name = name
+
+
+class _SentRegistrar(_Made, SchedulerPlugin):
+    """What becomes a `Registrar` on the scheduler."""
+
+    def __init__(self, name: str, *arguments: object) -> None:
+        super().__init__("Registrar", name, *arguments)
+        self.name = f"{name}-registrar"
+
+
+class CarriedCode(Code):
+    """Evalcube as this process has it, brought to workers for as long as a run lasts.
+
+    Parameters
+    ----------
+    client
+        A connected client.
+    """
+
+    carried = True
+
+    def __init__(self, client: Client) -> None:
+        super().__init__(client)
+        self._name = ""
+        self._sent: WorkerPlugin | None = None
+
+    def install(
+        self, name: str, plugin: WorkerPlugin, *, owner: str, group: str, endpoints: Sequence[str]
+    ) -> None:
+        """As `Code.install`; workers get ready by themselves, and `states` says how far they are."""
+        self._name = name
+        digest, archive = packed_source()
+        requirements, python = requirements_here()
+        self._sent = _SentCarrier(
+            name, digest, archive, owner, pickle.dumps(plugin), list(requirements), python
+        )
+        registrar = _SentRegistrar(name, self.client.id, group, list(endpoints))
+        registration = self.client._register_scheduler_plugin(  # noqa: SLF001 - the public one has no time limit
+            plugin=registrar, name=registrar.name, idempotent=False
+        )
+        Question.within(self.client, registration).answer()
+        self._register(name, self._sent)
+
+    def remove(self, name: str) -> None:
+        """As `Code.remove`; from the scheduler, too."""
+        super().remove(name)
+        with suppress(Exception):
+            scheduler: Any = self.client.scheduler
+            removal = scheduler.unregister_scheduler_plugin(name=f"{name}-registrar")
+            Question.within(self.client, removal).answer()
+
+    def submit(
+        self,
+        function: Callable[..., Any],
+        *args: Any,  # noqa: ANN401 - those of the function
+        key: tuple[str, int],
+        priority: int,
+    ) -> Future:
+        """As `Code.submit`, in a form that asks nothing of the scheduler."""
+        task, futures = _packed(function, args)
+        what = {"name": self._name, "task": task}
+        return self.client.submit(
+            eval, _CALL, what, {"values": futures}, key=key, priority=priority, pure=False
+        )
+
+    def result(self, future: Future) -> Any:  # noqa: ANN401 - that of the task
+        """What a task that is done returned."""
+        return pickle.loads(future.result())  # noqa: S301 - of a worker, as all of Dask's results
+
+    def look(self) -> Question[View]:
+        """Ask who is there, and how many runs share the endpoints."""
+
+        async def ask() -> View:
+            found = await ask_scheduler(self.client, _Function(carrier.look), self._name)
+            workers = {
+                address: name
+                for address, (name, status) in sorted(found["workers"].items())
+                if status in SERVING
+            }
+            return View(workers, found["shares"])
+
+        return Question.within(self.client, ask())
+
+    def states(self, name: str, workers: Sequence[str]) -> Question[Mapping[str, State]]:
+        """As `Code.states`; a worker that missed the plugin is given it once more."""
+
+        async def ask() -> Mapping[str, State]:
+            answers = await ask_each(self.client, _Function(carrier.state_of), name, workers=workers)
+            missed = [address for address, answer in answers.items() if not answer["there"]]
+            if missed and self._sent is not None:
+                await self._give(missed)
+            return {
+                address: State(
+                    bool(answer["ready"]) and not answer["problem"],
+                    answer["problem"],
+                    answer["id"],
+                    answer["time"],
+                )
+                for address, answer in answers.items()
+            }
+
+        return Question(self.client, ask())
+
+    async def _give(self, workers: Sequence[str]) -> None:
+        """Add the plugin on workers that lack it: Dask gives a registration up when a worker dies meanwhile."""
+        from distributed.protocol.pickle import dumps
+
+        message = {"op": "plugin-add", "plugin": dumps(self._sent), "name": self._name}
+        scheduler: Any = self.client.scheduler
+        giving = scheduler.broadcast(msg=message, workers=list(workers), on_error="ignore")
+        with suppress(OSError):
+            await asyncio.wait_for(giving, ANSWER_SECONDS)
+
+    def bar(self, name: str, addresses: Sequence[str]) -> None:
+        """As `Code.bar`; nobody waits for it."""
+        Question.within(
+            self.client, ask_scheduler(self.client, _Function(carrier.bar), name, list(addresses))
+        )
+
+
+def _packed(function: Callable[..., Any], args: Sequence[object]) -> tuple[bytes, list[Future]]:
+    """A call as bytes, with places for the futures that are among its arguments."""
+    futures: list[Future] = []
+    places: dict[int, int] = {}
+
+    class Pickler(pickle.Pickler):
+        def persistent_id(self, found: object) -> int | None:
+            if not isinstance(found, DaskFuture):
+                return None
+            if id(found) not in places:
+                places[id(found)] = len(futures)
+                futures.append(found)
+            return places[id(found)]
+
+    buffer = io.BytesIO()
+    Pickler(buffer, protocol=pickle.HIGHEST_PROTOCOL).dump((function, tuple(args)))
+    return buffer.getvalue(), futures
+
+
+@cache
+def packed_source() -> tuple[str, bytes]:
+    """The packages of this installation: a digest of them, and an archive that can be imported."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as target:
+        for path in carrier.source_files(_ROOT):
+            target.write(path, path.relative_to(_ROOT))
+    return carrier.source_digest(_ROOT), buffer.getvalue()
+
+
+@cache
+def requirements_here() -> tuple[tuple[str, ...], str]:
+    """What evalcube requires, extras apart, and of which version of Python; from the package's own metadata."""
+    # A checkout that is worked in has newer ones in its project file than those that it was installed with.
+    project = _ROOT / "pyproject.toml"
+    if project.is_file():
+        described = tomllib.loads(project.read_text(encoding="utf-8"))["project"]
+        return tuple(described["dependencies"]), described["requires-python"]
+    found = importlib.metadata.metadata(carrier.FACE)
+    required = importlib.metadata.requires(carrier.FACE) or ()
+    needed = tuple(text for text in required if "extra ==" not in text)
+    return needed, found["Requires-Python"] or f">={sys.version_info.major}"
+
+
+def owner_here(what: str) -> str:
+    """Whose run this is, for people on other machines."""
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):
+        user = "somebody"  # in a container without a list of users
+    return f"{user}@{socket.gethostname()} ({what})"

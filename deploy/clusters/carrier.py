@@ -1,0 +1,476 @@
+"""What travels to nodes that may have none of our code, or another version of it.
+
+This module is sent as text and run there (`deploy.clusters.carried`), by whatever Python a node has. So it imports
+nothing of ours, and at its head nothing but the standard library and Dask.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import importlib
+import importlib.metadata
+import importlib.util
+import io
+import os
+import pickle
+import sys
+import threading
+import time
+import types
+import zipimport
+from contextlib import suppress
+from importlib.machinery import PathFinder
+from pathlib import Path
+from typing import Any
+
+from distributed import Reschedule, SchedulerPlugin, WorkerPlugin
+
+FACE = "evalcube"
+PACKAGES = ("flows", "stages", "storage", "deploy")
+
+_REGISTRY = "_evalcube_runs"
+_RESULT_SECONDS = 5.0
+"""So long a task waits for a worker that is still getting ready; then it goes elsewhere."""
+_PAUSE_SECONDS = 0.3
+"""Before a task leaves a worker that cannot do it, so that the two do not keep the scheduler busy."""
+_AWAITED_SECONDS = 60.0
+"""So long a run that ends waits for what it began on a worker."""
+
+
+def source_files(root: Path) -> list[Path]:
+    """The files of our packages below a folder, in an order that is the same everywhere."""
+    files = [path for path in (root / f"{FACE}.py", root / f"{FACE}.pyi") if path.exists()]
+    for package in PACKAGES:
+        found = (path for path in (root / package).rglob("*") if path.suffix != ".pyc" and path.is_file())
+        files += sorted(found, key=lambda path: path.relative_to(root).parts)
+    return files
+
+
+def source_digest(root: Path) -> str:
+    """What distinguishes this source from any other."""
+    digest = hashlib.sha256()
+    for path in source_files(root):
+        digest.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:12]
+
+
+def find_code() -> tuple[Path | None, Path | None]:
+    """Where this process would import evalcube from, and the path of what hides a part of it; None for neither."""
+    places = {}
+    for name in (FACE, *PACKAGES):
+        spec = importlib.util.find_spec(name)
+        # A folder without `__init__.py` has no origin, and never wins over a package further down the path.
+        if spec is not None and spec.origin is not None:
+            inside = spec.submodule_search_locations
+            places[name] = Path(inside[0] if inside else spec.origin).resolve()
+    face = places.pop(FACE, None)
+    roots = {place.parent for place in places.values()}
+    if face is not None and len(places) == len(PACKAGES) and len(roots) == 1 and face.parent not in roots:
+        return None, face  # the packages stand together: somebody else's is the module
+    for place in places.values():
+        if face is None or place.parent != face.parent:
+            return None, place
+    if face is None or len(places) < len(PACKAGES):
+        return None, None
+    return face.parent, None
+
+
+def unfit(requirements: list[str], python: str) -> list[str]:
+    """What this process lacks, in words; nothing if it has all.
+
+    Parameters
+    ----------
+    requirements
+        As the package's own metadata name them.
+    python
+        Which versions of Python will do.
+    """
+    from packaging.requirements import Requirement
+    from packaging.specifiers import SpecifierSet
+
+    lacks = []
+    here = ".".join(map(str, sys.version_info[:3]))
+    if not SpecifierSet(python).contains(here):
+        lacks.append(f"Python {here} does not do (needs {_spaced(python)})")
+    for requirement in map(Requirement, requirements):
+        if requirement.marker is not None and not requirement.marker.evaluate({"extra": ""}):
+            continue
+        needs = _spaced(str(requirement.specifier))
+        try:
+            version = importlib.metadata.version(requirement.name)
+        except importlib.metadata.PackageNotFoundError:
+            lacks.append(f"{requirement.name} is not installed (needs {needs})")
+            continue
+        if not requirement.specifier.contains(version, prereleases=True):
+            old = all(each.operator in (">=", ">") for each in requirement.specifier)
+            lacks.append(
+                f"{requirement.name} {version} {'is too old' if old else 'does not do'} (needs {needs})"
+            )
+    return lacks
+
+
+def _spaced(specifier: str) -> str:
+    for operator in (">=", "<=", "==", "!=", "~="):
+        specifier = specifier.replace(operator, f"{operator} ")
+    return specifier.replace(",", ", ") or "any version"
+
+
+class _Finder:
+    """Imports our packages from an archive, whatever else this process would import under their names."""
+
+    def __init__(self, archive: str) -> None:
+        self.archive = archive
+        self._importer = zipimport.zipimporter(archive)
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:  # noqa: ANN401, ARG002
+        """As of any finder."""
+        head, _, rest = name.partition(".")
+        if head not in (FACE, *PACKAGES):
+            return None
+        return PathFinder.find_spec(name, path) if rest else self._importer.find_spec(name)
+
+
+def _registry() -> Any:  # noqa: ANN401 - a module made here
+    """What this process knows of the runs that use it, of whatever version of evalcube each is."""
+    # Among the modules: the text of this one is run once for each run, and has no variables in common with the others.
+    found: Any = sys.modules.get(_REGISTRY)
+    if found is None:
+        made: Any = types.ModuleType(_REGISTRY)
+        made.lock, made.users, made.finder, made.ours = threading.Lock(), {}, None, False
+        found = sys.modules.setdefault(_REGISTRY, made)
+    return found
+
+
+def owner_of_other(digest: str) -> str:
+    """Whose run has another version of evalcube loaded in this process; empty if nobody's has."""
+    found: Any = sys.modules.get(_REGISTRY)
+    if found is None:
+        return ""
+    with found.lock:
+        return next((owner for other, owner in found.users.values() if other != digest), "")
+
+
+def use_code(user: str, digest: str, owner: str, archive: bytes, folder: str) -> str:
+    """Make this version of evalcube the one that this process imports, until `leave_code`; why not, if that cannot be.
+
+    Parameters
+    ----------
+    user
+        Who asks, unique in this process.
+    digest
+        Of the source.
+    owner
+        Whose run it is, for people.
+    archive
+        The source.
+    folder
+        Where the archive may be written.
+    """
+    registry = _registry()
+    with registry.lock:
+        for other, theirs in registry.users.values():
+            if other != digest:
+                return (
+                    f"runs another version of evalcube at the moment, for {theirs}. Wait for that run to end, use the "
+                    f"same version, or start workers of your own"
+                )
+        if not registry.users:
+            root, hiding = find_code()
+            if hiding is not None:
+                # An archive that goes first would hide from other users of this worker what is theirs.
+                return (
+                    f"{hiding} hides evalcube's own '{hiding.stem}'. Rename it, or start the worker from another "
+                    f"directory"
+                )
+            loaded = any(name in sys.modules for name in (FACE, *PACKAGES))
+            if root is None or root.suffix == ".zip" or source_digest(root) != digest:
+                if loaded:
+                    return f"has another version of evalcube loaded ({root}), and not for a run. Restart the worker"
+                path = str(Path(folder) / f"{FACE}-{digest}-{os.getpid()}.zip")
+                Path(path).write_bytes(archive)
+                registry.finder = _Finder(path)
+                sys.meta_path.insert(0, registry.finder)
+                importlib.invalidate_caches()
+            # What was imported before, by somebody else, is his and stays.
+            registry.ours = not loaded
+        registry.users[user] = (digest, owner)
+    return ""
+
+
+def leave_code(user: str) -> None:
+    """Leave nothing of evalcube in this process, if nobody uses it any more."""
+    registry: Any = sys.modules.get(_REGISTRY)
+    if registry is None:
+        return
+    with registry.lock:
+        if registry.users.pop(user, None) is None or registry.users:
+            return
+        if registry.ours:
+            for name in [name for name in sys.modules if name.partition(".")[0] in (FACE, *PACKAGES)]:
+                del sys.modules[name]
+        finder, registry.finder = registry.finder, None
+        if finder is not None:
+            sys.meta_path.remove(finder)
+            for path in [path for path in sys.path_importer_cache if path.startswith(finder.archive)]:
+                del sys.path_importer_cache[path]
+            with suppress(OSError):
+                Path(finder.archive).unlink()
+        del sys.modules[_REGISTRY]
+
+
+class Carrier(WorkerPlugin):
+    """Brings a run's code to a worker, then the run's own plugin, which it stands for.
+
+    It never fails to be set up: a worker that cannot take part in this run serves others. What it does takes place
+    beside the worker's loop, so that no other run waits for it.
+
+    Parameters
+    ----------
+    name
+        Of the plugin.
+    digest, archive
+        The source.
+    owner
+        Whose run it is.
+    inner
+        The run's plugin, pickled. Off the loop its ``check`` says why the worker cannot take part, if so, and ``open``
+        opens what it needs; on the loop ``start`` begins.
+    requirements, python
+        As of `unfit`.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        digest: str,
+        archive: bytes,
+        owner: str,
+        inner: bytes,
+        requirements: list[str],
+        python: str,
+    ) -> None:
+        self.name = name
+        self._digest, self._archive, self._owner = digest, archive, owner
+        self._sent = inner
+        self._requirements, self._python = requirements, python
+        self.inner: Any = None
+        """The run's own plugin, once it is there."""
+        self.problem = ""
+        """Why this worker cannot take part."""
+        self.ready = threading.Event()
+        """Set when either is known."""
+        self._user = f"{name}-{id(self)}"
+        self._beginning: Any = None
+
+    def setup(self, worker: Any) -> None:  # noqa: ANN401 - Dask's worker
+        """Begin to get ready."""
+        self._beginning = asyncio.ensure_future(self._begin(worker))
+
+    async def _begin(self, worker: Any) -> None:  # noqa: ANN401
+        try:
+            # In a thread: it reads files, imports for a second, and asks the stores.
+            inner = await asyncio.to_thread(self._load, worker)
+            if inner is not None:
+                inner.start(worker)
+                self.inner = inner
+        except Exception as error:  # noqa: BLE001 - a worker that cannot take part goes on without it
+            self.problem = f"{type(error).__name__}: {error}"
+        self.ready.set()
+
+    def _load(self, worker: Any) -> Any:  # noqa: ANN401
+        lacks = unfit(self._requirements, self._python)
+        if lacks:
+            self.problem = f"{'; '.join(lacks)}. Install what evalcube requires on every worker"
+            return None
+        self.problem = use_code(self._user, self._digest, self._owner, self._archive, worker.local_directory)
+        if self.problem:
+            return None
+        inner = pickle.loads(self._sent)  # noqa: S301 - from the driver, as all of Dask's tasks
+        self.problem = inner.check(worker)
+        if self.problem:
+            return None
+        inner.open()
+        return inner
+
+    def call(self, task: bytes, values: list[bytes]) -> bytes:
+        """Do a task of the run.
+
+        Parameters
+        ----------
+        task
+            Pickled: a function and its arguments, with the places of results of other tasks.
+        values
+            These results, pickled.
+
+        Returns
+        -------
+        bytes
+            The result, pickled: only workers of this run, which have the code, look into it.
+
+        Raises
+        ------
+        Reschedule
+            This worker cannot do it, or not yet.
+        """
+        if not self.ready.wait(_RESULT_SECONDS) or self.problem:
+            time.sleep(_PAUSE_SECONDS)
+            raise Reschedule
+
+        class Unpickler(pickle.Unpickler):
+            def persistent_load(self, place: int) -> object:
+                return pickle.loads(values[place])  # noqa: S301
+
+        function, args = Unpickler(io.BytesIO(task)).load()
+        return pickle.dumps(function(*args), protocol=pickle.HIGHEST_PROTOCOL)
+
+    def transition(self, key: Any, start: str, finish: str, **kwargs: Any) -> None:  # noqa: ANN401
+        """Pass on what happens to tasks."""
+        if self.inner is not None:
+            self.inner.transition(key, start, finish, **kwargs)
+
+    async def teardown(self, worker: Any) -> None:  # noqa: ANN401
+        """End the run's plugin, and leave nothing."""
+        if self._beginning is not None:
+            with suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(asyncio.shield(self._beginning), _AWAITED_SECONDS)
+        self.problem = self.problem or "the run is over"
+        inner, self.inner = self.inner, None
+        try:
+            if inner is not None:
+                await inner.teardown(worker)
+        finally:
+            await asyncio.to_thread(leave_code, self._user)
+
+
+class Registrar(SchedulerPlugin):
+    """What a scheduler knows of a run: whose it is, what it asks, and where its tasks must not go.
+
+    Plugins of different versions of evalcube meet on one scheduler: they know each other by attributes that begin with
+    ``evalcube_``, which therefore keep their meaning.
+
+    Parameters
+    ----------
+    name
+        Of the run's plugin on the workers.
+    client
+        The driver's; when it is gone, all of the run goes.
+    group
+        What the names of the run's task groups end with.
+    endpoints
+        Digests of the endpoints that the run asks.
+    """
+
+    def __init__(self, name: str, client: str, group: str, endpoints: list[str]) -> None:
+        self.name = f"{name}-registrar"
+        self.evalcube_run = name
+        self.evalcube_endpoints = endpoints
+        self.evalcube_since = 0.0
+        self._client, self._group = client, group
+        self._barred: set[str] = set()
+        self._scheduler: Any = None
+
+    async def start(self, scheduler: Any) -> None:  # noqa: ANN401 - Dask's scheduler
+        """Remember the scheduler, and since when the run is there."""
+        self._scheduler, self.evalcube_since = scheduler, time.time()
+
+    def shares(self) -> dict[str, tuple[int, int]]:
+        """For each endpoint, how many runs ask it at the moment, and this one's place among them."""
+        others = [plugin for plugin in self._scheduler.plugins.values() if hasattr(plugin, "evalcube_run")]
+        found = {}
+        for endpoint in self.evalcube_endpoints:
+            asking = [plugin for plugin in others if endpoint in plugin.evalcube_endpoints]
+            asking.sort(key=lambda plugin: (plugin.evalcube_since, plugin.evalcube_run))
+            names = [plugin.evalcube_run for plugin in asking]
+            if self.evalcube_run in names:
+                found[endpoint] = (len(names), names.index(self.evalcube_run))
+        return found
+
+    def bar(self, addresses: list[str]) -> None:
+        """Keep the run's tasks away from these workers, and let them go to all others."""
+        before, self._barred = self._barred, set(addresses)
+        if self._barred != before:
+            self._restrict()
+
+    def _restrict(self, keys: Any = None) -> None:  # noqa: ANN401
+        barred = self._barred.intersection(self._scheduler.workers)
+        allowed = set(self._scheduler.workers) - barred if barred else set()
+        # Asked first without restrictions, as these end Dask's queuing: only where there is somebody to keep away.
+        for key in list(self._scheduler.tasks) if keys is None else keys:
+            task = self._scheduler.tasks.get(key)
+            if task is None or not task.group.name.endswith(self._group) or task.state in ("memory", "erred"):
+                continue
+            task.worker_restrictions = set(allowed) or None
+            task.loose_restrictions = bool(allowed)
+
+    def update_graph(self, scheduler: Any, *, tasks: Any = (), **kwargs: Any) -> None:  # noqa: ANN401, ARG002
+        """Keep new tasks away, too."""
+        if self._barred:
+            self._restrict(tasks)
+
+    def add_worker(self, scheduler: Any, worker: str) -> None:  # noqa: ANN401, ARG002
+        """Let tasks go to a worker that joins."""
+        if self._barred:
+            self._restrict()
+
+    def remove_worker(self, scheduler: Any, worker: str, **kwargs: Any) -> None:  # noqa: ANN401, ARG002
+        """Forget a worker that is gone."""
+        if self._barred:
+            self._barred.discard(worker)
+            self._restrict()
+
+    def remove_client(self, scheduler: Any, client: str) -> None:  # noqa: ANN401
+        """Take the run's plugins off the workers and the scheduler when its driver is gone, however it ended."""
+        if client != self._client:
+            return
+        with suppress(ValueError, KeyError):
+            scheduler.remove_plugin(self.name)
+        if self.evalcube_run in scheduler.worker_plugins:
+            self._leaving = asyncio.ensure_future(
+                scheduler.unregister_worker_plugin(comm=None, name=self.evalcube_run)
+            )
+
+
+def look(name: str, dask_scheduler: Any = None) -> dict[str, Any]:  # noqa: ANN401
+    """Runs on the scheduler: its workers, with name and status, and the run's shares of endpoints."""
+    registrar = dask_scheduler.plugins.get(f"{name}-registrar")
+    return {
+        "workers": {
+            address: (str(worker.name), worker.status.name)
+            for address, worker in dask_scheduler.workers.items()
+        },
+        "shares": {} if registrar is None else registrar.shares(),
+    }
+
+
+def bar(name: str, addresses: list[str], dask_scheduler: Any = None) -> None:  # noqa: ANN401
+    """Runs on the scheduler: keep a run's tasks away from some workers."""
+    registrar = dask_scheduler.plugins.get(f"{name}-registrar")
+    if registrar is not None:
+        registrar.bar(addresses)
+
+
+def state_of(name: str, dask_worker: Any = None) -> dict[str, Any]:  # noqa: ANN401
+    """Runs on workers: how far a run's carrier is."""
+    carrier = dask_worker.plugins.get(name)
+    there = carrier is not None
+    return {
+        "there": there,
+        "ready": there and carrier.ready.is_set(),
+        "problem": carrier.problem if there and carrier.ready.is_set() else "",
+        "id": dask_worker.id,
+        "time": time.time(),
+    }
+
+
+def examine(digest: str, requirements: list[str], python: str) -> dict[str, Any]:
+    """Runs on workers: what evalcube they have, what they lack, and what time it is there."""
+    root, hiding = find_code()
+    return {
+        "source": "" if root is None else str(root),
+        "same": root is not None and root.is_dir() and source_digest(root) == digest,
+        "hiding": "" if hiding is None else str(hiding),
+        "lacks": unfit(requirements, python),
+        "other": owner_of_other(digest),
+        "time": time.time(),
+    }

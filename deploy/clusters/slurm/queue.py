@@ -1,0 +1,167 @@
+"""Slurm's queue, asked through its own commands: submit, look up, cancel."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import re
+import subprocess
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from deploy.clusters.base import ClusterError
+
+_SECONDS = 30.0
+"""That a command may take: a controller under load answers late."""
+LIVE = frozenset(
+    "PENDING RUNNING CONFIGURING COMPLETING RESIZING SUSPENDED STOPPED SIGNALING STAGE_OUT REQUEUED REQUEUE_FED "
+    "REQUEUE_HOLD RESV_DEL_HOLD SPECIAL_EXIT".split()
+)
+"""States of jobs that still run or may run."""
+_BUSY = (
+    "Socket timed out",
+    "Unable to contact slurm controller",
+    "Resource temporarily unavailable",
+    "timed out",
+)
+_HINDERING = re.compile(
+    r"SQUEUE_|SACCT_|SCANCEL_|SLURM_(?!CONF$|CLUSTERS$)|SBATCH_(JOB_NAME|EXPORT|OUTPUT|TIMELIMIT|REQUEUE|NO_REQUEUE)$"
+)
+"""Variables that would change what the commands print, override a script, or tell of a job in which this process is."""
+_LONGEST = 300
+"""Characters of a program's own words that are passed on."""
+
+
+class SlurmBusyError(ClusterError):
+    """Slurm's controller does not answer at the moment."""
+
+
+@dataclass(frozen=True)
+class JobState:
+    """What Slurm says of a job."""
+
+    state: str
+    """Such as PENDING, RUNNING, TIMEOUT."""
+    reason: str
+    """Why it waits, or how it ended."""
+
+    @property
+    def live(self) -> bool:
+        """Whether it still runs or may run."""
+        return self.state in LIVE
+
+
+def submit(script: str, options: Sequence[str] = ()) -> int:
+    """Submit a job; returns its number.
+
+    Parameters
+    ----------
+    script
+        Its whole script, which sbatch reads from its standard input.
+    options
+        Further options of sbatch.
+
+    Raises
+    ------
+    ClusterError
+        If sbatch refuses it, with its own words, or Slurm does not answer.
+    """
+    answer = _call(["sbatch", "--parsable", *options], "sbatch refused the job", script)
+    match = re.match(r"\d+", answer.strip().split("\n")[-1])
+    if match is None:
+        raise ClusterError(f"sbatch answered no job number but {printable(answer)!r}")
+    return int(match[0])
+
+
+def states(name: str) -> dict[int, JobState]:
+    """Number -> state of this user's jobs of that name that Slurm remembers, ended ones for some minutes.
+
+    Raises
+    ------
+    SlurmBusyError
+        If Slurm does not answer.
+    """
+    words = [
+        "squeue",
+        "--noheader",
+        "--states=all",
+        f"--name={name}",
+        f"--user={_user()}",
+        "--format=%i|%T|%r",
+    ]
+    found = {}
+    for line in _call(words, "squeue failed").splitlines():
+        number, _, rest = line.strip().partition("|")
+        state, _, reason = rest.partition("|")
+        if number.isdecimal():
+            found[int(number)] = JobState(state, printable(reason))
+    return found
+
+
+def state_of(job: int) -> str | None:
+    """How a job is or ended, such as RUNNING, TIMEOUT or CANCELLED; None if nobody knows.
+
+    Accounting remembers for long, where a site has it; the controller for some minutes after the end.
+    """
+    sources = (
+        (
+            ["sacct", "--noheader", "--parsable2", "--allocations", f"--jobs={job}", "--format=State"],
+            r"^(\w+)",
+        ),
+        (["scontrol", "show", "job", "--oneliner", str(job)], r"\bJobState=(\w+)"),
+    )
+    for words, pattern in sources:
+        try:
+            match = re.search(pattern, _call(words, f"{words[0]} failed"))
+        except ClusterError:
+            continue
+        if match is not None:
+            return match[1]
+    return None
+
+
+def cancel(jobs: Iterable[int], name: str | None = None) -> None:
+    """Cancel jobs by number, and all of this user's of a name; those that have ended are no problem.
+
+    Raises
+    ------
+    SlurmBusyError
+        If Slurm does not answer.
+    """
+    numbers = [str(job) for job in jobs]
+    if numbers:
+        _call(["scancel", "--quiet", *numbers], "scancel failed", may_fail=True)
+    if name is not None:
+        _call(["scancel", "--quiet", f"--name={name}", f"--user={_user()}"], "scancel failed", may_fail=True)
+
+
+def _user() -> str:
+    return getpass.getuser()
+
+
+def _call(words: list[str], failed: str, text: str | None = None, *, may_fail: bool = False) -> str:
+    """The standard output of one of Slurm's commands."""
+    environment = {key: value for key, value in os.environ.items() if not _HINDERING.match(key)}
+    try:
+        done = subprocess.run(
+            words, input=text, env=environment, capture_output=True, text=True, timeout=_SECONDS, check=False,
+            start_new_session=True,
+        )  # fmt: skip
+    except FileNotFoundError:
+        raise ClusterError(
+            f"`{words[0]}` is not on this machine: submit from a login node of the cluster, or load its module"
+        ) from None
+    except subprocess.TimeoutExpired:
+        raise SlurmBusyError(f"`{words[0]}` has not answered for {_SECONDS:g} s") from None
+    if done.returncode and not may_fail:
+        said = printable(done.stderr or done.stdout)
+        kind = SlurmBusyError if any(text in said for text in _BUSY) else ClusterError
+        raise kind(f"{failed}: {said or f'exit code {done.returncode}'}")
+    return done.stdout
+
+
+def printable(text: str, longest: int = _LONGEST) -> str:
+    """The words of another program as one line that a terminal may show."""
+    line = "; ".join(part.strip() for part in text.splitlines() if part.strip())
+    line = "".join(character if character.isprintable() else "?" for character in line)
+    return line if len(line) <= longest else f"{line[:longest]}..."

@@ -1,0 +1,191 @@
+"""The scripts of Slurm's jobs: options for sbatch, then shell lines; no value of a variable stands in them."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+ALWAYS_EXPORTED = (
+    *(
+        "HOME",
+        "USER",
+        "LOGNAME",
+        "SHELL",
+        "PATH",
+        "PYTHONPATH",
+        "LD_LIBRARY_PATH",
+        "VIRTUAL_ENV",
+        "CONDA_PREFIX",
+    ),
+    *(
+        "LANG",
+        "LC_ALL",
+        "TZ",
+        "MODULEPATH",
+        "MODULESHOME",
+        "DASK_CONFIG",
+        "SSL_CERT_FILE",
+        "REQUESTS_CA_BUNDLE",
+    ),
+    *("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy", "XDG_STATE_HOME"),
+)
+"""Variables that jobs get from where they are submitted, where they are set."""
+
+_WORKER_SETTINGS = {
+    # As `deploy.clusters.local.SETTINGS` has them, of which a worker elsewhere knows nothing.
+    "DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": "False",
+    "DASK_DISTRIBUTED__ADMIN__TICK__INTERVAL": "500ms",
+    "DASK_DISTRIBUTED__ADMIN__SYSTEM_MONITOR__INTERVAL": "2s",
+    "DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "30s",
+}
+_MEMORY_UNITS = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+_DEATH_SECONDS = 60
+_THREADS = 2
+_LEAST_LIFETIME = 15
+
+
+@dataclass(frozen=True)
+class JobSettings:
+    """What a job asks of Slurm, and what its shell does first."""
+
+    walltime: float = 3600.0
+    """Seconds; Slurm counts in minutes."""
+    cores: int = 1
+    memory: str = "4G"
+    partition: str | None = None
+    account: str | None = None
+    qos: str | None = None
+    options: tuple[str, ...] = ()
+    """Further options of sbatch, as they are."""
+    prologue: tuple[str, ...] = ()
+    """Shell lines before anything else."""
+    environment: tuple[str, ...] = ()
+    """Names of further variables that jobs get from where they are submitted."""
+    logs: str = "slurm-logs"
+    """Absolute path of the folder of the jobs' logs."""
+
+    @property
+    def memory_bytes(self) -> int:
+        """What `memory` stands for; Slurm's unit is MiB."""
+        match = re.fullmatch(r"(\d+(?:\.\d+)?)([KMGT]?)B?", self.memory, re.IGNORECASE)
+        if match is None:
+            raise ValueError(self.memory)
+        return int(float(match[1]) * _MEMORY_UNITS[match[2].upper() or "M"])
+
+
+def sbatch_header(name: str, settings: JobSettings, more: Sequence[str] = ()) -> list[str]:
+    """The first lines of a job's script.
+
+    Parameters
+    ----------
+    name
+        Of the job: letters, digits, dots, dashes.
+    settings
+        What it asks for.
+    more
+        Further options of sbatch that the kind of job needs.
+    """
+    exported = dict.fromkeys((*ALWAYS_EXPORTED, *settings.environment))
+    options = {
+        "job-name": name,
+        "output": f"{settings.logs.replace('%', '%%')}/%j.log",
+        "time": clock(settings.walltime),
+        "nodes": "1",
+        "ntasks": "1",
+        "cpus-per-task": str(settings.cores),
+        "mem": settings.memory,
+        "partition": settings.partition,
+        "account": settings.account,
+        "qos": settings.qos,
+        # By name only: sbatch takes the values from the environment, and the script may lie open.
+        "export": ",".join(exported),
+    }
+    lines = [f"--{key}={shlex.quote(value)}" for key, value in options.items() if value is not None]
+    # A job that is given back to the queue would come again under the number of one that is replaced already.
+    return [
+        "#!/bin/bash",
+        *(f"#SBATCH {line}" for line in (*lines, "--no-requeue", *more, *settings.options)),
+    ]
+
+
+def worker_script(
+    name: str,
+    scheduler: str,
+    settings: JobSettings,
+    *,
+    python: str | None = None,
+    tls: Mapping[str, str] | None = None,
+) -> str:
+    """The script of a job that starts workers.
+
+    Parameters
+    ----------
+    name
+        Of the job, which its workers' names begin with.
+    scheduler
+        Address of the Dask scheduler.
+    settings
+        What the job asks for.
+    python
+        Path of the Python that starts the workers; default: that of this process.
+    tls
+        Paths of the files ``ca``, ``cert`` and ``key``, by these names, where connections are encrypted.
+    """
+    margin, stagger = retirement(settings.walltime)
+    words = [python or sys.executable, "-m", "distributed.cli.dask_worker", scheduler]
+    words += ["--nworkers", str(settings.cores), "--nthreads", str(_THREADS)]
+    words += ["--memory-limit", str(settings.memory_bytes // settings.cores)]
+    words += ["--death-timeout", str(_DEATH_SECONDS), "--lifetime-stagger", f"{stagger}s", "--no-dashboard"]
+    for what, option in (("ca", "--tls-ca-file"), ("cert", "--tls-cert"), ("key", "--tls-key")):
+        words += [option, tls[what]] if tls else []
+    lines = [
+        *sbatch_header(name, settings),
+        "set -e",
+        """trap 'echo "evalcube: the job ends, as this failed: $BASH_COMMAND" >&2' ERR""",
+        *(f"export {key}={value}" for key, value in _WORKER_SETTINGS.items()),
+        *settings.prologue,
+        "# Workers retire before the walltime ends them, so that others take over what they hold.",
+        f"lifetime=$(( {int(settings.walltime) - margin - stagger} - SECONDS ))",
+        f"if [ $lifetime -lt {_LEAST_LIFETIME} ]; then lifetime={_LEAST_LIFETIME}; fi",
+        f'exec {shlex.join(words)} --name "$SLURM_JOB_NAME.$SLURM_JOB_ID" \\',
+        '  --lifetime "${lifetime}s" --local-directory "${TMPDIR:-/tmp}"',
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def retirement(walltime: float) -> tuple[int, int]:
+    """Seconds before the walltime by which a worker has retired, and by how many seconds workers differ in that.
+
+    Examples
+    --------
+    >>> retirement(3600), retirement(60)
+    ((120, 180), (10, 3))
+    """
+    return int(min(120, max(10, walltime / 12))), int(min(300, walltime / 20))
+
+
+def clock(seconds: float) -> str:
+    """Seconds as Slurm writes times, in whole minutes upwards.
+
+    Examples
+    --------
+    >>> clock(60), clock(5401), clock(90_000)
+    ('00:01:00', '01:31:00', '1-01:00:00')
+    """
+    minutes = -(-int(seconds) // 60)
+    days, hours = divmod(minutes // 60, 24)
+    return (f"{days}-" if days else "") + f"{hours:02}:{minutes % 60:02}:00"
+
+
+def slug(name: str, longest: int = 40) -> str:
+    """A name as a part of a job's name.
+
+    Examples
+    --------
+    >>> slug("My sweep: 3/4"), slug("…")
+    ('My-sweep-3-4', 'sweep')
+    """
+    return re.sub(r"[^A-Za-z0-9]+", "-", name).strip("-")[:longest].strip("-") or "sweep"

@@ -1,0 +1,222 @@
+"""Writes what the explorer shows of cubes as files: a page that opens from disk, or from any web server."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import shutil
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from evalcube import EvalcubeError
+from flows.cubes.outputs import new_folder
+from flows.cubes.selection import checked_option
+from flows.cubes.ticker import Ticker, silent
+from flows.explore.answers import ENDPOINTS, ask
+from flows.explore.endpoint import Json, jsonable
+from flows.explore.explored import Explored
+from flows.explore.overview import WRONG
+from flows.explore.pages import PLOTLY, POLICY, own_files, plotly_file
+from flows.explore.trials import Place, document_of, reader_of
+from flows.trials.read import Trials
+from stages.generate.stream import canonical_json
+
+Kept = Literal["sample", "wrong", "all", "none"]
+"""Which trials a bundle holds: some of each outcome, those without a right answer, all that have ended, or none."""
+
+MOST = 20_000
+_SAMPLED, _LOOKED = 3, 2_000
+"""Trials of each outcome that a sample has of a model and a task, and how many of both are looked through for it."""
+_TOGETHER = 20
+"""Whole trials in a file."""
+
+COLUMNS = {
+    "tokens": "integer",
+    "latency": "single",
+    "difficulty": "number",
+    "reference": "text",
+    "answer": "text",
+}
+"""Columns of a bundle's rows beside which trial it is, with their kinds."""
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """What was written."""
+
+    folder: str
+    files: int
+    size: int
+    """Bytes."""
+    trials: int
+    notes: tuple[str, ...]
+
+
+def bundle(
+    cubes: Sequence[str],
+    output: str | Path,
+    *,
+    trials: Kept = "sample",
+    most: int = MOST,
+    cache: str | None = None,
+    tick: Ticker = silent,
+) -> Bundle:
+    """Write a folder with the explorer's page and all that it shows of some cubes.
+
+    Parameters
+    ----------
+    cubes
+        Addresses of the cubes, which are read as one.
+    output
+        The folder; nothing may be there.
+    trials
+        Which single trials it holds.
+    most
+        How many of them, shared out evenly to models and tasks.
+    cache
+        Address of the response cache; default: those at hand.
+    tick
+        Hears how far it is.
+
+    Raises
+    ------
+    StorageError, SweepError
+        If a cube cannot be read, the folder cannot be written, or plotly is not installed.
+    """
+    checked_option("trials", trials, get_args(Kept))
+    plotly = plotly_file()
+    explored = Explored(cubes, cache)
+    with new_folder(Path(output), "write the bundle") as folder:
+        for path, data in own_files().items():
+            target = folder / path
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(data)
+        shutil.copyfile(plotly, folder / PLOTLY)
+        page = folder / "index.html"
+        page.write_text(_page(page.read_text("utf-8")), "utf-8")
+        writer = _Writer(folder / "data")
+        _write_answers(writer, explored, tick)
+        rows, notes = _write_trials(writer, explored, trials, most, tick)
+        writer.manifest(
+            {
+                "date": datetime.datetime.now(tz=datetime.UTC).date().isoformat(),
+                "trials": rows,
+                "notes": notes,
+                "files": writer.names,
+            }
+        )
+        files = [path for path in folder.rglob("*") if path.is_file()]
+        size = sum(path.stat().st_size for path in files)
+    return Bundle(str(output), len(files), size, sum(one["rows"] for one in rows), tuple(notes))
+
+
+def _page(html: str) -> str:
+    """The page, with the scripts that read files, and the policy that a server would send."""
+    policy = f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
+    scripts = '<script defer src="data/manifest.js"></script>\n<script defer src="bundled.js"></script>'
+    return html.replace("<!-- policy -->", policy).replace("<!-- bundle -->", scripts)
+
+
+class _Writer:
+    """Writes answers as scripts: from disk, a page may load scripts and nothing else."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir()
+        self._folder = folder
+        self.names: dict[str, str] = {}
+        """Files by what is asked."""
+
+    def add(self, key: str, document: object) -> None:
+        """Write the answer to a question."""
+        name = f"{len(self.names):05d}.js"
+        # In ASCII, so that no text is anything but a text, whatever it says.
+        script = f"explorer.receive({json.dumps(key)}, {json.dumps(jsonable(document), allow_nan=False)});\n"
+        (self._folder / name).write_text(script, "ascii")
+        self.names[key] = name
+
+    def manifest(self, document: Json) -> None:
+        """Write what there is."""
+        (self._folder / "manifest.js").write_text(f"explorer.bundle = {json.dumps(document)};\n", "ascii")
+
+
+def _write_answers(writer: _Writer, explored: Explored, tick: Ticker) -> None:
+    for endpoint in ENDPOINTS.values():
+        for query in endpoint.bundled(explored):
+            try:
+                document = ask(explored, endpoint.name, query)
+            except EvalcubeError:  # a part of which nothing is planned: the page says that there is nothing
+                continue
+            writer.add(f"{endpoint.name}?{query.key}", document)
+            tick("answers", len(writer.names))
+
+
+def _write_trials(
+    writer: _Writer, explored: Explored, kept: Kept, most: int, tick: Ticker
+) -> tuple[list[Json], list[str]]:
+    """Write the trials of each evaluation and task; returns what there is of each, and what a reader should know."""
+    if kept == "none":
+        return [], []
+    table = explored.trials(
+        status=WRONG if kept == "wrong" else (),
+        columns=("params", "trial", "repeat", "status", "tiers", "tokens", "latency", "difficulty"),
+    )
+    labels = explored.label_of()
+    groups = [
+        (cube, model, task)
+        for cube in range(len(explored.cubes))
+        for model in range(len(reader_of(explored, cube).plan.evaluations))
+        for task in range(len(reader_of(explored, cube).plan.tasks))
+    ]
+    share = max(1, most // max(1, len(groups)))
+    found, cut, done = [], 0, 0
+    for cube, model, task in groups:
+        reader = reader_of(explored, cube)
+        rows, more = _chosen(table.part(cube, model, task), kept, share)
+        if not rows:
+            continue
+        cut += more
+        label = labels[reader.plan.evaluations[model].eval_id]
+        entry = reader.plan.tasks[task]
+        slots = {canonical_json(one.cell.plain_params): slot for slot, one in enumerate(entry.cells)}
+        places = [Place(cube, model, task, slots[row["params"]], row["trial"], row["repeat"]) for row in rows]
+        name = f"{cube}-{model}-{task}"
+        for number, begin in enumerate(range(0, len(rows), _TOGETHER)):
+            documents = [document_of(explored, place) for place in places[begin : begin + _TOGETHER]]
+            writer.add(f"texts?{name}-{number}", documents)
+            for row, document in zip(rows[begin:], documents, strict=False):
+                row |= {"reference": document["reference"], "answer": document["parsed"]}
+            done += len(documents)
+            tick("trials", done)
+        same = {"cube": cube, "label": label, "task": entry.label}
+        writer.add(f"rows?{name}", [{**same, **row, "n": place} for place, row in enumerate(rows)])
+        found.append({**same, "name": name, "rows": len(rows)})
+    notes = {
+        "sample": [f"Of each model and task there are up to {_SAMPLED} trials of each outcome."],
+        "wrong": ["Only trials without a right answer are here."],
+        "all": [],
+    }[kept]
+    if cut:
+        notes.append(f"{cut:,} models and tasks have more trials than the {share:,} that are here of each.")
+    if done and all(reader_of(explored, cube).cache() is None for cube in range(len(explored.cubes))):
+        notes.append("No cache was at hand, so that replies are not here.")
+    return found, notes
+
+
+def _chosen(table: Trials, kept: Kept, share: int) -> tuple[list[dict[str, Any]], bool]:
+    """The rows of a model and a task that a bundle has, and whether there are more that it would have."""
+    if kept != "sample":
+        rows = list(islice(table.rows(), share + 1))
+        return rows[:share], len(rows) > share
+    return list(islice(_sampled(table), share)), False
+
+
+def _sampled(table: Trials) -> Iterator[dict[str, Any]]:
+    seen: Counter[str] = Counter()
+    for row in islice(table.rows(), _LOOKED):
+        seen[row["status"]] += 1
+        if seen[row["status"]] <= _SAMPLED:
+            yield row

@@ -1,0 +1,152 @@
+"""What single trials say of a model: how many tokens they took, when they ended, how their reasoning compresses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import xarray as xr
+
+from flows.cubes.selection import OpenPart, Part, open_part, refused
+from flows.errors import SweepError
+from flows.explore.endpoint import Endpoint, Json
+from flows.explore.explored import Explored, conditions
+from flows.explore.groups import chosen
+from flows.explore.query import Query
+from stages.analyze.labelled import axes
+from stages.analyze.labelled.counters import counters
+from stages.analyze.labelled.forensics import compression_table, hazard_table
+from stages.analyze.render.rows import compression_rows
+from stages.reply.status import FINISHED, Status
+
+BINS = 40
+"""About as many bins as a histogram has up to four times the mean number of tokens."""
+SAMPLE = 1200
+"""Traces that are shown one by one, at most."""
+_WIDEST = 1 << 16
+_DIGITS = 5
+
+
+def hazard(explored: Explored, query: Query) -> Json:
+    """When the trials of one model end: counts, hazards, survival and incidence by bins of tokens."""
+    dataset, label = _one_model(explored, query)
+    width = query.number("width", 0, 0, _WIDEST) or bin_width(explored.part(query).dataset)
+    with refused():
+        table = hazard_table(dataset, width=width).isel(model=0)
+    last = int(np.flatnonzero(table["at_risk"].values)[-1]) + 1 if table["at_risk"].values.any() else 0
+    found = table.isel(bin=slice(last))
+    ends = found["ends"].transpose("end", "bin")
+    return {
+        "model": label,
+        "width": width,
+        "tokens": found["tokens"].values,
+        "at_risk": found["at_risk"].values.astype(int),
+        "ends": {
+            str(name): row.astype(int) for name, row in zip(ends["end"].values, ends.values, strict=True)
+        },
+        "survival": _curve(found["survival"]),
+        **{
+            name: {str(cause): _curve(found[name].sel(cause=cause)) for cause in found["cause"].values}
+            for name in ("hazard", "incidence")
+        },
+        "limit": int(dataset["max_tokens"].values[0]) if "max_tokens" in dataset.coords else 0,
+    }
+
+
+def bin_width(dataset: xr.Dataset) -> int:
+    """Tokens of a bin, a power of 2 that suits the mean of all models.
+
+    Parameters
+    ----------
+    dataset
+        With counters.
+
+    Returns
+    -------
+    int
+        From 4 on.
+    """
+    cells = counters(dataset)
+    trials, tokens = (float(cells.sel(counter=name).sum()) for name in ("trials", "tokens_sum"))
+    mean = tokens / trials if trials else 0.0
+    return int(min(max(4, 2 ** int(np.round(np.log2(max(4.0 * mean / BINS, 1.0))))), _WIDEST))
+
+
+def _curve(values: xr.DataArray) -> dict[str, npt.NDArray[Any]]:
+    return {str(name): np.round(values.sel(bound=name).values, _DIGITS) for name in values["bound"].values}
+
+
+def traces(explored: Explored, query: Query) -> Json:
+    """How the reasoning of one model compresses, by outcome, with traces spread evenly over all."""
+    dataset, label = _one_model(explored, query)
+    with refused():
+        rows = compression_rows(compression_table(dataset), [label])
+    names = ("status", "tokens", "reasoning_bytes", "compressed_bytes")
+    one = dataset[list(names)].reset_coords(drop=True).isel(model=0).compute()
+    order = ("task", "params", "trial", "repeat")
+    arrays = {name: one[name].transpose(*order).values for name in names}
+    there = np.flatnonzero(np.isin(arrays["status"], FINISHED) & (arrays["reasoning_bytes"] > 0))
+    picked = (
+        there[np.unique(np.linspace(0, len(there) - 1, min(len(there), SAMPLE)).astype(int))]
+        if len(there)
+        else there
+    )
+    task, slot, trial, repeat = np.unravel_index(picked, arrays["status"].shape)
+    tasks, params = axes.names(dataset, "task"), dataset["params_json"].transpose("task", "params").values
+    points = sorted(set(zip(task.tolist(), slot.tolist(), strict=True)))
+    number = {point: place for place, point in enumerate(points)}
+    return {
+        "model": label,
+        "rows": rows,
+        "traces": len(there),
+        "points": [{"task": tasks[row], "params": str(params[row, column])} for row, column in points],
+        "sample": {
+            "point": [number[pair] for pair in zip(task.tolist(), slot.tolist(), strict=True)],
+            "trial": trial,
+            "repeat": repeat,
+            "status": [Status(int(code)).name.lower() for code in arrays["status"].ravel()[picked]],
+            **{name: arrays[name].ravel()[picked] for name in names[1:]},
+        },
+    }
+
+
+def with_trials(explored: Explored, query: Query) -> OpenPart:
+    """The part that a query means, with the arrays of single trials, lazy.
+
+    Parameters
+    ----------
+    explored, query
+        As for `flows.explore.explored.Explored.part`.
+
+    Returns
+    -------
+    OpenPart
+        The part.
+
+    Raises
+    ------
+    StorageError, SweepError
+        As `flows.cubes.selection.open_part`.
+    """
+    where = conditions(query)
+    part: OpenPart = explored.kept(
+        ("trials", where), lambda: open_part(explored.cubes, Part(where), trials=True)
+    )
+    return part
+
+
+def _one_model(explored: Explored, query: Query) -> tuple[xr.Dataset, str]:
+    if len(query.all("model")) != 1:
+        raise SweepError(f"`model`: {len(query.all('model'))} are named", "Name one")
+    dataset, (label,) = chosen(explored, query, with_trials(explored, query).dataset)
+    return dataset, label
+
+
+def _each_model(explored: Explored) -> Iterable[Query]:
+    for label in explored.labels():
+        yield Query.make(model=label)
+
+
+ENDPOINTS = (Endpoint("hazard", hazard, _each_model), Endpoint("traces", traces, _each_model))

@@ -1,0 +1,97 @@
+"""The second level: estimates of any groups of points, from counters alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import xarray as xr
+
+from flows.cubes.filters import checked_names
+from flows.cubes.selection import refused
+from flows.errors import SweepError
+from flows.explore.endpoint import Endpoint, Json
+from flows.explore.explored import Explored
+from flows.explore.overview import overview
+from flows.explore.query import Query
+from flows.explore.ranking import parts
+from stages.analyze.formulas.estimators import MODES
+from stages.analyze.labelled import axes
+from stages.analyze.labelled.aggregate import aggregate
+from stages.analyze.labelled.selection import keys
+
+COUNTED = ("trials", "completed", "correct", "invalid", "refused", "truncated", "transport", "missing")
+"""Counters that are handed on."""
+
+MOST_NAMES, MOST_GROUPS = 3, 100_000
+MOST_LEVELS = 60
+"""Levels of a parameter up to which a bundle holds curves and surfaces over it."""
+
+_DIGITS = 4
+
+
+def groups(explored: Explored, query: Query) -> Json:
+    """Estimates with intervals and counters of groups by ``by``, names behind commas.
+
+    Groups are in row-major order of ``levels``. Where nothing was planned or measured, estimates are null.
+    """
+    opened = explored.part(query)
+    dataset, labels = chosen(explored, query, opened.dataset)
+    names = checked_names(query.one("by", "model,task").split(","), keys(dataset), "by")
+    if not 1 <= len(names) <= MOST_NAMES:
+        raise SweepError(f"`by`: {len(names)} names are given", f"Give one to {MOST_NAMES}")
+    with refused():
+        found = aggregate(dataset, by=names, mode=query.choice("mode", MODES, "C_P")).compute()  # type: ignore[arg-type]
+    sizes = [found.sizes[name] for name in names]
+    if np.prod(sizes) > MOST_GROUPS:
+        raise SweepError(f"`by`: {np.prod(sizes):,} groups", "Choose fewer models, or fewer names")
+    counters = dict(
+        zip(found["counter"].values.tolist(), np.moveaxis(found["counters"].values, -1, 0), strict=True)
+    )
+    return {
+        "by": names,
+        "mode": found.attrs["mode"],
+        "levels": [labels if name == "model" else found[name].values.tolist() for name in names],
+        **{name: np.round(found[name].values.ravel(), _DIGITS) for name in ("point", "lower", "upper")},
+        **{name: counters[name].ravel().astype(int) for name in COUNTED if name in counters},
+        **{name: found[name].values.ravel() for name in ("points", "points_planned")},
+        "selection": opened.selection,
+        "warnings": list(opened.warnings),
+    }
+
+
+def chosen(explored: Explored, query: Query, dataset: xr.Dataset) -> tuple[xr.Dataset, list[str]]:
+    """The evaluations of a part that a query names by ``model``, all of them if it names none, and their labels.
+
+    Raises
+    ------
+    SweepError
+        If one is unknown, or none of them is in the part.
+    """
+    whole = axes.names(explored.whole().dataset, "eval_id")
+    known = dict(zip(whole, explored.labels(), strict=True))
+    labels = [known[one] for one in axes.names(dataset, "eval_id")]
+    wanted = query.all("model")
+    for name in wanted:
+        explored.model(name)
+    places = [labels.index(name) for name in wanted if name in labels] if wanted else list(range(len(labels)))
+    if not places:
+        raise SweepError(f"`model`: this part has nothing of {', '.join(wanted)}", "Widen the filters")
+    return dataset.isel(model=places), [labels[place] for place in places]
+
+
+def _bundled(explored: Explored) -> Iterable[Query]:
+    """What the views ask that show groups: by task, by tier and task, and over parameters of each task."""
+    for part in parts(explored):
+        for by in ("model", "model,task", "model,tier,task", "task"):
+            yield Query((*part.items, ("by", by)))
+    for task in overview(explored, Query())["tasks"]:
+        several = [one["name"] for one in task["params"] if 1 < len(one["levels"]) <= MOST_LEVELS]
+        for place, name in enumerate(several):
+            yield Query.make(task=task["label"], by=f"model,{name}")
+            for other in several[place + 1 :]:
+                yield Query.make(task=task["label"], by=f"model,{name},{other}")
+        yield Query.make(task=task["label"], by="model,difficulty")
+
+
+ENDPOINTS = (Endpoint("groups", groups, _bundled),)

@@ -1,0 +1,95 @@
+"""How far judges agree on a model's answers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from flows.explore.endings import with_trials
+from flows.explore.endpoint import Endpoint, Json
+from flows.explore.explored import Explored
+from flows.explore.groups import chosen
+from flows.explore.overview import judge_names
+from flows.explore.query import Query
+from stages.analyze.verdict.agreement import judge_agreement, krippendorff_alpha
+from stages.reply.status import FINISHED
+
+SCORES = np.arange(1, 6)
+
+
+def judges(explored: Explored, query: Query) -> Json:
+    """Agreement of the judges on each model's answers, what each gave on average, and how often two gave what."""
+    part = with_trials(explored, query)
+    dataset, labels = chosen(explored, query, part.dataset)
+    names = judge_names(explored.whole().dataset)
+    if "judge_readings" not in dataset or not names:
+        return {"judges": [], "models": []}
+    found = []
+    for place, label in enumerate(labels):
+        one = dataset[["status", "judge_readings"]].reset_coords(drop=True).isel(model=place).compute()
+        order = ("task", "params", "trial", "repeat")
+        status = one["status"].transpose(*order).values
+        readings = one["judge_readings"].transpose(*order, ...).values
+        found.append({"model": label, **agreement(readings[np.isin(status, FINISHED)], names)})
+    return {"judges": names, "scores": SCORES, "models": found, "warnings": list(part.warnings)}
+
+
+def agreement(readings: npt.NDArray[Any], names: list[str]) -> Json:
+    """Agreement of judges over units.
+
+    Parameters
+    ----------
+    readings
+        Array (unit, judge, repeat), NaN where there is none.
+    names
+        Of the judges.
+
+    Returns
+    -------
+    dict
+        Measures, NaN where there is none; mean and units of each judge; for each two judges a table of how often
+        they gave which scores, rounded to whole ones.
+    """
+    given = ~np.isnan(readings)
+    counts = given.sum(axis=2)
+    means = np.where(counts > 0, np.where(given, readings, 0.0).sum(axis=2) / np.maximum(counts, 1), np.nan)
+    both = judge_agreement(means) if means.shape[1] > 1 else None
+    return {
+        "units": 0 if both is None else both.units,
+        "ac2": math.nan if both is None else both.ac2,
+        "pearson": math.nan if both is None else both.pearson,
+        "mad": math.nan if both is None else both.mad,
+        "alpha": krippendorff_alpha(means) if both is not None else math.nan,
+        "judges": [
+            {
+                "judge": name,
+                "units": int((counts[:, place] > 0).sum()),
+                "mean": float(np.nanmean(means[:, place])) if (counts[:, place] > 0).any() else math.nan,
+            }
+            for place, name in enumerate(names[: means.shape[1]])
+        ],
+        "pairs": [
+            {"first": names[a], "second": names[b], "counts": _crossed(means[:, a], means[:, b])}
+            for a, b in combinations(range(min(means.shape[1], len(names))), 2)
+        ],
+    }
+
+
+def _crossed(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    """How often the first gave which score (row) where the second gave which (column)."""
+    there = ~np.isnan(first) & ~np.isnan(second)
+    edges = np.append(SCORES - 0.5, SCORES[-1] + 0.5)
+    counts = np.histogram2d(first[there], second[there], bins=(edges, edges))[0]
+    return np.asarray(counts, dtype=np.int64)
+
+
+def _once(explored: Explored) -> Iterable[Query]:
+    return (Query(),) if judge_names(explored.whole().dataset) else ()
+
+
+ENDPOINTS = (Endpoint("judges", judges, _once),)

@@ -1,0 +1,98 @@
+"""How a sweep goes: what is done, how fast, what fails, and which limits hold it back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from flows.cubes.status import cube_status
+from flows.explore.endpoint import Endpoint, Json
+from flows.explore.explored import Explored
+from flows.explore.query import Query
+from flows.plan.records import read_notes
+from storage.cube.cube import Cube
+from storage.cube.ledger import Ledger
+from storage.urls import redacted
+
+POINTS = 200
+"""Points of the curve of what was recorded when."""
+_LIMITS = ("connections", "requests_per_minute", "tokens_per_minute", "timeout", "retries")
+
+
+def progress(explored: Explored, _: Query) -> Json:
+    """Of each cube: its status, what a run that goes on says of itself, limits by model, and what was recorded when."""
+    return {"stamp": explored.stamp(), "cubes": [_cube(address) for address in explored.cubes]}
+
+
+def _cube(address: str) -> Json:
+    status = cube_status(address)
+    cube = Cube.open(address)
+    config = read_notes(cube.records).get("config")
+    return {
+        **{
+            name: status[name]
+            for name in ("trials", "done", "complete", "damaged", "running", "live", "spent")
+        },
+        "cube": redacted(address),
+        "models": [
+            {name: model[name] for name in ("model", "trials", "done", "transport", "missing", "causes")}
+            for model in status["models"]
+        ],
+        "limits": limits(config),
+        "recorded": recorded(cube),
+    }
+
+
+def limits(config: object) -> dict[str, dict[str, float]]:
+    """How hard each model's endpoint may be worked, by the model's name, as the config beside the cube says.
+
+    Parameters
+    ----------
+    config
+        What was noted; anything may stand there.
+
+    Returns
+    -------
+    dict
+        Numbers by model and limit; empty where nothing is known.
+    """
+    models = config.get("models") if isinstance(config, Mapping) else None
+    found: dict[str, dict[str, float]] = {}
+    for model in models if isinstance(models, list | tuple) else ():
+        own = model.get("limits") if isinstance(model, Mapping) else None
+        if isinstance(own, Mapping):
+            numbers = {name: own[name] for name in _LIMITS if isinstance(own.get(name), int | float)}
+            found[str(model.get("name", ""))] = numbers
+    return found
+
+
+def recorded(cube: Cube) -> dict[str, Any]:
+    """How many trials were on record when, from the times of the newest receipts; empty if none has a time.
+
+    Parameters
+    ----------
+    cube
+        The cube.
+
+    Returns
+    -------
+    dict
+        ``at``, seconds since the epoch, and ``trials``, at most `POINTS` of both.
+    """
+    timed = sorted(
+        (one.at, one.finished) for one in Ledger(cube.records).newest().values() if one.at is not None
+    )
+    if not timed:
+        return {"at": [], "trials": []}
+    at, trials = np.array([time for time, _ in timed]), np.cumsum([count for _, count in timed])
+    places = np.unique(np.linspace(0, len(at) - 1, min(len(at), POINTS)).astype(int))
+    return {"at": at[places], "trials": trials[places]}
+
+
+def _once(_: Explored) -> Iterable[Query]:
+    return (Query(),)
+
+
+ENDPOINTS = (Endpoint("progress", progress, _once, kept=False),)

@@ -1,0 +1,134 @@
+"use strict";
+// Estimates of groups of points, as all views of "Where it breaks" use them.
+{
+  const { h, format } = explorer;
+
+  /** Trials below which a number is marked as resting on few. */
+  explorer.FEW = 30;
+  /** Share of truncated trials from which a number is marked. */
+  explorer.CUT = 0.02;
+  /** Models that are shown where none is chosen. */
+  const SHOWN = 5;
+
+  explorer.MODES = [
+    ["C_P", "guess-corrected", "C_P: guesses taken out, truncated trials wrong"],
+    ["E_P", "share right", "E_P: share right, truncated trials wrong"],
+    ["C_I", "without truncated", "C_I: guesses taken out, truncated trials left out"],
+    ["E_I", "share right without truncated", "E_I: share right of the completed trials"],
+  ];
+
+  class Groups {
+    constructor(answer) {
+      this.answer = answer;
+      this.sizes = answer.levels.map(levels => levels.length);
+    }
+    /** The levels of a name. */
+    levels(name) { return this.answer.levels[this.answer.by.indexOf(name)]; }
+    /** The group at indices in the order of `by`. */
+    at(...indices) {
+      const place = indices.reduce((sum, index, axis) => sum * this.sizes[axis] + index, 0);
+      const found = {};
+      for (const name of ["point", "lower", "upper", "trials", "completed", "correct", "invalid", "refused", "truncated", "transport", "missing", "points", "points_planned"]) found[name] = this.answer[name]?.[place] ?? null;
+      found.cut = found.trials ? found.truncated / found.trials : null;
+      found.few = found.trials > 0 && found.trials < explorer.FEW;
+      found.planned = found.points_planned > 0;
+      found.measured = found.point !== null && found.trials > 0;
+      return found;
+    }
+  }
+
+  /**
+   * Groups of the part that filters mean.
+   * @param {any} page
+   * @param {string[]} by
+   * @param {{models?: string[], task?: string}} [more] - a bundle has all models or none
+   */
+  explorer.groups = async (page, by, more = {}) => {
+    const asked = { ...page.part(), mode: page.get("mode"), by: by.join(",") };
+    if (more.task) asked.task = more.task;
+    if (more.models && !explorer.bundle) asked.model = more.models;
+    return new Groups(await page.ask("groups", asked));
+  };
+
+  /** The models that are chosen; else the best of this part, by their mean over tasks. */
+  explorer.shownModels = async (page, most = SHOWN) => {
+    const known = page.overview.models.map(one => one.label);
+    const wanted = page.all("model").filter(label => known.includes(label));
+    if (wanted.length) return wanted;
+    if (known.length <= most) return known;
+    return explorer.best(await explorer.groups(page, ["model", "task"])).slice(0, most);
+  };
+
+  /** Labels of models by their mean over tasks, best first; those without any number last. */
+  explorer.best = groups => {
+    const tasks = groups.levels("task").length;
+    const mean = model => {
+      const values = Array.from({ length: tasks }, (_, task) => groups.at(model, task).point).filter(format.isNumber);
+      return values.length ? values.reduce((a, b) => a + b, 0) / values.length : -1;
+    };
+    return groups.levels("model").map((label, place) => [label, mean(place)]).sort((a, b) => b[1] - a[1]).map(([label]) => label);
+  };
+
+  /** The task that a view of one task shows: the chosen one, or the first that offers what it needs. */
+  explorer.shownTask = (page, suits = () => true) => {
+    const there = page.overview.tasks.filter(suits);
+    const chosen = page.all("task");
+    return there.find(one => chosen.includes(one.label)) || there[0] || null;
+  };
+
+  /** Parameters of a task in which its points differ. */
+  explorer.varying = task => task.params.filter(one => one.levels.length > 1);
+
+  /** One of the tasks, as a list that sets the filter of tasks to it. */
+  explorer.oneTask = (page, task, suits = () => true) => {
+    const there = page.overview.tasks.filter(suits);
+    return h("label.select", {}, "task ", h("select", { id: "one-task", onchange: event => page.set({ task: event.target.value }) },
+      there.map(one => h("option", { value: one.label, selected: task !== null && one.label === task.label }, one.label))));
+  };
+
+  /** What a number of a group says, for hovers and titles. */
+  explorer.said = group => {
+    if (!group.planned) return "not planned";
+    if (!group.measured) return "not measured yet";
+    const parts = [`${format.percent(group.point)} (${format.interval(group)})`, `${format.number(group.trials)} trials`];
+    if (group.cut) parts.push(`${format.percent(group.cut)} truncated`);
+    if (group.invalid) parts.push(`${format.number(group.invalid)} without an answer`);
+    if (group.few) parts.push("few trials");
+    if (group.points < group.points_planned) parts.push(`${group.points} of ${group.points_planned} points so far`);
+    return parts.join(", ");
+  };
+
+  // Cividis: even steps of lightness, and the same to those who see fewer colours.
+  const STOPS = [[0, 34, 78], [53, 69, 108], [102, 105, 112], [148, 142, 119], [200, 184, 102], [254, 232, 56]];
+  explorer.SCALE = STOPS.map((stop, place) => [place / (STOPS.length - 1), `rgb(${stop.join(",")})`]);
+
+  /** Background and text colour of a share. */
+  explorer.shade = share => {
+    const at = Math.min(Math.max(share, 0), 1) * (STOPS.length - 1);
+    const low = Math.min(Math.floor(at), STOPS.length - 2);
+    const mixed = STOPS[low].map((value, channel) => Math.round(value + (STOPS[low + 1][channel] - value) * (at - low)));
+    const light = 0.299 * mixed[0] + 0.587 * mixed[1] + 0.114 * mixed[2];
+    return { background: `rgb(${mixed.join(",")})`, color: light > 125 ? "#111" : "#fff" };
+  };
+
+  /** Levels side by side where several series share them: a small step aside for numbers, so that intervals do not hide each other. */
+  explorer.aside = (levels, place, count) => {
+    if (!levels.every(format.isNumber) || levels.length < 2) return levels;
+    const sorted = [...levels].sort((a, b) => a - b);
+    const gap = Math.min(...sorted.slice(1).map((value, index) => value - sorted[index]).filter(value => value > 0));
+    const step = Math.min(0.06, 0.4 / count) * gap;
+    return levels.map(value => value + (place - (count - 1) / 2) * step);
+  };
+
+  /** Ticks at the levels themselves, where they are few. */
+  explorer.ticks = levels => (levels.length <= 16 && levels.every(format.isNumber) ? { tickvals: levels } : {});
+
+  /** The condition of a parameter's value, as filters take it. */
+  explorer.condition = (name, value) => `${name}=${value}`;
+
+  /** The notes of an answer, below a view. */
+  explorer.noted = (answer, ...more) => {
+    const texts = [...more, ...(answer.warnings || [])].filter(Boolean);
+    return texts.length ? h("ul.notes", {}, texts.map(text => h("li", {}, text))) : document.createDocumentFragment();
+  };
+}

@@ -1,0 +1,330 @@
+"""The third level: trials as pages of a table, one of them whole, and the same question put to other models."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from itertools import islice
+from typing import Any, NamedTuple
+
+from flows.cubes.exchange import ANSWERED, status_name
+from flows.cubes.reader import Reader
+from flows.errors import SweepError
+from flows.explore.endpoint import Endpoint, Json
+from flows.explore.explored import Explored, conditions
+from flows.explore.query import Query
+from flows.trials.opened import split_where
+from flows.trials.read import Trials
+from flows.trials.scan import check_status
+from flows.trials.search import Search
+from stages.analyze.labelled import axes
+from stages.analyze.labelled.counters import raw_task_counters
+from stages.reply.status import Status
+
+IDENTITY = ("cube", "eval_id", "task", "params", "trial", "repeat", "status")
+"""Columns that every row has: which trial it is, and how it ended."""
+BRIEF = ("tokens", "latency", "reference", "answer")
+
+MOST_ROWS, SECONDS = 200, 2.0
+"""Rows of a page, and how long texts are searched for one."""
+_LONGEST_CELL, LONGEST_TEXT = 400, 400_000
+"""Characters of a text in a table, and on the page of its trial."""
+MOST_MODELS = 500
+
+
+class Place(NamedTuple):
+    """Which trial is meant."""
+
+    cube: int
+    model: int
+    task: int
+    slot: int
+    trial: int
+    repeat: int
+
+
+def page(explored: Explored, query: Query) -> Json:
+    """Some rows of the table of trials, from ``offset`` on; with a search, as many as are found within `SECONDS`.
+
+    ``next`` is the offset of the row behind the last one that was looked at, or null if there is none.
+    """
+    offset, limit = query.number("offset", 0, 0, 10**15), query.number("limit", 50, 1, MOST_ROWS)
+    search = _search(query)
+    names = _columns(query)
+    table = _table(
+        explored,
+        query,
+        sort=None if search else query.one("sort") or None,
+        offset=offset,
+        limit=None if search else limit + 1,
+    )
+    known = {one.name: one for one in table.columns}
+    wanted = dict.fromkeys([*IDENTITY, *names, *(search.within if search else ())])
+    shown = table.with_columns([known[name] for name in wanted if name in known])
+    if search is None:
+        rows = list(shown.rows())
+        after = offset + limit if len(rows) > limit else None
+        found = [(offset + place, row) for place, row in enumerate(rows[:limit])]
+    else:
+        found, after = _searched(shown, search, offset, limit)
+    by_id = explored.label_of()
+    return {
+        "columns": [
+            {"name": one.name, "kind": one.kind, "source": one.source, "meaning": one.meaning}
+            for one in table.columns
+        ],
+        "rows": [_row(explored, number, row, names, by_id) for number, row in found],
+        "offset": offset,
+        "next": after,
+        "count": None if search else count(explored, query),
+        "notes": [*shown.notes, *(search.notes if search else ())],
+    }
+
+
+def count(explored: Explored, query: Query) -> int | None:
+    """How many rows a table has, by the counters; None if only the trials themselves would tell.
+
+    Cubes may share trials, which their tables show each: then it is not known.
+    """
+    labels, measured = split_where(query.all("where"))
+    status = check_status(query.all("status"))
+    if len(explored.cubes) > 1 or measured or {"transport", "missing"} & set(status):
+        return None
+    # Counters do not tell wrong answers from those that have no reference.
+    if (ANSWERED in status) != ("incorrect" in status) and not _all_referenced(explored):
+        return None
+    part = Query.make(task=query.all("task"), tier=query.all("tier"), where=labels)
+    dataset = explored.part(part).dataset
+    models = {_eval_id(explored, label) for label in query.all("model")}
+    mine = [not models or one in models for one in axes.names(dataset, "eval_id")]
+    if not any(mine):
+        return 0
+    summed = raw_task_counters(dataset).values[mine].sum(axis=(0, 1))
+    found = dict(zip(axes.names(dataset, "counter"), summed.tolist(), strict=True))
+    found["incorrect"] = found["completed"] - found["correct"] - found["invalid"] - found["refused"]
+    return round(float(sum(found.get(name, 0) for name in status)))
+
+
+def _all_referenced(explored: Explored) -> bool:
+    """Whether every question has a right answer."""
+    tasks = reader_of(explored, 0).plan.tasks
+    return all(one.cell.task.has_reference(one.cell.params) for task in tasks for one in task.cells)
+
+
+def whole(explored: Explored, query: Query) -> Json:
+    """All that is known of one trial: question, reply, answer, outcome, opinions of judges."""
+    return document_of(explored, _place(explored, query))
+
+
+def document_of(explored: Explored, place: Place) -> Json:
+    """`whole` of the trial at a place.
+
+    Parameters
+    ----------
+    explored
+        The cubes.
+    place
+        Which trial.
+    """
+    reader = reader_of(explored, place.cube)
+    document = reader.view(*place[1:]).to_dict()
+    cell = reader.plan.tasks[place.task].cells[place.slot]
+    cut = _cut(document, ("response", "reasoning"))
+    for message in document["messages"]:
+        cut = _cut(message, ("content",)) or cut
+    evaluation = reader.plan.evaluations[place.model]
+    return {
+        **document,
+        "label": _label(explored, evaluation.eval_id),
+        "cube": place.cube,
+        "address": explored.addresses[place.cube],
+        "sampler": evaluation.sampler.name,
+        "template": evaluation.template.name,
+        "tiers": list(cell.tiers),
+        "difficulty": float(cell.cell.difficulty),
+        "replies": reader.cache() is not None,
+        "cut": cut,
+    }
+
+
+def same(explored: Explored, query: Query) -> Json:
+    """How every evaluation did on the same question."""
+    place = _place(explored, query)
+    asked = reader_of(explored, place.cube).plan.tasks[place.task].cells[place.slot].cell
+    rows = []
+    for number in range(len(explored.cubes)):
+        reader = reader_of(explored, number)
+        spots = [
+            (task, slot)
+            for task, entry in enumerate(reader.plan.tasks)
+            for slot, planned in enumerate(entry.cells)
+            if planned.cell.id == asked.id
+        ]
+        if not spots or place.trial >= reader.plan.trials or place.repeat >= reader.plan.repeats:
+            continue
+        at = (*spots[0], 0, 0)
+        one = slice(place.trial, place.trial + 1), slice(place.repeat, place.repeat + 1)
+        for model, evaluation in enumerate(reader.plan.evaluations[:MOST_MODELS]):
+            read = reader.cube.read_span(model, *one, ["status", "tokens"])
+            status = Status(int(read["status"][at]))
+            rows.append(
+                {
+                    "label": _label(explored, evaluation.eval_id),
+                    "cube": number,
+                    "status": status_name(status, asked),
+                    "tokens": int(read["tokens"][at]),
+                }
+            )
+    return {"rows": rows}
+
+
+def neighbour(explored: Explored, query: Query) -> Json:
+    """The next trial, or the one before, that fulfils the filters, in the order of models, tasks, points and trials."""
+    place = _place(explored, query)
+    back = query.choice("to", ("next", "previous"), "next") == "previous"
+    reader = reader_of(explored, place.cube)
+    mine = f"eval_id={reader.plan.evaluations[place.model].eval_id}"
+    # Those of the same model first: there the next one mostly is, and one model is soon looked through.
+    found = None
+    models = query.all("model")
+    if not models or _label(explored, reader.plan.evaluations[place.model].eval_id) in models:
+        found = _table(explored, query, models=(mine,)).nearest(place, back=back)
+    if found is None:
+        found = _table(explored, query).nearest(place, back=back)
+    return {"trial": None if found is None else _identity(explored, found)}
+
+
+def _identity(explored: Explored, found: Mapping[str, int]) -> Json:
+    reader = reader_of(explored, found["cube"])
+    entry = reader.plan.tasks[found["task"]]
+    planned = entry.cells[found["slot"]]
+    return {
+        "cube": found["cube"],
+        "label": _label(explored, reader.plan.evaluations[found["model"]].eval_id),
+        "task": entry.label,
+        "params": planned.cell.plain_params,
+        "trial": found["trial"],
+        "repeat": found["repeat"],
+        "status": status_name(Status(found["status"]), planned.cell),
+    }
+
+
+def _table(
+    explored: Explored,
+    query: Query,
+    *,
+    models: Sequence[str] | None = None,
+    **options: Any,  # noqa: ANN401 - handed on
+) -> Trials:
+    if models is None:
+        ids = [_eval_id(explored, label) for label in query.all("model")]
+        models = (f"eval_id={','.join(ids)}",) if ids else ()
+    return explored.trials(where=(*conditions(query), *models), status=query.all("status"), **options)
+
+
+def _search(query: Query) -> Search | None:
+    within = query.all("in") or ("prompt", "response", "reasoning")
+    return Search.of(query.one("grep") or None, query.one("regex") or None, within)
+
+
+def _searched(
+    table: Trials, search: Search, offset: int, limit: int
+) -> tuple[list[tuple[int, dict[str, Any]]], int | None]:
+    """Rows in which something is found with their numbers, and the number behind the last row that was read."""
+    found: list[tuple[int, dict[str, Any]]] = []
+    until = time.monotonic() + SECONDS
+    rows = enumerate(table.rows(), offset)
+    last = offset - 1
+    while batch := list(islice(rows, 64)):
+        texts = [[row[name] for _, row in batch] for name in search.within]
+        for (number, row), hit in zip(batch, search.finds(texts), strict=True):
+            last = number
+            if hit:
+                found.append((number, row))
+                if len(found) == limit:
+                    return found, number + 1
+        if time.monotonic() > until:
+            return found, last + 1
+    return found, None
+
+
+def _columns(query: Query) -> tuple[str, ...]:
+    named = query.one("columns")
+    return tuple(name for name in named.split(",") if name) if named else BRIEF
+
+
+def _row(
+    explored: Explored, number: int, row: dict[str, Any], names: Sequence[str], by_id: Mapping[str, str]
+) -> Json:
+    values = {name: row[name] for name in names if name in row}
+    return {
+        "n": number,
+        "cube": explored.addresses.index(row["cube"]),
+        "label": by_id.get(row["eval_id"], row["eval_id"]),
+        **{name: row[name] for name in IDENTITY[2:]},
+        **{name: _brief(value) for name, value in values.items()},
+    }
+
+
+def _brief(value: Any) -> Any:  # noqa: ANN401 - a cell
+    if isinstance(value, list):
+        value = "; ".join(
+            str(one.get("content", one) if isinstance(one, dict) else one) for one in value[:20]
+        )
+    if isinstance(value, str) and len(value) > _LONGEST_CELL:
+        return value[: _LONGEST_CELL - 1] + "…"
+    return value
+
+
+def _cut(document: dict[str, Any], names: Sequence[str]) -> bool:
+    """Cut texts that no page could show, in place; returns whether there were any."""
+    long = [name for name in names if len(document[name] or "") > LONGEST_TEXT]
+    for name in long:
+        document[name] = document[name][:LONGEST_TEXT]
+    return bool(long)
+
+
+def _place(explored: Explored, query: Query) -> Place:
+    """The trial that a query names."""
+    eval_id = _eval_id(explored, query.one("evaluation"))
+    trial, repeat = query.number("trial", 0, 0, 10**12), query.number("repeat", 0, 0, 10**9)
+    cubes = (
+        [query.number("cube", 0, 0, len(explored.cubes) - 1)]
+        if query.one("cube")
+        else range(len(explored.cubes))
+    )
+    refused: SweepError | None = None
+    for number in cubes:
+        reader = reader_of(explored, number)
+        ids = [one.eval_id for one in reader.plan.evaluations]
+        if eval_id not in ids:
+            continue
+        try:
+            task, slot = reader.point(query.one("asked"), query.one("point") or None)
+        except SweepError as error:  # another cube may have it
+            refused = error
+            continue
+        return Place(number, ids.index(eval_id), task, slot, trial, repeat)
+    raise refused or SweepError("no cube has this trial", "Choose one from the table of trials")
+
+
+def reader_of(explored: Explored, number: int) -> Reader:
+    """One of the cubes, with its plan and its cache."""
+    reader: Reader = explored.kept(("reader", number), lambda: Reader(explored.cubes[number], explored.cache))
+    return reader
+
+
+def _eval_id(explored: Explored, label: str) -> str:
+    return list(explored.label_of())[explored.model(label)]
+
+
+def _label(explored: Explored, eval_id: str) -> str:
+    return explored.label_of()[eval_id]
+
+
+ENDPOINTS = (
+    Endpoint("trials", page),
+    Endpoint("trial", whole),
+    Endpoint("same", same),
+    Endpoint("neighbour", neighbour),
+)

@@ -1,0 +1,182 @@
+"""The plugin by which every worker has the workspace of a run, also one that joins or restarts later."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import time
+from collections.abc import Callable, Hashable
+from functools import partial
+from typing import Any
+
+from distributed import Worker, WorkerPlugin, get_worker
+
+from deploy.clusters import ClusterError, Connection
+from deploy.clusters.carried import owner_here
+from flows.run.events import Slowed, as_message, topic
+from flows.run.subscribers.prometheus import publish
+from flows.run.worker import RunContext, Workspace
+
+_LONGEST_GROUP = 24
+_REPORT_MS = 500
+_MOST_REPORTS = 200
+"""Of all workers' traffic, per second: the scheduler handles each."""
+
+
+class SweepPlugin(WorkerPlugin):
+    """Gives every worker, also one that joins or restarts later, the workspace of a run."""
+
+    def __init__(self, context: RunContext) -> None:
+        self.name = plugin_name(context.run)
+        self.context = context
+        self.workspace: Workspace | None = None
+        self.label = ""
+        """Names this worker process in reports."""
+        self._timer: Any = None
+        self._unpublish: Callable[[], None] | None = None
+
+    def check(self, worker: Worker) -> str:
+        """Why this worker cannot take part in the run; empty if it can. May wait for stores."""
+        return self.context.proof.lacking(str(worker.id))
+
+    def open(self) -> None:
+        """Open the workspace; waits for the disk."""
+        self.workspace = Workspace(self.context)
+
+    def setup(self, worker: Worker) -> None:
+        """Get ready where nothing has to be checked: on a worker that is this process, or its child."""
+        self.open()
+        self.start(worker)
+
+    def start(self, worker: Worker) -> None:
+        """Report the traffic twice a second, with hundreds of workers more seldom."""
+        from tornado.ioloop import PeriodicCallback
+
+        work = self.workspace
+        if work is None:
+            raise RuntimeError("the workspace is opened first")
+        # A worker that its nanny restarts has the address of the one that died, whose totals count as well.
+        self.label = f"{worker.address}/{os.getpid()}"
+        self._unpublish = publish(self.context.run, work.meter, partial(work.traffic, self.label))
+
+        due = 0.0
+
+        def report_traffic() -> None:
+            traffic = work.traffic(self.label)
+            if traffic is not None:
+                worker.log_event(topic(self.context.run), as_message(traffic))
+
+        def report() -> None:
+            nonlocal due
+            # With hundreds of workers each reports more seldom, as the scheduler handles every report of all of them.
+            if time.monotonic() >= due:
+                due = time.monotonic() + work.workers / _MOST_REPORTS
+                report_traffic()
+            for learned in work.slowdowns():
+                slowed = Slowed(
+                    worker.address,
+                    learned.model,
+                    learned.overload,
+                    learned.pause,
+                    learned.reason,
+                    learned.news,
+                )
+                worker.log_event(topic(self.context.run), as_message(slowed))
+
+        self._report_traffic = report_traffic
+        self._timer = PeriodicCallback(report, _REPORT_MS)
+        self._timer.start()
+
+    def transition(self, key: Hashable, start: str, finish: str, **kwargs: object) -> None:  # noqa: ARG002
+        """Hear of a task that is to end before it is done."""
+        if start in ("executing", "long-running") and finish == "released" and self.workspace is not None:
+            self.workspace.abandon(key)
+
+    async def teardown(self, worker: Worker) -> None:  # noqa: ARG002 - the interface of plugins
+        """Close the workspace, off the worker's event loop: it waits for the disk."""
+        if self._timer is not None:
+            self._timer.stop()
+            # Once more: what was sent in the last half second is paid for, too.
+            self._report_traffic()
+        if self._unpublish is not None:
+            self._unpublish()
+        if self.workspace is not None:
+            await asyncio.to_thread(self.workspace.close)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Travel without the workspace: it belongs to one process."""
+        fresh = {"workspace": None, "label": "", "_timer": None, "_unpublish": None}
+        return {"name": self.name, "context": self.context, **fresh}
+
+
+def plugin_name(run: str) -> str:
+    """Name of a run's plugin on the workers."""
+    return f"evalcube-{run}"
+
+
+def task_group(sweep: str, run: str) -> str:
+    """Names a run on Dask's dashboard, beside each stage.
+
+    Parameters
+    ----------
+    sweep
+        Name of the sweep.
+    run
+        Unique name of the run.
+
+    Examples
+    --------
+    >>> task_group("my first-sweep", "3f2c81d09ab7")
+    'my_first_sweep_3f2c'
+    """
+    # In one piece and with an underscore: Dask counts words that stand apart to the name of the stage.
+    return f"{re.sub(r'[^0-9A-Za-z]+', '_', sweep)[:_LONGEST_GROUP].strip('_')}_{run[:4]}"
+
+
+def install(connection: Connection, context: RunContext, sweep: str) -> None:
+    """Give all workers a run's plugin, those that join later too.
+
+    Parameters
+    ----------
+    connection
+        To the cluster.
+    context
+        What they know of the run.
+    sweep
+        Name of the sweep.
+
+    Raises
+    ------
+    ClusterError
+        The cluster is gone.
+    """
+    endpoints = [route.endpoint for route in context.routes.values()]
+    try:
+        connection.code.install(
+            plugin_name(context.run),
+            SweepPlugin(context),
+            owner=owner_here(sweep),
+            group=task_group(sweep, context.run),
+            # Batches have limits that the provider keeps by itself.
+            endpoints=[endpoint.digest for endpoint in endpoints if endpoint.batch is None],
+        )
+    except OSError as error:
+        raise ClusterError(
+            f"the cluster went away before any request ({type(error).__name__}). Look at the log of its scheduler."
+        ) from error
+
+
+def workspace(run: str) -> Workspace:
+    """The workspace of a run on this worker; for use in tasks."""
+    plugin = plugin_on(get_worker(), plugin_name(run))
+    if plugin is None or plugin.workspace is None:
+        raise RuntimeError(f"the plugin of run {run} is not set up on this worker")
+    return plugin.workspace
+
+
+def plugin_on(worker: Worker, name: str) -> SweepPlugin | None:
+    """A run's plugin on a worker, also where another one brought it; None if it is not there, or not yet."""
+    found = worker.plugins.get(name)
+    plugin = getattr(found, "inner", found)
+    return plugin if isinstance(plugin, SweepPlugin) else None

@@ -1,0 +1,49 @@
+"""What a worker proves before it takes part in a run: that it reaches cube and cache, and has the keys."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from stages.infer.endpoint import Endpoint, InferenceError
+from stages.infer.key_source import check_source
+from storage.reach import Token
+
+
+@dataclass(frozen=True)
+class Proof:
+    """What workers have to prove."""
+
+    tokens: tuple[Token, ...] = ()
+    """What they find in the places that all see."""
+    keyed: tuple[Endpoint, ...] = ()
+    """Endpoints whose keys they need."""
+
+    def lacking(self, who: str) -> str:
+        """Runs on a worker: why it cannot take part; empty if it can.
+
+        Parameters
+        ----------
+        who
+            Unique name of its process.
+        """
+        for token in self.tokens:
+            if problem := token.answer(who):
+                return problem
+        return missing_key(self.keyed)
+
+
+def missing_key(endpoints: Sequence[Endpoint]) -> str:
+    """Why a key is missing in this process; empty if none is known to be.
+
+    Parameters
+    ----------
+    endpoints
+        Their settings say where the keys are.
+    """
+    try:
+        for endpoint in endpoints:
+            check_source(endpoint)
+    except InferenceError as error:
+        return str(error)
+    return ""

@@ -1,0 +1,1 @@
+"""Sweeps that are handed to Slurm whole: one job per model, in which driver, workers and model server run together."""

@@ -1,0 +1,129 @@
+"""What one job of a chain does: queue its successor, run its part as far as time allows, and say how it ended."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+from deploy.clusters.base import ClusterError
+from deploy.clusters.slurm import queue
+from flows.submit.chain import Chain, Ending
+
+_COMPLETE, _STOPPED = 0, 130
+_AGAIN = 75
+"""Exit code of a job that wants a successor; sysexits.h calls it a temporary failure."""
+
+
+def attempt(folder: Path, job: int, *, workers: int, container: str = "") -> int:
+    """Run a part as far as one job gets; returns the job's exit code, other than 0 if there is to be another.
+
+    Parameters
+    ----------
+    folder
+        Of the part: its config, script and chain.
+    job
+        This job's number.
+    workers
+        Worker processes beside the driver.
+    container
+        Command that starts a container; the run is in it, and what talks to Slurm is not.
+    """
+    path = folder / "chain.json"
+    chain = Chain.read(path)
+    parent = queue.state_of(chain.attempts[-1].job) if chain.attempts else None
+    chain = chain.before_next(parent)
+    if chain.stopped:
+        chain.write(path)
+        _say(f"nothing is done: {chain.stopped}")
+        return _COMPLETE
+    chain = chain.begun(job)
+    chain.write(path)
+    successor = _successor(chain, folder, job)
+    ending, code = _run(folder, job, workers, shlex.split(container))
+    chain = chain.ended(ending, code)
+    if ending == "cancelled":
+        chain = replace(chain, stopped=f"job {job} was cancelled")
+    chain.write(path)
+    if ending in ("time", "failed") and successor is not None:
+        _say(f"ends ({ending}); job {successor} goes on")
+        return _AGAIN
+    if successor is not None:
+        with suppress(ClusterError):
+            queue.cancel([successor])
+    if ending == "complete":
+        _finish(folder.parent)
+        return _COMPLETE
+    _say(f"ends ({ending}), and no job goes on")
+    return code or _AGAIN
+
+
+def _successor(chain: Chain, folder: Path, job: int) -> int | None:
+    """The number of the job that begins if this one does not complete; None if there is to be none."""
+    if not chain.has_time:
+        return None
+    try:
+        script = (folder / "job.sh").read_text()
+        # Queued at the start: whatever ends this job, its successor is in the queue.
+        return queue.submit(script, [f"--dependency=afternotok:{job}", "--kill-on-invalid-dep=yes"])
+    except (OSError, ClusterError) as error:
+        _say(f"no further job will go on where this one ends: {error}")
+        return None
+
+
+def _run(folder: Path, job: int, workers: int, container: Sequence[str]) -> tuple[Ending, int]:
+    """Run the part's sweep in a process of its own, so that its end, whatever it is, leaves somebody who notes it."""
+    python = [sys.executable] if not container else ["python3"]
+    words = [*container, *python, "-m", "flows", "run", str(folder / "config.yaml")]
+    words += ["--workers", str(workers), "--quiet", "--log", str(folder / "events.jsonl")]
+    asked_to_end = False
+    process = subprocess.Popen(words)
+
+    def end(number: int, frame: object) -> None:  # noqa: ARG001 - the interface of handlers
+        nonlocal asked_to_end
+        if not asked_to_end:
+            asked_to_end = True
+            process.send_signal(signal.SIGTERM)
+
+    signal.signal(signal.SIGTERM, end)
+    code = process.wait()
+    if code == _COMPLETE:
+        return "complete", code
+    if asked_to_end:
+        # Before its walltime a job runs while it gets the signal; one that somebody cancels is cancelled by then.
+        state = queue.state_of(job) or ""
+        return ("cancelled" if state.startswith("CANCELLED") else "time"), code
+    return ("bound" if code == _STOPPED else "failed"), code
+
+
+def _finish(folder: Path) -> None:
+    """Merge the parts' cubes if this was the last one to be complete."""
+    document = json.loads((folder / "submission.json").read_bytes())
+    cube, parts = document["cube"], document["parts"]
+    if len(parts) < 2:
+        return
+    chains = [Chain.read(folder / name / "chain.json") for name in parts]
+    if not all(chain.complete for chain in chains):
+        _say(f"complete; {sum(not chain.complete for chain in chains)} other parts are not")
+        return
+    try:
+        # Of two parts that end at once one merges.
+        os.close(os.open(folder / "merge.lock", os.O_CREAT | os.O_EXCL))
+    except FileExistsError:
+        return
+    words = [sys.executable, "-m", "flows", "merge", cube, *parts.values()]
+    if subprocess.call(words) != 0:
+        (folder / "merge.lock").unlink(missing_ok=True)
+        _say(f"complete, but not merged; do it with: evalcube merge {shlex.join([cube, *parts.values()])}")
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(f"evalcube: {text}\n")
+    sys.stderr.flush()

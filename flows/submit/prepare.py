@@ -1,0 +1,174 @@
+"""Hands a sweep to Slurm: a folder with configs and scripts, one job for each part, and a record of it."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import secrets
+import shlex
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from deploy.clusters.base import ClusterError
+from deploy.clusters.slurm import queue
+from deploy.clusters.slurm.script import JobSettings, clock, sbatch_header, slug
+from flows.config.cluster import SlurmSection
+from flows.config.models import SweepConfig
+from flows.config.sites import named_cluster
+from flows.errors import SweepError
+from flows.plan.build import build_plan
+from flows.run.chosen_cluster import job_settings
+from flows.submit.chain import Chain
+from flows.submit.parts import Part, cut
+from flows.submit.records import Submission, SubmittedPart, remember
+from storage.cube.address import space_of
+from storage.urls import absolute
+
+_JOBS = 12
+"""Of a chain, if nothing else is said."""
+_NOTICE_SECONDS = 120
+"""Before the walltime, in which a run ends in good order."""
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A submission that is not submitted yet."""
+
+    name: str
+    folder: Path
+    cube: str
+    parts: tuple[Part, ...]
+    scripts: tuple[str, ...]
+    walltime: float
+    total: float
+
+    def job_name(self, part: Part) -> str:
+        """The name of all jobs of a part."""
+        return f"{self.name}-{part.name}"
+
+    def __str__(self) -> str:
+        many = len(self.parts) > 1
+        bound = f"each job {clock(self.walltime)}, at most {clock(self.total)} in all"
+        lines = [f"{len(self.parts)} {'chains' if many else 'chain'} of jobs, {bound}; folder {self.folder}"]
+        for part, script in zip(self.parts, self.scripts, strict=True):
+            lines += ["", f"# {part.name}: {', '.join(part.models)} -> {part.cube}", script.rstrip()]
+        if many:
+            cubes = [self.cube, *(part.cube for part in self.parts)]
+            lines += ["", "# when all are complete, by the last job:", f"evalcube merge {shlex.join(cubes)}"]
+        return "\n".join(lines)
+
+
+def prepare(
+    settings: SweepConfig,
+    cluster: str | None = None,
+    *,
+    groups: Sequence[Sequence[str]] = (),
+    together: bool = False,
+    total: float | None = None,
+) -> Prepared:
+    """Make ready what `submit` hands to Slurm; nothing is written.
+
+    Parameters
+    ----------
+    settings
+        The sweep's config.
+    cluster
+        Name or file of a cluster of kind slurm; default: the config's.
+    groups, together
+        See `flows.submit.parts.cut`.
+    total
+        Seconds of walltime of all jobs of a chain together; default: twelve jobs.
+
+    Raises
+    ------
+    SweepError
+        If the sweep cannot be submitted so.
+    ConfigError
+        With all problems of the cluster's description.
+    """
+    section = _section(settings, cluster)
+    job = job_settings(section, settings)
+    total = _JOBS * section.walltime if total is None else total
+    if total < section.walltime:
+        raise SweepError(
+            f"`total` is less than the walltime of one job, {clock(section.walltime)}", "Raise it"
+        )
+    build_plan(settings)  # what is wrong with it is said now, and not by a job in the night
+    parts = cut(settings, groups, together=together)
+    cube = absolute(settings.cube)
+    if len(parts) > 1 and space_of(cube).is_there():
+        raise SweepError(
+            f"{cube} is there already, and the cubes of several jobs are merged into a new one",
+            "Give another `cube`; or `together`, which goes on with it in one job",
+        )
+    name = f"evalcube-{slug(settings.name)}-{secrets.token_hex(3)}"
+    folder = Path(job.logs) / name
+    scripts = tuple(_script(name, part, folder, section, job) for part in parts)
+    return Prepared(name, folder, cube, tuple(parts), scripts, section.walltime, total)
+
+
+def submit(prepared: Prepared) -> Submission:
+    """Write what the jobs need, submit the first job of each part, and remember it.
+
+    Raises
+    ------
+    SweepError
+        If the folder or the record cannot be written.
+    ClusterError
+        If sbatch refuses a job; those that it took before are cancelled.
+    """
+    try:
+        prepared.folder.mkdir(parents=True, mode=0o700)
+        for part, script in zip(prepared.parts, prepared.scripts, strict=True):
+            place = prepared.folder / part.name
+            place.mkdir(mode=0o700)
+            (place / "config.yaml").write_text(json.dumps(part.config, indent=1))
+            (place / "job.sh").write_text(script)
+            Chain(prepared.walltime, prepared.total).write(place / "chain.json")
+        cubes = {"cube": prepared.cube, "parts": {part.name: part.cube for part in prepared.parts}}
+        (prepared.folder / "submission.json").write_text(json.dumps(cubes, indent=1))
+    except OSError as error:
+        raise SweepError(
+            f"{prepared.folder}: cannot be written: {error.strerror}", "Give another `logs`"
+        ) from None
+    submitted: list[SubmittedPart] = []
+    try:
+        for part, script in zip(prepared.parts, prepared.scripts, strict=True):
+            number = queue.submit(script)
+            submitted.append(SubmittedPart(part.name, prepared.job_name(part), number, part.cube))
+        now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+        made = Submission(prepared.name, now, prepared.cube, str(prepared.folder), tuple(submitted))
+        remember(made)
+    except OSError as error:
+        queue.cancel([part.job for part in submitted])
+        raise SweepError(f"the record of the jobs cannot be written: {error}", "Set XDG_STATE_HOME") from None
+    except ClusterError:
+        queue.cancel([part.job for part in submitted])
+        raise
+    return made
+
+
+def _section(settings: SweepConfig, cluster: str | None) -> SlurmSection:
+    found = settings.cluster if cluster is None else named_cluster(cluster)
+    section = named_cluster(found) if isinstance(found, str) else found
+    if not isinstance(section, SlurmSection):
+        raise SweepError(
+            "only to a cluster of kind slurm can a sweep be submitted",
+            "Give one in the config, or as `cluster`",
+        )
+    return section
+
+
+def _script(name: str, part: Part, folder: Path, section: SlurmSection, job: JobSettings) -> str:
+    place = folder / part.name
+    notice = int(min(_NOTICE_SECONDS, section.walltime / 4))
+    # Only to the job's own process, which stops the run in good order; its children would get it twice.
+    more = [f"--signal=B:TERM@{notice}", f"--chdir={shlex.quote(str(Path.cwd()))}"]
+    header = sbatch_header(f"{name}-{part.name}", replace(job, logs=str(place)), more)
+    words = [section.python or sys.executable, "-m", "flows", "cluster", "attempt", str(place)]
+    words += ["--workers", str(section.cores)]
+    words += ["--container", section.container] if section.container else []
+    lines = [*header, "set -e", *section.prologue, f"exec {shlex.join(words)}"]
+    return "\n".join(lines) + "\n"

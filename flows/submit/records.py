@@ -1,0 +1,106 @@
+"""What this user has submitted, kept outside of every cube: which jobs may be cancelled is decided by this alone."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from flows.plan.trust import STATE_VARIABLE
+from storage.files import replace_synced
+from storage.urls import resolved
+
+_READ_BYTES = 5_000_000
+_NAME = re.compile(r"evalcube-[A-Za-z0-9-]{1,100}")
+
+
+@dataclass(frozen=True)
+class SubmittedPart:
+    """A part of a sweep that was submitted."""
+
+    name: str
+    job_name: str
+    """Of all jobs of its chain."""
+    job: int
+    """The first one's number."""
+    cube: str
+
+
+@dataclass(frozen=True)
+class Submission:
+    """A sweep that was submitted."""
+
+    name: str
+    """Unique among this user's."""
+    submitted: str
+    """When: ISO 8601, UTC."""
+    cube: str
+    folder: str
+    """Of its scripts, configs, logs and chains."""
+    parts: tuple[SubmittedPart, ...]
+    host: str = ""
+    """Where it was submitted by ssh; empty for this machine."""
+
+
+def remember(submission: Submission) -> None:
+    """Keep a submission.
+
+    Raises
+    ------
+    OSError
+        If this user's state folder cannot be written.
+    """
+    path = _folder() / f"{submission.name}.json"
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    replace_synced(path, json.dumps(asdict(submission)).encode())
+
+
+def submissions() -> list[Submission]:
+    """What this user submitted, the newest last; records that somebody else could have written are left out."""
+    try:
+        paths = [path for path in _folder().iterdir() if path.suffix == ".json"]
+    except OSError:
+        return []
+    found = [one for one in map(_read, paths) if one is not None]
+    return sorted(found, key=lambda one: (one.submitted, one.name))
+
+
+def submissions_of(target: str) -> list[Submission]:
+    """Those with a name, or for a cube or the cube of a part, the newest last."""
+    known = submissions()
+    named = [one for one in known if one.name == target]
+    if named:
+        return named
+    try:
+        place = resolved(target)
+    except Exception:  # noqa: BLE001 - no address of a cube
+        return []
+    return [one for one in known if not one.host and place in _places(one)]
+
+
+def _places(submission: Submission) -> set[str]:
+    return {resolved(address) for address in (submission.cube, *(part.cube for part in submission.parts))}
+
+
+def _folder() -> Path:
+    state = os.environ.get(STATE_VARIABLE, "")
+    home = Path(state if state.startswith("/") else "~/.local/state").expanduser()
+    return home / "evalcube" / "jobs"
+
+
+def _read(path: Path) -> Submission | None:
+    try:
+        with path.open("rb") as file:
+            if os.fstat(file.fileno()).st_uid != os.geteuid():
+                return None
+            document: dict[str, Any] = json.loads(file.read(_READ_BYTES))
+        parts = tuple(SubmittedPart(**part) for part in document["parts"])
+        found = Submission(**{**document, "parts": parts})
+        # These become arguments of Slurm's commands.
+        valid = all(_NAME.fullmatch(part.job_name) and isinstance(part.job, int) for part in parts)
+    except (OSError, ValueError, TypeError, KeyError, RecursionError):
+        return None
+    return found if valid else None

@@ -1,0 +1,118 @@
+"""What stands first in a report: what was measured, how sure that is, and what to distrust."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from stages.analyze.labelled.axes import plain
+from stages.analyze.labelled.ranking import Ranking
+from stages.analyze.labelled.results import Leaderboard, Row
+from stages.analyze.render.text import number, percent
+
+MANY = 0.05
+"""Share of replies that are invalid or refused above which a report says so before all else."""
+NAMED = 3
+"""Evaluations that a sentence names."""
+
+
+@dataclass(frozen=True)
+class Cover:
+    """Sentences for a reader who reads nothing else."""
+
+    measured: tuple[str, ...]
+    sure: tuple[str, ...]
+    doubts: tuple[str, ...]
+    """Empty if nothing of what is looked for was found."""
+
+
+def cover(board: Leaderboard, labels: Sequence[str], standings: Ranking | None) -> Cover:
+    """What a report says first.
+
+    Parameters
+    ----------
+    board
+        The leaderboard.
+    labels
+        Of its rows.
+    standings
+        How its rows stand among each other; None if there are fewer than two.
+    """
+    return Cover(tuple(_measured(board)), tuple(_sure(board, standings)), tuple(_doubts(board, labels)))
+
+
+def _measured(board: Leaderboard) -> list[str]:
+    trials, planned = (sum(getattr(row, name) for row in board.rows) for name in ("trials", "planned"))
+    points = max((sum(tier.cells_expected for tier in row.tiers) for row in board.rows), default=0)
+    tiers = f" in the tiers {', '.join(map(plain, board.tiers))}" if len(board.tiers) > 1 else ""
+    tasks = f"{len(board.tasks)} task{'s' * (len(board.tasks) != 1)}"
+    found = [
+        f"{len(board.rows)} evaluation{'s' * (len(board.rows) != 1)} on {tasks}, {points} points{tiers}.",
+        f"{trials:,} finished trials" + (f" of {planned:,} planned." if planned > trials else "."),
+    ]
+    if board.repeats > 1:
+        found.append(f"Each question was asked up to {board.repeats} times.")
+    if board.selection:
+        found.append(f"A part of the cube: {board.selection}.")
+    return found
+
+
+def _sure(board: Leaderboard, standings: Ranking | None) -> list[str]:
+    found = []
+    ends = [board.leading(row) for row in board.rows]
+    halves = [(lead.upper - lead.lower) / 2 for lead in ends if not math.isnan(lead.lower)]
+    level = f"median {100 * board.confidence:g} % interval"
+    if halves and board.lead == "score":
+        found.append(f"The {level} of the score is ± {number(float(np.median(halves)))} of 1000.")
+    elif halves:
+        middle = 100 * float(np.median(halves))
+        found.append(f"The {level} of {board.mode} is ± {middle:.1f} points of 100.")
+    if not math.isnan(board.size):
+        found.append(f"Each task has at least {number(board.size)} trials in each tier.")
+    if standings is not None and len(standings.clusters) == 1:
+        found.append("All intervals overlap: the order is open.")
+    elif standings is not None and standings.clusters:
+        found.append(f"Intervals tell {len(standings.clusters)} groups apart; within one the order is open.")
+    if board.clustered and board.repeats > 1:
+        found.append("Answers to one question are taken as alike: intervals go by question.")
+    return found
+
+
+def _doubts(board: Leaderboard, labels: Sequence[str]) -> list[str]:
+    found = [note for note in board.notes if not note.startswith("Part of the cube")]
+    if board.lead == "score" and board.version != "auto" and board.size < board.enough:
+        found.append(
+            f"Few trials: a score needs about {board.enough} in each task and tier, and here are as few as "
+            f"{number(board.size)}."
+        )
+    named = list(zip(board.rows, labels, strict=True))
+    found += _shares(named, "invalid", "replies without a readable answer, which count as wrong")
+    found += _shares(named, "refused", "refused, which counts as wrong")
+    repeated = [row.unique for row in board.rows if row.unique < 1]
+    if repeated:
+        found.append(
+            f"Questions repeat by chance: in the worst case {percent(min(repeated), 0)} of an evaluation's are "
+            "different, and intervals are narrower than they should be (`--unique-only` leaves repetitions out)."
+        )
+    whole = [row.trials for row in board.rows if row.rank is not None and row.trials]
+    if whole and max(whole) > 1.5 * min(whole):
+        found.append(
+            f"Unequal sampling: ranked evaluations have from {min(whole):,} to {max(whole):,} trials each, and the "
+            "fewer they are the wider is the interval."
+        )
+    return found
+
+
+def _shares(named: Sequence[tuple[Row, str]], name: str, words: str) -> list[str]:
+    """Who has much of an outcome, the worst first."""
+    many = sorted(
+        ((getattr(row, name), label) for row, label in named if getattr(row, name) > MANY), reverse=True
+    )
+    if not many:
+        return []
+    shown = ", ".join(f"{label} {percent(share, 0)}" for share, label in many[:NAMED])
+    more = f" and {len(many) - NAMED} more" if len(many) > NAMED else ""
+    return [f"{shown}{more}: {words}."]

@@ -1,0 +1,152 @@
+"""Proof that processes on several machines see the same cube and the same cache.
+
+One leaves a token in each; the others find it there and leave an answer, which the first finds. A path that exists on
+another machine, too, need not be the same place: requests would be paid for, and their replies lost.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+import time
+from collections.abc import Iterable
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from storage.cache.cache import open_cache
+from storage.cube.address import space_of
+from storage.cube.layout import SIDE
+from storage.errors import StorageError
+from storage.urls import REDIS_SCHEMES, redacted, scheme_of
+
+_LAG_SECONDS = 5.0
+"""Network file systems show a file of another machine's that late."""
+_PAUSE_SECONDS = 0.25
+_IN_CUBE = f"{SIDE}/reach/"
+
+
+@dataclass(frozen=True)
+class Token:
+    """What was left in one place."""
+
+    what: str
+    """``cube`` or ``cache``."""
+    url: str
+    """Address of that."""
+    name: str
+    """Unique in all places."""
+    secret: str
+
+    def leave(self) -> None:
+        """Leave it; also once more, where it is old: caches are cleaned of old files.
+
+        Raises
+        ------
+        StorageError
+            The place cannot be written.
+        """
+        self._put(self.name, self.secret)
+
+    def answer(self, who: str) -> str:
+        """Find the token and answer it; the reason why not, in words, or an empty text.
+
+        Parameters
+        ----------
+        who
+            Unique name of this process.
+        """
+        deadline = time.monotonic() + _LAG_SECONDS
+        place = redacted(self.url)
+        try:
+            while self._get(self.name) != self.secret:
+                if time.monotonic() > deadline:
+                    return (
+                        f"does not see the sweep's {self.what} at {place}. Mount the same file system there, or give "
+                        f"the {self.what} an address that all reach (such as s3://...)"
+                    )
+                time.sleep(_PAUSE_SECONDS)
+            self._put(*self._answer_of(who))
+        except (OSError, StorageError) as error:
+            return f"cannot use the sweep's {self.what} at {place}: {str(error).rstrip('.')}"
+        return ""
+
+    def answered(self, who: str) -> bool:
+        """Whether that process's answer is here."""
+        name, text = self._answer_of(who)
+        with suppress(OSError, StorageError):
+            return self._get(name) == text
+        return False
+
+    def remove(self, answered: Iterable[str]) -> None:
+        """Take it away, with the answers of some processes."""
+        for name in (self.name, *(self._answer_of(who)[0] for who in answered)):
+            with suppress(OSError, StorageError):
+                self._delete(name)
+        if self.what == "cube":
+            with suppress(OSError, StorageError):
+                space_of(self.url).clear(_IN_CUBE)
+
+    def _answer_of(self, who: str) -> tuple[str, str]:
+        text = hashlib.sha256(f"{self.secret} {who}".encode()).hexdigest()
+        return f"{self.name}-{text[:16]}", text
+
+    def _key(self, name: str) -> str:
+        # What both kinds have: a folder of their own, where nobody looks for anything else.
+        return f"{_IN_CUBE}{name}" if self.what == "cube" else f"tmp/{name}"
+
+    def _put(self, name: str, text: str) -> None:
+        if self._is_remote:
+            with closing(open_cache(self.url)) as cache:
+                cache.put(_as_key(name), text.encode())
+        else:
+            space_of(self.url).put(self._key(name), text.encode(), durable=False)
+
+    def _get(self, name: str) -> str:
+        if self._is_remote:
+            with closing(open_cache(self.url)) as cache:
+                return (cache.get(_as_key(name)) or b"").decode(errors="replace")
+        found = space_of(self.url).get(self._key(name), 1000)
+        return "" if found is None else found.data.decode(errors="replace")
+
+    def _delete(self, name: str) -> None:
+        if self._is_remote:
+            with closing(open_cache(self.url)) as cache:
+                cache.remove([_as_key(name)])
+        else:
+            space_of(self.url).delete(self._key(name), durable=False)
+
+    @property
+    def _is_remote(self) -> bool:
+        return scheme_of(self.url) in REDIS_SCHEMES
+
+
+def _as_key(name: str) -> str:
+    """A server holds entries only, under digests."""
+    return hashlib.sha256(name.encode()).hexdigest()
+
+
+def leave_tokens(run: str, cube: str | Path, cache: str | Path) -> tuple[Token, ...]:
+    """Leave a token in a sweep's cube and in its cache.
+
+    Parameters
+    ----------
+    run
+        Unique name of the run.
+    cube, cache
+        Addresses, the same on all machines.
+
+    Raises
+    ------
+    StorageError
+        One of them cannot be written.
+    """
+    # What a killed run left: whoever holds the cube's lease is alone.
+    space_of(cube).clear(_IN_CUBE)
+    tokens = tuple(
+        Token(what, str(url), f"reach-{run}", secrets.token_hex(16))
+        for what, url in (("cube", cube), ("cache", cache))
+    )
+    for token in tokens:
+        token.leave()
+    return tokens

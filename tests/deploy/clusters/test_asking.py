@@ -1,0 +1,67 @@
+"""Questions to workers of which one hangs, ends or fails."""
+
+import asyncio
+import threading
+from types import SimpleNamespace
+
+import pytest
+
+from deploy.clusters.asking import Question, ask_each
+
+
+@pytest.fixture
+def loop():
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+    yield loop
+    loop.call_soon_threadsafe(loop.stop)
+    thread.join()
+    loop.close()
+
+
+class Client:
+    """A client of three workers, as Dask has it: the answers of all come together."""
+
+    def __init__(self, loop, *, hangs=(), ends=()):
+        self.loop = SimpleNamespace(asyncio_loop=loop)
+        self.hangs, self.ends = hangs, ends
+        self.calls = []
+
+    async def _run(self, function, *, workers, on_error):
+        assert on_error == "ignore"
+        self.calls.append(workers)
+        if set(self.hangs).intersection(workers):
+            await asyncio.Event().wait()
+        if set(self.ends).intersection(workers):
+            raise OSError("reset by peer")
+        return {address: function() for address in workers}
+
+
+def ask(client):
+    return Question(client, ask_each(client, lambda: 7, workers=["a", "b", "c"], seconds=0.1)).answer(10)
+
+
+def test_ask_each__is_one_question_where_all_answer(loop):
+    client = Client(loop)
+
+    assert ask(client) == {"a": 7, "b": 7, "c": 7}
+    assert client.calls == [["a", "b", "c"]]
+
+
+@pytest.mark.parametrize("how", ["hangs", "ends"])
+def test_ask_each__has_the_answers_of_the_others(loop, how):
+    assert ask(Client(loop, **{how: ["b"]})) == {"a": 7, "c": 7}
+
+
+def test_question__is_given_up_after_its_time(loop):
+    with pytest.raises(TimeoutError):
+        Question.within(Client(loop), asyncio.Event().wait(), seconds=0.05).answer()
+
+
+def test_question__that_is_dropped_is_an_error_of_the_connection(loop):
+    question = Question(Client(loop), asyncio.Event().wait())
+    question.drop()
+
+    with pytest.raises(OSError, match="connection to the scheduler is closed"):
+        question.answer()

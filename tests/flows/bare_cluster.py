@@ -1,0 +1,131 @@
+"""A scheduler and workers in processes of an environment that has what evalcube requires, and not evalcube."""
+
+import itertools
+import json
+import os
+import signal
+import site
+import subprocess
+import sys
+import time
+import venv
+from contextlib import contextmanager, suppress
+
+from distributed import Client
+
+
+def bare_python(folder):
+    """A Python that imports what this one does, but for evalcube: files that say where it is installed are not read."""
+    made = folder / "bare"
+    if not made.exists():
+        venv.create(made, with_pip=False, symlinks=True)
+        (packages,) = made.glob("lib/python*/site-packages")
+        packages.joinpath("here.pth").write_text("\n".join(site.getsitepackages()) + "\n")
+    return made / "bin" / "python"
+
+
+class BareCluster:
+    """What a test does with such a cluster."""
+
+    def __init__(self, folder, *, python=None, env=None, options=()):
+        self.folder = folder
+        self._python = python or bare_python(folder)
+        self._env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | (env or {})
+        self._options = tuple(options)
+        self._note = folder / "scheduler.json"
+        self.processes = []
+        self.address = ""
+
+    def start(self, *arguments, prefix=(), cwd=None):
+        """Start a program of Dask's in a session of its own."""
+        command = [*prefix, str(self._python), "-m", "dask", *map(str, arguments)]
+        log = self.folder / f"{arguments[0]}-{len(self.processes)}.log"
+        with log.open("wb") as out:
+            process = subprocess.Popen(
+                command,
+                cwd=cwd or self.folder,
+                env=self._env,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=out,
+                start_new_session=True,
+            )
+        self.processes.append(process)
+        return process
+
+    def start_scheduler(self, host="127.0.0.1", *arguments):
+        """Start it, and wait until it says where it is."""
+        self._note.unlink(missing_ok=True)
+        self.start(
+            "scheduler",
+            "--host",
+            host,
+            "--port",
+            0,
+            "--no-dashboard",
+            *arguments,
+            "--scheduler-file",
+            self._note,
+        )
+        deadline = time.monotonic() + 60
+        while not self.address:
+            assert time.monotonic() < deadline, self.logs()
+            with suppress(OSError, ValueError):
+                self.address = json.loads(self._note.read_text())["address"]
+            time.sleep(0.05)
+
+    def add_worker(self, *arguments, host="127.0.0.1", prefix=(), nanny=True, cwd=None):
+        """Start one more worker."""
+        options = ("--nthreads", 2, "--no-dashboard", "--host", host, *([] if nanny else ["--no-nanny"]))
+        return self.start(
+            "worker", self.address, *options, *self._options, *arguments, prefix=prefix, cwd=cwd
+        )
+
+    def run(self, function, **options):
+        """Run something on all workers."""
+        with Client(self.address, set_as_default=False, **options) as client:
+            return client.run(function)
+
+    def left_behind(self, **options):
+        """What is left of evalcube: modules of workers and scheduler, plugins, files."""
+
+        # Nested, so that they are sent by value: nodes have none of our code.
+        def loaded():
+            ours = ("flows", "stages", "storage", "deploy", "evalcube", "_evalcube_runs")
+            return [name for name in sys.modules if name.partition(".")[0] in ours]
+
+        def plugins(dask_scheduler):
+            return [*dask_scheduler.worker_plugins, *dask_scheduler.plugins]
+
+        def files(dask_worker):
+            return os.listdir(dask_worker.local_directory)  # noqa: PTH208
+
+        with Client(self.address, set_as_default=False, **options) as client:
+            names = [*client.run_on_scheduler(plugins), *itertools.chain(*client.run(files).values())]
+            modules = [*client.run_on_scheduler(loaded), *itertools.chain(*client.run(loaded).values())]
+        return [name for name in names if "evalcube" in name] + modules
+
+    def logs(self):
+        """What all processes said."""
+        return "\n".join(path.read_text(errors="replace") for path in sorted(self.folder.glob("*.log")))
+
+    def close(self):
+        """End them all, and what they started."""
+        for process in reversed(self.processes):
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+@contextmanager
+def bare_cluster(folder, workers=2, **options):
+    """Such a cluster, for as long as the context."""
+    folder.mkdir(exist_ok=True)
+    cluster = BareCluster(folder, **options)
+    try:
+        cluster.start_scheduler()
+        for _ in range(workers):
+            cluster.add_worker()
+        yield cluster
+    finally:
+        cluster.close()

@@ -1,0 +1,123 @@
+"""Workers without evalcube that die and join in mid-sweep, runs that share a cluster, and drivers that are killed."""
+
+import os
+import signal
+import threading
+import time
+
+import pytest
+
+from flows.run.events import BlockDone, Noted
+from flows.run.sweep import run
+from tests.flows.bare_cluster import bare_cluster
+from tests.flows.shared_cluster import SHARED
+from tests.flows.support import assert_same_cube, command, simulator_stats, sweep_config, write_config
+
+pytestmark = pytest.mark.integration
+
+LIMIT = 150
+"""Seconds within which a sweep must end that takes some 20 on a calm machine: it must not hang."""
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    with bare_cluster(tmp_path_factory.mktemp("bare") / "cluster") as cluster:
+        yield cluster
+
+
+def slow_config(tmp_path, simulator, **changes):
+    config = sweep_config(tmp_path, simulator.base_url, **changes)
+    for model in config["models"]:
+        model["simulate"]["latency"] = 0.1
+    return config
+
+
+@pytest.mark.timeout(LIMIT)
+def test_run__goes_on_where_workers_die_and_join(tmp_path, simulator, cluster):
+    config = slow_config(tmp_path, simulator, trials=80)
+    struck = []
+
+    def strike(event):
+        if isinstance(event, BlockDone) and not struck:
+            struck.append(event)
+            threading.Thread(target=change_workers).start()
+
+    def change_workers():
+        pids = cluster.run(os.getpid)
+        cluster.add_worker("--name", "late")
+        os.kill(next(iter(pids.values())), signal.SIGKILL)
+
+    summary = run(config, scheduler=cluster.address, subscribers=[strike])
+
+    assert (summary.reason, summary.done) == ("complete", 400)
+    # What was in flight on the one that died, and no more, is asked again; its answers were paid for, not found.
+    assert simulator_stats(simulator)["requests"] <= 400 + 8
+    assert summary.cached == 0
+    # The late one and the restarted one, too, are there and can be asked: neither failed to start.
+    deadline = time.monotonic() + 30
+    while len(cluster.run(os.getpid)) < 3:
+        assert time.monotonic() < deadline, cluster.logs()
+    assert cluster.left_behind() == []
+    calm = {**config, "cube": str(tmp_path / "calm.zarr"), "cache": str(tmp_path / "calm-cache")}
+    run(calm, cluster=SHARED)
+    assert_same_cube(config["cube"], calm["cube"])
+
+
+@pytest.mark.timeout(LIMIT)
+def test_run__is_not_held_up_by_a_worker_that_hangs(tmp_path, simulator, cluster):
+    config = slow_config(tmp_path, simulator, trials=16)
+    pids = cluster.run(os.getpid)
+    victim = next(iter(pids.values()))
+    os.kill(victim, signal.SIGSTOP)
+    notes = []
+    try:
+        summary = run(
+            config,
+            scheduler=cluster.address,
+            subscribers=[lambda event: notes.append(event.message) if isinstance(event, Noted) else None],
+        )
+    finally:
+        os.kill(victim, signal.SIGCONT)
+
+    assert (summary.reason, summary.done) == ("complete", 80)
+    assert any("do not answer" in note for note in notes)
+
+
+@pytest.mark.timeout(LIMIT)
+def test_run__two_drivers_at_once_share_the_limits_of_an_endpoint(tmp_path, simulator, cluster):
+    configs = {
+        name: slow_config(
+            tmp_path, simulator, trials=60, cube=f"{name}.zarr", cache=str(tmp_path / f"{name}-cache")
+        )
+        for name in ("first", "second")
+    }
+    processes = []
+    for name, config in configs.items():
+        (tmp_path / name).mkdir()
+        path = write_config(tmp_path / name, config)
+        processes.append(command("run", path, "--scheduler", cluster.address, cwd=tmp_path / name))
+    outputs = [process.communicate(timeout=LIMIT) for process in processes]
+
+    assert [process.returncode for process in processes] == [0, 0], outputs
+    stats = simulator_stats(simulator)
+    assert stats["requests"] == 600
+    # The moment in which the first learns of the second is the only one in which there are more than 8.
+    assert any("2 runs on this scheduler" in text for pair in outputs for text in pair)
+    assert cluster.left_behind() == []
+
+
+@pytest.mark.timeout(LIMIT)
+def test_run__a_killed_driver_leaves_nothing_on_the_cluster(tmp_path, simulator, cluster):
+    config = slow_config(tmp_path, simulator, trials=200)
+    process = command("run", write_config(tmp_path, config), "--scheduler", cluster.address, cwd=tmp_path)
+    deadline = time.monotonic() + 60
+    while simulator_stats(simulator)["requests"] < 20:
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+
+    deadline = time.monotonic() + 60
+    while cluster.left_behind():
+        assert time.monotonic() < deadline, cluster.left_behind()
+        time.sleep(0.5)

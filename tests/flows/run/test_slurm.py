@@ -1,0 +1,137 @@
+"""Sweeps on a real Slurm of one node, whose jobs are taken away."""
+
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from deploy.clusters import ClusterError
+from flows.run.events import BlockDone
+from flows.run.sweep import run
+from tests.deploy.clusters.slurm.slurm_node import slurm_node
+from tests.flows.shared_cluster import SHARED
+from tests.flows.support import assert_same_cube, command, simulator_stats, sweep_config, write_config
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(280)]
+CONNECTIONS = 8
+
+
+@pytest.fixture(scope="module")
+def node():
+    with slurm_node() as found:
+        yield found
+
+
+@pytest.fixture
+def slurm(node, monkeypatch):
+    for name, value in node.environment.items():
+        monkeypatch.setenv(name, value)
+    # So that this test's own evalcube is what the workers import, and nothing is asked of a network's name service.
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[3]))
+    return node
+
+
+def on_slurm(tmp_path, simulator, *, latency=0.1, cluster=None, **changes):
+    config = sweep_config(tmp_path, simulator.base_url, **changes)
+    for model in config["models"]:
+        model["simulate"]["latency"] = latency
+        model["limits"]["connections"] = CONNECTIONS
+    there = {
+        "kind": "slurm",
+        "jobs": 2,
+        "walltime": "1m",
+        "memory": "1G",
+        "interface": "lo",
+        "patience": "3m",
+    }
+    return {**config, "cluster": {**there, **(cluster or {})}}
+
+
+def notes_of(events):
+    return [event.message for event in events if hasattr(event, "message")]
+
+
+def wait_for(what, seconds=60):
+    deadline = time.monotonic() + seconds
+    while not (found := what()):
+        assert time.monotonic() < deadline
+        time.sleep(0.3)
+    return found
+
+
+def test_run__is_complete_and_the_same_though_walltime_scancel_and_a_drained_node_take_its_jobs(
+    tmp_path, simulator, slurm
+):
+    config = on_slurm(tmp_path, simulator, latency=0.5, trials=110)
+    hurried = [{**model, "limits": {**model["limits"], "connections": 256}} for model in config["models"]]
+    calm = {"cube": str(tmp_path / "calm.zarr"), "cache": str(tmp_path / "calm-cache"), "models": hurried}
+    run({**config, **calm}, cluster=SHARED)
+    asked_calmly = simulator_stats(simulator)["distinct"]
+    events, seen = [], set()
+
+    def take_away():
+        wait_for(lambda: any(isinstance(event, BlockDone) for event in events))
+        first = min(slurm.jobs())
+        seen.update(slurm.jobs())
+        slurm.command("scontrol", "update", f"nodename={slurm.host}", "state=drain", "reason=test")
+        slurm.command("scancel", str(first))
+        waiting = wait_for(lambda: [job for job, state in slurm.jobs().items() if state == "PENDING"])
+        seen.update(waiting)
+        slurm.resume()
+
+    disturber = threading.Thread(target=take_away)
+    disturber.start()
+    summary = run(config, subscribers=[events.append])
+    disturber.join()
+
+    assert summary.reason == "complete"
+    assert_same_cube(config["cube"], calm["cube"])
+    assert slurm.jobs() == {}
+    assert len(seen) == 3
+    notes = notes_of(events)
+    assert any("(CANCELLED)" in note for note in notes), notes
+    assert "jobs reach their walltime; each is replaced" in notes
+    counts = simulator_stats(simulator)
+    # One cancelled, and each job that reached its walltime: what these had in flight, and nothing else, is asked again.
+    ended = len(list((tmp_path / "slurm-logs").glob("*.log")))
+    assert 0 <= counts["requests"] - 2 * asked_calmly <= CONNECTIONS * ended
+
+
+def test_run__three_jobs_that_fail_at_once_end_it_with_the_end_of_their_log(tmp_path, simulator, slurm):
+    config = on_slurm(tmp_path, simulator, cluster={"prologue": ["echo the module is gone >&2", "false"]})
+
+    with pytest.raises(ClusterError, match="3 jobs in a row ended before a worker came") as caught:
+        run(config)
+
+    assert "  the module is gone" in str(caught.value)
+    assert "the job ends, as this failed: false" in str(caught.value)
+    assert slurm.jobs() == {}
+    assert simulator_stats(simulator)["requests"] == 0
+
+
+def test_run__a_refusal_of_sbatch_is_one_message(tmp_path, simulator, slurm):
+    config = write_config(tmp_path, on_slurm(tmp_path, simulator, cluster={"memory": "900G"}))
+
+    process = command("run", config, "--quiet", cwd=tmp_path)
+    _, errors = process.communicate(timeout=60)
+
+    assert process.returncode == 2, errors
+    assert "sbatch refused the job" in errors
+    assert "Requested node configuration is not available" in errors
+    assert "Traceback" not in errors
+    assert slurm.jobs() == {}
+
+
+def test_run__ctrl_c_cancels_its_jobs_also_while_they_wait(tmp_path, simulator, slurm):
+    config = write_config(tmp_path, on_slurm(tmp_path, simulator, cluster={"options": ["--hold"]}))
+
+    process = command("run", config, "--quiet", cwd=tmp_path)
+    wait_for(lambda: "PENDING" in slurm.jobs().values())
+    os.killpg(process.pid, signal.SIGINT)
+    process.communicate(timeout=60)
+
+    assert process.returncode == 130
+    wait_for(lambda: slurm.jobs() == {}, 20)

@@ -1,0 +1,80 @@
+"""What a chain of jobs does next."""
+
+import pytest
+
+from flows.submit.chain import MOST_RETRIES, Attempt, Chain, Outlook
+
+
+def chain(*endings, total=12 * 3600.0):
+    attempts = tuple(Attempt(number + 1, ending) for number, ending in enumerate(endings))
+    return Chain(3600.0, total, attempts)
+
+
+@pytest.mark.parametrize(
+    ("endings", "parent", "stopped"),
+    [
+        ([], None, ""),
+        (["time"], "FAILED", ""),
+        ([""], "TIMEOUT", ""),
+        ([""], "PREEMPTED", ""),
+        ([""], "NODE_FAIL", ""),
+        ([""], "CANCELLED", "job 1 was cancelled"),
+        (["time"], "CANCELLED", "job 1 was cancelled"),
+        (["cancelled"], None, "job 1 was cancelled"),
+        (["complete"], "COMPLETED", "complete"),
+        (["bound"], "FAILED", "its bound of spending is reached"),
+        ([""], "OUT_OF_MEMORY", ""),
+        ([""], None, ""),
+        (["failed"] * MOST_RETRIES, "FAILED", ""),
+        (["failed", "", "failed", "failed"], "FAILED", "4 jobs failed; the last one was 4"),
+        (["failed", "failed", "failed", ""], "TIMEOUT", ""),
+        (["time"] * 11, "FAILED", ""),
+        (["time"] * 12, "FAILED", "its total walltime is used up"),
+    ],
+)
+def test_before_next__goes_on_or_stops_by_how_the_parent_ended(endings, parent, stopped):
+    assert chain(*endings).before_next(parent).stopped == stopped
+
+
+def test_before_next__what_slurm_took_away_is_not_counted_later():
+    after = chain("failed", "failed", "failed", "").before_next("TIMEOUT").begun(5).ended("", None)
+
+    assert [attempt.ending for attempt in after.attempts] == ["failed", "failed", "failed", "time", ""]
+    assert after.before_next("PREEMPTED").stopped == ""
+    assert "4 jobs failed" in after.before_next(None).stopped
+
+
+def test_before_next__once_stopped_stays_stopped():
+    stopped = chain("time").before_next("CANCELLED")
+
+    assert stopped.before_next("TIMEOUT").stopped == "job 1 was cancelled"
+
+
+def test_chain__is_kept_in_a_file(tmp_path):
+    before = chain("time").begun(2).ended("failed", 1)
+    before.write(tmp_path / "chain.json")
+
+    assert Chain.read(tmp_path / "chain.json") == before
+    for text in ("{}", "[]", "no", '{"attempts": [{"x": 1}]}'):
+        (tmp_path / "chain.json").write_text(text)
+        with pytest.raises(ValueError, match="no chain of jobs"):
+            Chain.read(tmp_path / "chain.json")
+
+
+@pytest.mark.parametrize(
+    ("outlook", "text"),
+    [
+        (Outlook("a"), "a: nothing is known of its jobs"),
+        (Outlook("a", {}, chain()), "a: no job is in the queue, and none has begun"),
+        (Outlook("a", {7: "PENDING"}, chain()), "a: job 7 PENDING"),
+        (
+            Outlook("a", {7: "RUNNING", 8: "PENDING"}, chain("time", "")),
+            "a: job 7 RUNNING, job 8 PENDING (2 jobs so far)",
+        ),
+        (Outlook("a", {8: "PENDING"}, chain("complete")), "a: complete"),
+        (Outlook("a", {}, chain("time").before_next("CANCELLED")), "a: ended: job 1 was cancelled"),
+        (Outlook("a", {}, chain("")), "a: no job is in the queue; the last one, 1, ended: killed"),
+    ],
+)
+def test_outlook__says_how_a_part_is(outlook, text):
+    assert str(outlook) == text

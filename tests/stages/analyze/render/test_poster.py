@@ -1,0 +1,51 @@
+"""The leaderboard on one page."""
+
+from dataclasses import replace
+from xml.etree import ElementTree
+
+from stages.analyze.labelled.leaderboard import leaderboard
+from stages.analyze.render.poster import MOST_ROWS, poster
+from tests.stages.analyze.synthetic import PROFILES, Profile, dataset
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def parts(svg, name):
+    return list(ElementTree.fromstring(svg).iter(SVG + name))  # noqa: S314 - what we have just drawn
+
+
+def texts(svg):
+    return [element.text or "" for element in parts(svg, "text")]
+
+
+def test_poster__has_every_row_with_its_interval_and_says_what_to_distrust():
+    board = leaderboard(dataset(gaps=True), draws=20)
+
+    svg = poster(board, "A sweep")
+
+    shown = texts(svg)
+    assert shown[0] == "A sweep"
+    assert {row.model_name for row in board.rows} <= set(shown)
+    assert len(parts(svg, "circle")) == len(board.rows)
+    assert {"measured", "how sure", "distrust"} <= set(shown)
+    assert "Incomplete evaluations (*)" in " ".join(shown)
+
+
+def test_poster__names_are_text_and_whole_and_the_rest_is_counted():
+    hostile = '<script>alert(1)</script>"'
+    long = "org/a-model-with-a-rather-long-name-of-72b-instruct-2026-11-and-more-of-it"
+    board = leaderboard(dataset([Profile(hostile), Profile(long), *PROFILES[:1]], tasks=2), draws=20)
+    many = replace(board, rows=board.rows * 40)
+
+    svg = poster(many, hostile)
+
+    assert "<script" not in svg
+    assert hostile in texts(svg)
+    assert long in "".join(texts(svg))
+    assert any(f"{3 * 40 - MOST_ROWS} more evaluations" in text for text in texts(svg))
+
+
+def test_poster__without_rows():
+    board = leaderboard(dataset([Profile("a")]).isel(model=[]), draws=5)
+
+    assert texts(poster(board, "none"))[0] == "none"
