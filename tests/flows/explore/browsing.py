@@ -32,6 +32,10 @@ def served(explored, token=""):
         loop.close()
 
 
+# What Chromium says of drawing in space without a graphics card.
+_SOFTWARE = ("GL Driver Message", "willReadFrequently", "software WebGL")
+
+
 class Page:
     """A page of the explorer, and what went wrong on it."""
 
@@ -40,9 +44,21 @@ class Page:
         self.faults = []
         page.on(
             "console",
-            lambda said: self.faults.append(said.text) if said.type in ("error", "warning") else None,
+            lambda said: (
+                self.faults.append(said.text)
+                if said.type in ("error", "warning") and not any(words in said.text for words in _SOFTWARE)
+                else None
+            ),
         )
         page.on("pageerror", lambda error: self.faults.append(str(error)))
+        page.on(
+            "response",
+            lambda reply: (
+                self.faults.append(f"{reply.status} {reply.url} {reply.text()}")
+                if reply.status >= 400
+                else None
+            ),
+        )
         page.on("dialog", lambda dialog: (self.faults.append("dialog"), dialog.dismiss()))
 
     def go(self, state):
