@@ -198,8 +198,26 @@ class Explored:
         return labels.index(label)
 
     def trials(self, **options: Any) -> Trials:  # noqa: ANN401 - handed on
-        """Trials of the cubes, see `flows.trials.read.trials`."""
-        return read_trials(list(self.cubes), cache=self.cache, **options)
+        """Trials of the cubes, see `flows.trials.read.trials`; of several, of those that have what is asked for.
+
+        Raises
+        ------
+        SweepError
+            If something is asked for wrongly, or no cube has it.
+        """
+        cubes, refused = [], None
+        for one in self.cubes:
+            if len(self.cubes) == 1:
+                cubes.append(one)
+                continue
+            try:
+                read_trials(one, where=options.get("where", ()))
+                cubes.append(one)
+            except SweepError as error:
+                refused = refused or error
+        if refused is not None and not cubes:
+            raise refused
+        return read_trials(cubes, cache=self.cache, **options)
 
     def status(self) -> list[dict[str, Any]]:
         """How far each cube is, see `flows.cubes.status.cube_status`."""
