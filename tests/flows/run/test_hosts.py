@@ -1,13 +1,13 @@
 """Workers on other hosts: network namespaces with host names and disks of their own."""
 
-import asyncio
 import itertools
+import json
 import os
 import shutil
 import subprocess
 import threading
-from contextlib import contextmanager, suppress
-from urllib.parse import urlsplit
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
@@ -15,7 +15,7 @@ from flows.errors import SweepError
 from flows.run.events import BlockDone, Noted
 from flows.run.sweep import run
 from tests.flows.bare_cluster import BareCluster, assert_nothing_is_left
-from tests.flows.support import simulator_stats, sweep_config
+from tests.flows.support import sweep_config
 from tests.tiers import need
 
 pytestmark = pytest.mark.integration
@@ -59,33 +59,27 @@ def hosts(names):
         ip("link", "del", BRIDGE, check=False)
 
 
-class Forwarder:
-    """Carries connections to an address of the hosts' network on to a port of this machine's own."""
+class Answering(BaseHTTPRequestHandler):
+    """A model that says the same to everybody."""
 
-    def __init__(self, port):
-        self.port = port
-        self._loop = asyncio.new_event_loop()
-        self._server = self._loop.run_until_complete(asyncio.start_server(self._carry, GATEWAY, 0))
-        self.url = f"http://{GATEWAY}:{self._server.sockets[0].getsockname()[1]}"
-        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
-        self._thread.start()
+    protocol_version = "HTTP/1.1"
 
-    async def _carry(self, reader, writer):
-        there, back = await asyncio.open_connection("127.0.0.1", self.port)
+    def do_POST(self):
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.server.requests += 1
+        self.server.gate.wait()
+        message = {"role": "assistant", "content": "Answer: 1"}
+        usage = {"prompt_tokens": 9, "completion_tokens": 3, "total_tokens": 12}
+        reply = {"choices": [{"index": 0, "message": message, "finish_reason": "stop"}], "usage": usage}
+        body = json.dumps(reply).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
 
-        async def pump(source, target):
-            with suppress(OSError):
-                while data := await source.read(1 << 16):
-                    target.write(data)
-                    await target.drain()
-            with suppress(OSError):
-                target.close()
-
-        await asyncio.gather(pump(reader, back), pump(there, writer))
-
-    def close(self):
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
+    def log_message(self, *_):
+        pass
 
 
 @pytest.fixture(scope="module")
@@ -130,23 +124,28 @@ def join(cluster, name, address, *, hidden=None):
 
 
 @pytest.fixture
-def served(simulator):
-    forwarder = Forwarder(urlsplit(simulator.base_url).port)
-    yield forwarder
-    forwarder.close()
+def model(two_hosts):
+    """A model server that hosts reach, and that counts its requests."""
+    assert two_hosts
+    with ThreadingHTTPServer((GATEWAY, 0), Answering) as server:
+        server.daemon_threads, server.requests, server.gate = True, 0, threading.Event()
+        server.gate.set()
+        threading.Thread(target=server.serve_forever).start()
+        yield server
+        server.shutdown()
 
 
-def config_of(tmp_path, served, **changes):
-    config = sweep_config(tmp_path / "shared", "http://127.0.0.1:1/v1", **changes)
-    for model in config["models"]:
-        del model["simulate"]
-        model["endpoint"] = f"{served.url}/v1"
+def config_of(tmp_path, model, **changes):
+    config = sweep_config(tmp_path / "shared", f"http://{GATEWAY}:{model.server_port}/v1", **changes)
+    (described,) = config["models"]
+    del described["simulate"]
+    described["endpoint"] = described["endpoint"].removeprefix("sim:")
     return config
 
 
 @pytest.mark.timeout(120)
 def test_run__refuses_a_host_that_does_not_see_the_cube_before_anything_is_sent(
-    tmp_path, cluster, two_hosts, simulator, served
+    tmp_path, cluster, two_hosts, model
 ):
     (first, at), (second, there) = two_hosts.items()
     join(cluster, first, at)
@@ -157,18 +156,18 @@ def test_run__refuses_a_host_that_does_not_see_the_cube_before_anything_is_sent(
     ) as caught:
         run(
             config_of(
-                tmp_path, served, cluster={"kind": "scheduler", "address": cluster.address, "minimum": 2}
+                tmp_path, model, cluster={"kind": "scheduler", "address": cluster.address, "minimum": 2}
             )
         )
 
     assert "Mount the same file system there" in str(caught.value)
-    assert simulator_stats(simulator)["requests"] == 0
+    assert model.requests == 0
     assert_nothing_is_left(cluster)
 
 
 @pytest.mark.timeout(120)
 def test_run__a_late_host_that_does_not_see_the_cube_is_named_and_gets_nothing(
-    tmp_path, cluster, two_hosts, served
+    tmp_path, cluster, two_hosts, model
 ):
     (first, at), (second, there) = two_hosts.items()
     join(cluster, first, at)
@@ -176,15 +175,18 @@ def test_run__a_late_host_that_does_not_see_the_cube_is_named_and_gets_nothing(
 
     def follow(event):
         if isinstance(event, BlockDone) and next(joined) == 0:
+            model.gate.clear()  # so that the run lasts until the worker is there
             join(cluster, second, there, hidden=tmp_path / "shared")
         if isinstance(event, Noted):
             notes.append(event.message)
+            if "takes no part" in event.message:
+                model.gate.set()
 
-    config = config_of(tmp_path, served, trials=400)
-    config["models"][0]["limits"]["requests_per_minute"] = 6000
+    config = config_of(tmp_path, model, trials=200)
+    config["models"][0]["limits"]["timeout"] = 200
     summary = run(config, scheduler=cluster.address, subscribers=[follow])
 
-    assert (summary.reason, summary.done) == ("complete", 2000)
+    assert (summary.reason, summary.done) == ("complete", 1000), summary.details
     refused = [note for note in notes if "takes no part in the run" in note]
     assert len(refused) == 1
     assert f"({second})" in refused[0]
