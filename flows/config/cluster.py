@@ -74,6 +74,14 @@ class LocalSection(Section):
     )
 
 
+class TlsSection(Section):
+    """Files that prove to a cluster who is talking."""
+
+    ca: Line = Field(description="PEM file of the authority that signed the cluster's certificates.")
+    cert: Line = Field(description="PEM file of the driver's certificate.")
+    key: Line = Field(description="PEM file of its private key.")
+
+
 class SchedulerSection(Section):
     """A Dask cluster that somebody else runs."""
 
@@ -84,6 +92,9 @@ class SchedulerSection(Section):
     minimum: Whole = Field(1, ge=1, le=100_000, description="Workers to wait for before the first request.")
     patience: Seconds = Field(
         60.0, description="How long a run waits without any worker before it gives up, such as 20m."
+    )
+    tls: TlsSection | None = Field(
+        None, description="Certificates for a tls:// address; default: those of Dask's own configuration."
     )
 
 
