@@ -162,9 +162,9 @@ def retirement(walltime: float) -> tuple[int, int]:
     Examples
     --------
     >>> retirement(3600), retirement(60)
-    ((120, 180), (10, 3))
+    ((120, 450), (10, 7))
     """
-    return int(min(120, max(10, walltime / 12))), int(min(300, walltime / 20))
+    return int(min(120, max(10, walltime / 12))), int(min(600, walltime / 8))
 
 
 def clock(seconds: float) -> str:
