@@ -90,6 +90,7 @@ def prepare(
     """
     section = _section(settings, cluster)
     job = job_settings(section, settings)
+    job = replace(job, environment=tuple(dict.fromkeys((*job.environment, *_variables(settings)))))
     total = _JOBS * section.walltime if total is None else total
     if total < section.walltime:
         raise SweepError(
@@ -159,6 +160,15 @@ def _section(settings: SweepConfig, cluster: str | None) -> SlurmSection:
             "Give one in the config, or as `cluster`",
         )
     return section
+
+
+def _variables(settings: SweepConfig) -> list[str]:
+    """Names of the variables that are read where the driver is: by model servers, and at the end of a run."""
+    served = [model.serve for model in settings.models if model.serve is not None]
+    found = [source for serve in served for source in serve.env_from.values()]
+    if settings.on_end is not None:
+        found += [name for name in (settings.on_end.webhook_env, settings.on_end.key_env) if name is not None]
+    return found
 
 
 def _script(name: str, part: Part, folder: Path, section: SlurmSection, job: JobSettings) -> str:

@@ -31,6 +31,7 @@ ALWAYS_EXPORTED = (
         "REQUESTS_CA_BUNDLE",
     ),
     *("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy", "XDG_STATE_HOME"),
+    *("XDG_CACHE_HOME", "HF_HOME"),
 )
 """Variables that jobs get from where they are submitted, where they are set."""
 

@@ -22,7 +22,7 @@ def chain(*endings, total=12 * 3600.0):
         (["time"], "CANCELLED", "job 1 was cancelled"),
         (["cancelled"], None, "job 1 was cancelled"),
         (["complete"], "COMPLETED", "complete"),
-        (["bound"], "FAILED", "its bound of spending is reached"),
+        (["bound"], "FAILED", "the run was stopped, by its bound of spending or an order"),
         ([""], "OUT_OF_MEMORY", ""),
         ([""], None, ""),
         (["failed"] * MOST_RETRIES, "FAILED", ""),
