@@ -123,6 +123,8 @@ class Outlook:
     jobs: Mapping[int, str] = field(default_factory=dict)
     """Those in the queue or running: number -> state."""
     chain: Chain | None = None
+    done: tuple[int, int] | None = None
+    """Trials that are done, and all of them; None where there is no cube yet."""
 
     def __str__(self) -> str:
         if self.chain is None:
@@ -139,4 +141,6 @@ class Outlook:
             last = self.chain.attempts[-1]
             told = f"no job is in the queue; the last one, {last.job}, ended: {last.ending or 'killed'}"
         begun = len(self.chain.attempts) if self.chain is not None else 0
-        return f"{self.part}: {told}" + (f" ({begun} jobs so far)" if begun > 1 else "")
+        more = [f"{self.done[0]:,} of {self.done[1]:,} trials"] if self.done is not None else []
+        more += [f"{begun} jobs so far"] if begun > 1 else []
+        return f"{self.part}: {told}" + (f" ({', '.join(more)})" if more else "")

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from deploy.clusters.base import ClusterError
 from deploy.clusters.slurm import queue
-from deploy.clusters.slurm.script import JobSettings, clock, sbatch_header, slug
+from deploy.clusters.slurm.script import CAREFUL, JobSettings, clock, sbatch_header, slug
 from flows.config.cluster import SlurmSection
 from flows.config.models import SweepConfig
 from flows.config.sites import named_cluster
@@ -180,5 +180,5 @@ def _script(name: str, part: Part, folder: Path, section: SlurmSection, job: Job
     words = [section.python or sys.executable, "-m", "flows", "cluster", "attempt", str(place)]
     words += ["--workers", str(section.cores)]
     words += ["--container", section.container] if section.container else []
-    lines = [*header, "set -e", *section.prologue, f"exec {shlex.join(words)}"]
+    lines = [*header, *CAREFUL, *section.prologue, f"exec {shlex.join(words)}"]
     return "\n".join(lines) + "\n"
