@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Discriminator, Field, Tag
+from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
 from flows.config import values
 from flows.config.section import Flag, Name, Section, Whole
@@ -103,6 +103,12 @@ class Jobs(Section):
 
     minimum: Whole = Field(1, ge=1, le=10_000, description="Jobs to wait for before the first request.")
     maximum: Whole = Field(ge=1, le=10_000, description="Jobs that are kept in the queue or running.")
+
+    @model_validator(mode="after")
+    def _room(self) -> Self:
+        if self.maximum < self.minimum:
+            raise values.refusal(f"must be at most maximum ({self.maximum})", "Lower it", where=("minimum",))
+        return self
 
 
 def _jobs(value: object) -> object:
