@@ -38,3 +38,28 @@ def script(config: ConfigArgument, cluster: ClusterOption = None) -> None:
     from flows.run.chosen_cluster import script_of
 
     show(script_of(load_sweep(config), cluster).rstrip())
+
+
+@commands.command(cls=Command)
+def manifest(
+    config: ConfigArgument,
+    cluster: ClusterOption = None,
+    image: Annotated[
+        str | None, typer.Option(help="Image of all pods; default: that of the cluster's description.")
+    ] = None,
+    namespace: Annotated[str | None, typer.Option(help="Namespace of all that is made.")] = None,
+    form: Annotated[
+        str,
+        typer.Option(
+            "--as",
+            help="daskjob: its cluster goes when the run has ended. job: a DaskCluster with a Job, which outlives the "
+            "loss of its node.",
+        ),
+    ] = "daskjob",
+) -> None:
+    """Print the manifests with which a sweep runs on Kubernetes; nothing is applied."""
+    from flows.cli.output import show
+    from flows.run.manifests import manifest_of
+
+    text = manifest_of(config, cluster=cluster, image=image, namespace=namespace, form=form)  # type: ignore[arg-type]  # refused there
+    show(text.rstrip())

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -34,8 +35,11 @@ from stages.infer.endpoint import InferenceError
 from stages.infer.key_source import check_source
 from storage.cache.cache import open_cache
 from storage.cube.lease import Lease
+from storage.cube.space import Space
+from storage.errors import LeaseHeldError
 from storage.urls import absolute
 
+_WAIT_SECONDS = 1.0
 Graders = Literal["current", "pinned"]
 
 
@@ -53,6 +57,7 @@ def run(
     grader: Graders = "current",
     subscribers: Sequence[Subscriber] = (),
     flush_seconds: float = FLUSH_SECONDS,
+    wait: float = 0.0,
 ) -> RunSummary:
     """Run a sweep, or resume it.
 
@@ -89,6 +94,8 @@ def run(
         Called with each event (see `flows.run.events`), always from one thread at a time.
     flush_seconds
         Regions under way are written at least this often.
+    wait
+        Seconds to wait for another run to leave the cube, such as the one of a pod that is being replaced.
 
     Returns
     -------
@@ -123,7 +130,7 @@ def run(
             subscriber(Noted(text))
 
     # The hook comes last: what it starts may need the lease.
-    with when_ended(settings, notify) as ended, Lease.acquire(opened.records, notify=notify) as lease:
+    with when_ended(settings, notify) as ended, _lease(opened.records, notify, wait) as lease:
         # Opened again: whoever held the lease a moment ago may have grown the cube and added to the ledger.
         opened, plan = sweep_cube(plan, settings.cube)
         mended = mend_shared(opened)
@@ -144,6 +151,21 @@ def run(
             store.note(notes)
         ended.summary = summary
     return summary
+
+
+def _lease(records: Space, notify: Callable[[str], None], wait: float) -> Lease:
+    """The right to be the cube's only driver, which another one may give up in time."""
+    deadline, said = time.monotonic() + wait, False
+    while True:
+        try:
+            return Lease.acquire(records, notify=notify)
+        except LeaseHeldError as error:
+            if time.monotonic() >= deadline:
+                raise
+            if not said:
+                notify(f"waiting for up to {wait:g} s, as another run has the cube: {error.message}")
+                said = True
+        time.sleep(_WAIT_SECONDS)
 
 
 def _part(only: Sequence[str], trials: str | None, sampling: Sampling | None) -> Only | None:
