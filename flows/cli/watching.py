@@ -158,6 +158,8 @@ def _render(document: dict[str, Any], pace: _Pace | None = None) -> RenderableTy
         regions = f"{row['regions_complete']}/{row['regions']}"
         numbers = (row["trials"], row["done"], row["transport"], row["missing"], regions)
         table.add_row(Text(f"{name} (not in the config)" if kept else name), *map(str, numbers))
+        causes += [f"{name}: answered by {safe(row['answered_by'])}"] if row["answered_by"] else []
+        causes += [safe(row["warning"])] if row["warning"] else []
         causes += [
             f"{name}: {count} trials failed with {safe(cause)}" for cause, count in row["causes"].items()
         ]

@@ -32,10 +32,11 @@ from flows.run.in_flight import InFlightLimit
 from flows.run.plugin import plugin_name, plugin_on
 from flows.run.poison_isolation import PoisonIsolation, run_marked
 from flows.run.preflight import Admission
+from flows.run.turns import Turns
 from flows.run.worker import RunContext
 from flows.run.workers import Workers
 from storage.cube.lease import Lease
-from storage.cube.ledger import Ledger, Receipt
+from storage.cube.ledger import Ledger, Receipt, most_fingerprints
 from storage.cube.space import Space
 from storage.errors import StorageError
 
@@ -75,6 +76,8 @@ class Driver:
         What workers report of their endpoints.
     control
         What people order of the run while it goes on; None takes no orders.
+    turns
+        Which models' servers may be asked when.
     patience
         Seconds without any worker after which the run gives up.
     admission
@@ -100,6 +103,7 @@ class Driver:
         emit: Callable[[Event], None] = lambda _: None,
         reports: queue.SimpleQueue[Slowed | Traffic] | None = None,
         control: Control | None = None,
+        turns: Turns | None = None,
         flush_seconds: float = FLUSH_SECONDS,
         patience: float = PATIENCE_SECONDS,
         admission: Admission | None = None,
@@ -117,6 +121,7 @@ class Driver:
         self._flush_seconds = flush_seconds
         self._queues = [BlockQueue(iter(left), limit) for left, limit in zip(regions, limits, strict=True)]
         self._judge_limits = tuple(judge_limits)
+        self._turns = turns if turns is not None and turns.any else None
         self._workers = Workers(
             connection,
             context.run,
@@ -174,6 +179,7 @@ class Driver:
         self._follow_orders()
         self._workers.poll()
         self._counting.compare_prompts()
+        self._give_turns()
         self._top_up()
         while self._is_busy():
             if self._control is not None and self._control.poll():
@@ -187,12 +193,18 @@ class Driver:
             self._ledger.flush(older_than=_RECEIPT_SECONDS)
             self._write_due()
             self._counting.write_due(self._open_models, last=False)
+            self._give_turns()
             self._top_up()
         while self._counting.behind:
             self._lease.check()
             self._workers.poll()
             self._counting.write_due(self._open_models, last=True)
             self._take_arrived()
+
+    @property
+    def workers(self) -> tuple[str, ...]:
+        """Addresses of those that took part at last."""
+        return self._workers.there
 
     def stop(self) -> None:
         """Submit nothing more; requests in flight still end and count. May be called from a signal handler."""
@@ -233,6 +245,19 @@ class Driver:
         if self.stopped and time.monotonic() - self._halted_at > _HALT_SECONDS:
             self._halt()
         return any(not region.finished for blocks in self._queues for region in blocks.opened)
+
+    def _give_turns(self) -> None:
+        """Ask only those models whose servers run, and nothing more of those whose servers were given up."""
+        if self._turns is None:
+            return
+        for blocks in self._queues:
+            if self._turns.is_over(blocks.limit.model):
+                blocks.stop()
+        needing = {blocks.limit.model for blocks in self._queues if blocks.waits_for_answers}
+        if not self.stopped:
+            self._turns.poll(needing.__contains__)
+        for blocks in self._queues:
+            blocks.limit.held = not self._turns.may_ask(blocks.limit.model)
 
     def _open_models(self) -> set[int]:
         return {region.work.window.region.model for blocks in self._queues for region in blocks.opened}
@@ -400,10 +425,12 @@ class Driver:
         self._lease.check()
         region.unrated = receipt.unrated
         region.causes.update(receipt.causes)
+        region.fingerprints = most_fingerprints([region.fingerprints, receipt.fingerprints])
         receipt = replace(
             receipt,
             causes=dict(region.causes.most_common(_MOST_CAUSES)),
             grader=region.work.grader_of(receipt.grader),
+            fingerprints=region.fingerprints,
         )
         self._ledger.append(receipt)
         self._counting.recorded(receipt)

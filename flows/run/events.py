@@ -72,6 +72,8 @@ class Traffic:
     found: Mapping[str, Mapping[str, float | None]] = field(default_factory=dict)
     """By label of any model at an endpoint, limits that nobody declared: ``requests`` per second and ``connections``,
     of all workers together."""
+    engines: Mapping[str, Sequence[Sequence[str]]] = field(default_factory=dict)
+    """By label of the model, the fields of each `stages.infer.engines.EngineInfo` that serves it."""
     worker: str = ""
 
 

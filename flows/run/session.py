@@ -14,9 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from deploy.clusters import Cluster, Connection, ThisProcess, ask_workers
+from deploy.clusters import Cluster, Connection, ThisProcess
+from deploy.clusters.asking import Question, ask_each
 from flows.config.models import SweepConfig
 from flows.plan.blocks import RegionWork
+from flows.plan.engines import origins_of, read_engines
 from flows.plan.part import Only
 from flows.plan.sampling import Sampling
 from flows.plan.store import SweepStore
@@ -46,8 +48,10 @@ from flows.run.preflight import Admission, refuse_far_workers
 from flows.run.proof import Proof
 from flows.run.servers import serve_models
 from flows.run.spending import Spending
+from flows.run.subscribers.engine_book import EngineBook
 from flows.run.subscribers.live_file import LiveFile
 from flows.run.summary import ModelSummary, RunSummary, Tracker, found_limits, limit_use
+from flows.run.turns import Turns
 from flows.run.waiting import wait_for_workers
 from flows.run.worker import Route, RunContext
 from stages.infer.endpoint import Endpoint
@@ -86,6 +90,7 @@ class Session:
             self._tracker,
             self._spending,
             LiveFile(store.cube.records, self._tracker),
+            EngineBook(store.cube.records, store.plan),
             *subscribers,
         )
         self._control = Control(
@@ -96,6 +101,7 @@ class Session:
             self._emit,
         )
         self._endpoints: dict[str, Endpoint] = {}
+        self._turns: Turns | None = None
         self._reports: queue.SimpleQueue[Slowed | Traffic] = queue.SimpleQueue()
         # Dask's client thread and the main thread both emit; subscribers may rely on one call at a time.
         self._emitting = threading.Lock()
@@ -108,8 +114,20 @@ class Session:
         if work.needed:
             reason = "stopped" if work.asks and self._spending.reached else self._work(work)
         summary = self._summary(reason)
+        self._warn_of_engines()
         self._emit(Finished(summary.reason, summary.to_dict()))
         return summary
+
+    def _warn_of_engines(self) -> None:
+        """Say of which evaluations replies come from several systems."""
+        store = self._store
+        named = [
+            (label, row.eval_id) for label, row in zip(store.plan.labels, store.plan.evaluations, strict=True)
+        ]
+        known = read_engines(store.cube.records)
+        for origin in origins_of(named, known, store.ledger.newest().values()):
+            if origin.warning:
+                self._note(origin.warning)
 
     def _next_round(self) -> _Work:
         """Ask the sampling how far to go now, and bring the cube to that size."""
@@ -136,7 +154,8 @@ class Session:
         with ExitStack() as stack:
             interrupt = stack.enter_context(stop_on_interrupt())
             stack.enter_context(self._control)
-            routes = stack.enter_context(serve_models(asked, self._note))
+            served = stack.enter_context(serve_models(asked, self._note))
+            self._turns = served.turns
             # A Ctrl-C in the middle of starting worker processes would leave some of them behind.
             cluster = self._cluster or default_cluster(sum(work.left) + sum(work.unrated))
             with interrupt.held():
@@ -146,7 +165,7 @@ class Session:
             if self._control.stopped:
                 return "stopped"
             refuse_far_workers(asked, addresses)
-            context = self._context(routes, connection, cluster.environment != "inherited")
+            context = self._context(served.routes, connection, cluster.environment != "inherited")
             tokens = context.proof.tokens
             admission = Admission(connection.code, plugin_name(self._id), tokens, self._note)
             client.subscribe_topic(topic(self._id), self._receive)
@@ -173,7 +192,7 @@ class Session:
                 if self._store.planned.same(before) and not self._control.take_retry():
                     break  # nothing is left but transport errors
                 self._emit(Extended(sum(self._store.targets.counts)))
-            self._wait_for_reports(connection, blocks)
+            self._wait_for_reports(connection, driver.workers, blocks)
         self._spending.save()
         return "stopped" if driver.stopped else "complete"
 
@@ -216,6 +235,7 @@ class Session:
             emit=self._emit,
             reports=self._reports,
             control=self._control,
+            turns=self._turns,
             flush_seconds=self._flush_seconds,
             patience=patience,
             admission=admission,
@@ -244,10 +264,11 @@ class Session:
             ),
         )
 
-    def _wait_for_reports(self, connection: Connection, blocks: int) -> None:
+    def _wait_for_reports(self, connection: Connection, workers: Sequence[str], blocks: int) -> None:
         """Let the last reports arrive: results and reports travel apart."""
         with suppress(OSError):
-            for report in ask_workers(connection.client, _last_report, plugin_name(self._id)).values():
+            asked = ask_each(connection.client, _last_report, plugin_name(self._id), workers=workers)
+            for report in Question(connection.client, asked).answer().values():
                 if isinstance(report, Traffic):
                     self._emit(report)
         # Reports are for display: after two seconds the numbers may be short, and nothing else is.

@@ -102,6 +102,7 @@ class Workspace:
         """Whether a task was abandoned here, so that it may come back with part of its requests done."""
         self._share: tuple[int, int, Mapping[str, tuple[int, int]]] = (0, 0, {})
         self._steering = UNSTEERED
+        self._held = False
         self.drained = False
         """Whether no further request is to be started."""
         self._abandoned: set[Hashable] = set()
@@ -218,6 +219,8 @@ class Workspace:
         """
         # Kept also without an engine: one that starts later must not begin with all connections for itself.
         with self._lock:
+            if self._held:
+                return
             self._share = (workers, rank, runs)
             if self._engine is not None:
                 self._engine.share_out(workers, rank, runs)
@@ -228,6 +231,12 @@ class Workspace:
             self._steering = steering
             if self._engine is not None:
                 self._engine.steer(steering)
+
+    def hold(self) -> None:
+        """Send nothing more, whatever share is given out; what is in flight ends and counts."""
+        self.share_out(0, 0, {})
+        with self._lock:
+            self._held = True
 
     def traffic(self, worker: str) -> Traffic | None:
         """Totals of what this worker sent so far; None before the first request."""
@@ -244,6 +253,7 @@ class Workspace:
             starved=tuple(starved),
             waiting=waiting,
             found={model: asdict(found) for model, found in engine.found().items()},
+            engines={model: [list(info) for info in infos] for model, infos in engine.engines().items()},
             worker=worker,
         )
 

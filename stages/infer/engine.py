@@ -18,6 +18,7 @@ from stages.infer.batch.queue import BatchQueue
 from stages.infer.coalescing import Block, SharedJob
 from stages.infer.endpoint import Endpoint, InferenceError
 from stages.infer.endpoint_queue import EndpointQueue
+from stages.infer.engines import EngineInfo
 from stages.infer.jobs import Found, Job, Result, Slowdown, Stats, Waiting
 from stages.infer.limiter import NO_NEWS, News, news_since
 from stages.infer.queue import HttpQueue
@@ -198,6 +199,14 @@ class Engine:
         """By label of any model, limits of its endpoint that nobody declared and that were found out."""
         found = {self._label(account): queue.found for account, queue in tuple(self._queues.items())}
         return {label: limits for label, limits in found.items() if limits != Found()}
+
+    def engines(self) -> dict[str, list[EngineInfo]]:
+        """By label of the model, what serves it, as far as servers say so: each engine once."""
+        found: dict[str, set[EngineInfo]] = {}
+        for queue in tuple(self._queues.values()):
+            for (label, _), info in queue.engines.items():
+                found.setdefault(label, set()).add(info)
+        return {label: sorted(infos) for label, infos in found.items()}
 
     def waiting(self) -> list[Waiting]:
         """Endpoints to which nothing is sent for now, as they asked for that, while requests wait."""
