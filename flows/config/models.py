@@ -20,6 +20,7 @@ from flows.config.batching import Batch
 from flows.config.cluster import Cluster
 from flows.config.judges import JudgeConfig, Sampler
 from flows.config.manifold import TaskConfig
+from flows.config.on_end import OnEnd
 from flows.config.policy import Policy
 from flows.config.precision import Precision, PrecisionSetting
 from flows.config.section import Degree, Density, Flag, Name, Number, Section, StorePath, Whole
@@ -224,6 +225,7 @@ class SweepConfig(Section):
         None, description="Where the sweep stops: {tokens: 2000000}, {usd: 20} or both; default: nowhere."
     )
     cluster: Cluster | None = Field(None, description="Where it works; default: this machine.")
+    on_end: OnEnd | None = Field(None, description="What is done when a run has ended; default: nothing.")
     models: tuple[ModelConfig, ...] = Field(min_length=1, description="What is measured.")
     templates: dict[Name, TemplateSource] = Field(
         {"plain": [{"role": "user", "content": "{{ prompt }}"}]},

@@ -24,6 +24,7 @@ from deploy.clusters.base import PATIENCE_SECONDS
 from flows.plan.blocks import Block, RegionWork
 from flows.run import judging, region_tasks, tasks
 from flows.run.block_queue import BlockQueue, RegionProgress
+from flows.run.control import Control
 from flows.run.counting import Counting
 from flows.run.events import Event, Noted, RegionWritten, Slowed, Traffic
 from flows.run.failures import is_killed, raise_if_failed, raise_own_error
@@ -73,6 +74,8 @@ class Driver:
         Numbers for Dask's keys, different in all rounds of a run.
     reports
         What workers report of their endpoints.
+    control
+        What people order of the run while it goes on; None takes no orders.
     turns
         Which models' servers may be asked when.
     patience
@@ -99,6 +102,7 @@ class Driver:
         serials: Iterator[int] | None = None,
         emit: Callable[[Event], None] = lambda _: None,
         reports: queue.SimpleQueue[Slowed | Traffic] | None = None,
+        control: Control | None = None,
         turns: Turns | None = None,
         flush_seconds: float = FLUSH_SECONDS,
         patience: float = PATIENCE_SECONDS,
@@ -106,6 +110,8 @@ class Driver:
         group: str = "",
     ) -> None:
         self._client = connection.client
+        self._control = control
+        self._limits = (*limits, *judge_limits)
         self._code = connection.code
         self._group = group
         self._context = context
@@ -170,11 +176,14 @@ class Driver:
         self._ledger.flush()
 
     def _run(self) -> None:
+        self._follow_orders()
         self._workers.poll()
         self._counting.compare_prompts()
         self._give_turns()
         self._top_up()
         while self._is_busy():
+            if self._control is not None and self._control.poll():
+                self._follow_orders()
             # A process that was stopped (Ctrl-Z, a suspended laptop) may have lost the lease without noticing.
             self._lease.check()
             self._workers.poll()
@@ -192,10 +201,29 @@ class Driver:
             self._counting.write_due(self._open_models, last=True)
             self._take_arrived()
 
+    @property
+    def workers(self) -> tuple[str, ...]:
+        """Addresses of those that took part at last."""
+        return self._workers.there
+
     def stop(self) -> None:
         """Submit nothing more; requests in flight still end and count. May be called from a signal handler."""
         # Nothing but a flag: a handler runs between any two instructions of the thread that holds the locks.
         self.stopped = True
+
+    def _follow_orders(self) -> None:
+        """Do what was ordered so far, in this round or one before."""
+        if self._control is None:
+            return
+        steering = self._control.steering
+        for blocks in self._queues:
+            if blocks.limit.model in steering.dropped:
+                blocks.stop()
+        for limit in self._limits:
+            limit.connections = self._control.connections(limit.model) or limit.connections
+        self._workers.steer(steering)
+        if self._control.stopped:
+            self.stop()
 
     def _halt(self) -> None:
         if self._halted_at < 0:
@@ -267,6 +295,8 @@ class Driver:
 
     def _top_up(self) -> None:
         """Submit blocks, one of each evaluation in turn, until every evaluation has its depth in flight."""
+        if self._control is not None and self._control.steering.paused:
+            return
         self._poison.go_on()
         starved = deque(
             blocks for blocks in self._queues if blocks.limit.has_room and not self._poison.wants_quiet

@@ -152,6 +152,24 @@ class Noted:
 
 
 @dataclass(frozen=True)
+class Controlled:
+    """Somebody ordered something of the run; see `flows.plan.control`."""
+
+    number: int
+    command: str
+    words: tuple[str, ...]
+    by: str
+    """Who says to have sent the order; proven only where it is `own`."""
+    own: bool
+    """Whether it was the run's own user."""
+    obeyed: bool
+    message: str
+    """What was done, or why nothing was."""
+    paused: bool
+    """Whether the run is paused from now on."""
+
+
+@dataclass(frozen=True)
 class Finished:
     """The run ended in good order; one that fails raises."""
 
@@ -161,7 +179,7 @@ class Finished:
     """Of the run, as JSON values."""
 
 
-Event = Started | Extended | Traffic | Slowed | BlockDone | RegionWritten | Noted | Finished
+Event = Started | Extended | Traffic | Slowed | BlockDone | RegionWritten | Noted | Controlled | Finished
 Subscriber = Callable[[Event], None]
 
 

@@ -147,7 +147,9 @@ def make_judge_limits(judges: Sequence[str], endpoints: Mapping[str, Endpoint]) 
         By label of the model.
     """
     return [
-        JudgeLimit(shared_connections(endpoints[name], endpoints), 1) for name in judges if name in endpoints
+        JudgeLimit(shared_connections(endpoints[name], endpoints), 1, model=name)
+        for name in judges
+        if name in endpoints
     ]
 
 

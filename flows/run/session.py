@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from deploy.clusters import Cluster, Connection, ThisProcess, ask_workers
+from deploy.clusters import Cluster, Connection, ThisProcess
+from deploy.clusters.asking import Question, ask_each
 from flows.config.models import SweepConfig
 from flows.plan.blocks import RegionWork
 from flows.plan.engines import origins_of, read_engines
@@ -23,6 +24,7 @@ from flows.plan.sampling import Sampling
 from flows.plan.store import SweepStore
 from flows.plan.unnamed import unnamed
 from flows.run.batch_notes import requests_in_batches
+from flows.run.control import Control
 from flows.run.default_cluster import default_cluster
 from flows.run.driver import Driver
 from flows.run.events import (
@@ -91,6 +93,13 @@ class Session:
             EngineBook(store.cube.records, store.plan),
             *subscribers,
         )
+        self._control = Control(
+            store.cube.records,
+            lease.holder.token,
+            [evaluation.model for evaluation in store.plan.evaluations],
+            self._spending,
+            self._emit,
+        )
         self._endpoints: dict[str, Endpoint] = {}
         self._turns: Turns | None = None
         self._reports: queue.SimpleQueue[Slowed | Traffic] = queue.SimpleQueue()
@@ -144,6 +153,7 @@ class Session:
         asked = [model for model in self._settings.models if model.name in names] if work.asks else []
         with ExitStack() as stack:
             interrupt = stack.enter_context(stop_on_interrupt())
+            stack.enter_context(self._control)
             served = stack.enter_context(serve_models(asked, self._note))
             self._turns = served.turns
             # A Ctrl-C in the middle of starting worker processes would leave some of them behind.
@@ -151,7 +161,9 @@ class Session:
             with interrupt.held():
                 connection = stack.enter_context(cluster.connect())
             client = connection.client
-            addresses = wait_for_workers(cluster, connection, self._lease, self._note)
+            addresses = wait_for_workers(cluster, connection, self._lease, self._note, self._is_stopped)
+            if self._control.stopped:
+                return "stopped"
             refuse_far_workers(asked, addresses)
             context = self._context(served.routes, connection, cluster.environment != "inherited")
             tokens = context.proof.tokens
@@ -177,12 +189,17 @@ class Session:
                     break
                 before = self._store.planned
                 work = self._next_round()
-                if self._store.planned.same(before):
+                if self._store.planned.same(before) and not self._control.take_retry():
                     break  # nothing is left but transport errors
                 self._emit(Extended(sum(self._store.targets.counts)))
-            self._wait_for_reports(connection, blocks)
+            self._wait_for_reports(connection, driver.workers, blocks)
         self._spending.save()
         return "stopped" if driver.stopped else "complete"
+
+    def _is_stopped(self) -> bool:
+        """Whether somebody ordered it, while there is no driver yet that obeys."""
+        self._control.poll()
+        return bool(self._control.stopped)
 
     def _driver(
         self,
@@ -217,6 +234,7 @@ class Session:
             serials=serials,
             emit=self._emit,
             reports=self._reports,
+            control=self._control,
             turns=self._turns,
             flush_seconds=self._flush_seconds,
             patience=patience,
@@ -228,6 +246,7 @@ class Session:
         plan = self._store.plan
         cube, cache = absolute(self._settings.cube), absolute(self._settings.cache)
         self._endpoints = {name: route.endpoint for name, route in routes.items()}
+        self._control.serve(self._endpoints)
         return RunContext(
             run=self._id,
             spec=plan.spec(),
@@ -245,10 +264,11 @@ class Session:
             ),
         )
 
-    def _wait_for_reports(self, connection: Connection, blocks: int) -> None:
+    def _wait_for_reports(self, connection: Connection, workers: Sequence[str], blocks: int) -> None:
         """Let the last reports arrive: results and reports travel apart."""
         with suppress(OSError):
-            for report in ask_workers(connection.client, _last_report, plugin_name(self._id)).values():
+            asked = ask_each(connection.client, _last_report, plugin_name(self._id), workers=workers)
+            for report in Question(connection.client, asked).answer().values():
                 if isinstance(report, Traffic):
                     self._emit(report)
         # Reports are for display: after two seconds the numbers may be short, and nothing else is.
@@ -300,6 +320,24 @@ class Session:
         models = range(len(store.plan.evaluations))
         return sum(len(work.positions) for model in models for work in store.unfinished(model))
 
+    def _ordered(self) -> str:
+        """What people ordered that left trials undone."""
+        control = self._control
+        said = [f"stopped by {control.stopped}"] if control.stopped else []
+        if control.dropped:
+            said.append(f"not asked to the end, as somebody ordered: {', '.join(control.dropped)}")
+        return "; ".join(said)
+
+    def _undropped(self, models: Sequence[ModelSummary], unrated: int) -> bool:
+        """Whether more is left than what somebody ordered to leave."""
+        dropped = self._control.dropped
+        plan = self._store.plan
+        pairs = zip(plan.labels, plan.evaluations, strict=True)
+        labels = {label for label, evaluation in pairs if evaluation.model in dropped}
+        left = any(model.done < model.trials for model in models if model.model not in labels)
+        rated_by_dropped = any(judge.model in dropped for judge in plan.judges)
+        return left or (unrated > 0 and not rated_by_dropped)
+
     def _summary(self, reason: str) -> RunSummary:
         before, tracker = self._store, self._tracker
         store = SweepStore(before.cube, before.plan, before.targets, before.found)
@@ -317,7 +355,7 @@ class Session:
         if done == sum(counts) and not unrated and (bound or reason != "stopped"):
             reason, bound = "complete", ""
         elif reason == "complete":
-            reason = "incomplete"
+            reason = "incomplete" if self._undropped(models, unrated) else "stopped"
         return RunSummary(
             reason=reason,
             cube=self._settings.cube,
@@ -337,6 +375,7 @@ class Session:
             usd=self._spending.of_run.usd if any(model.priced for model in self._settings.models) else None,
             spent=asdict(self._spending.spent),
             bound=bound,
+            ordered="" if reason == "complete" else self._ordered(),
             graded=sum(tracker.done().values()),
             asking_seconds=tracker.asking_seconds,
             limits=limit_use(self._endpoints, traffic, tracker.asking_seconds),

@@ -26,6 +26,7 @@ from flows.plan.unnamed import KEY, unnamed
 from flows.run.chosen_cluster import chosen_cluster
 from flows.run.driver import FLUSH_SECONDS
 from flows.run.events import Noted, Subscriber
+from flows.run.on_end import when_ended
 from flows.run.servers import keyed
 from flows.run.session import Session
 from flows.run.summary import RunSummary
@@ -121,7 +122,8 @@ def run(
         for subscriber in subscribers:
             subscriber(Noted(text))
 
-    with Lease.acquire(opened.records, notify=notify) as lease:
+    # The hook comes last: what it starts may need the lease.
+    with when_ended(settings, notify) as ended, Lease.acquire(opened.records, notify=notify) as lease:
         # Opened again: whoever held the lease a moment ago may have grown the cube and added to the ledger.
         opened, plan = sweep_cube(plan, settings.cube)
         mended = mend_shared(opened)
@@ -140,7 +142,8 @@ def run(
         summary = Session(store, settings, chosen, place, lease, subscribers, flush_seconds, part).run()
         if summary.reason == "complete":
             store.note(notes)
-        return summary
+        ended.summary = summary
+    return summary
 
 
 def _part(only: Sequence[str], trials: str | None, sampling: Sampling | None) -> Only | None:
@@ -173,7 +176,7 @@ def _check_keys(models: Sequence[ModelConfig]) -> None:
 def _notes(settings: SweepConfig, store: SweepStore) -> dict[str, Any]:
     """What whoever goes on with the cube needs: its config, which names secrets' variables only, and its data files."""
     # Where it works is nobody's business but this run's: a cube's notes must never decide where commands are started.
-    config = settings.model_dump(mode="json", exclude_unset=True, exclude={"cluster"})
+    config = settings.model_dump(mode="json", exclude_unset=True, exclude={"cluster", "on_end"})
     config |= {"cube": absolute(settings.cube), "cache": absolute(settings.cache)}
     files = {digest: str(Path(path).absolute()) for digest, path in store.plan.files.items()}
     found: dict[str, Any] = {"files": files} if files else {}

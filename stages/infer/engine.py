@@ -318,8 +318,10 @@ class Engine:
         return workers * number, rank * number + place
 
     def _quota(self, account: tuple[str, str | None]) -> Quota:
-        quotas = self._steering.quotas
-        names = (name for name, other in self._accounts.items() if other == account)
+        quotas, dropped = self._steering.quotas, self._steering.dropped
+        there = [name for name, other in self._accounts.items() if other == account]
+        # A model that is asked nothing more bounds nobody any more.
+        names = [name for name in there if name not in dropped] or there
         return strictest(quotas.get(name, self._endpoints[name].quota) for name in names)
 
     def _steer(self, steering: Steering) -> None:

@@ -16,7 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskProgressC
 from rich.table import Table
 from rich.text import Text
 
-from flows.run.events import Event, Noted, Started
+from flows.run.events import Controlled, Event, Noted, Started
 from flows.run.subscribers.duration import duration, waits
 from flows.run.summary import Tracker
 
@@ -59,6 +59,10 @@ class Display:
         self._tracker(event)
         if isinstance(event, Noted):
             self._console.print(Text(f"· {event.message}", style="dim"))
+        if isinstance(event, Controlled):
+            refused = "" if event.obeyed else "refused: "
+            by = event.by or "somebody"
+            self._console.print(Text(f"· {event.command} by {by}: {refused}{event.message}", style="yellow"))
         if isinstance(event, Started) and self._live is not None and event.done < event.trials:
             self._live.start()
 
@@ -79,7 +83,8 @@ class Display:
     def _waits(self) -> list[str]:
         """One text, where the run waits for an endpoint."""
         text = waits(self._tracker.traffic().waiting)
-        return [text] if text else []
+        paused = ["paused until `evalcube ctl CUBE resume`"] if self._tracker.paused else []
+        return [*paused, text] if text else paused
 
     def _progress(self) -> tuple[int, int]:
         started = self._tracker.started
