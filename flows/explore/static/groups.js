@@ -3,6 +3,44 @@
 {
   const { h, format } = explorer;
 
+  /** A colour for each of some models: its own, or the next one where another of them has that already. */
+  explorer.palette = (overview, labels) => {
+    const taken = new Set();
+    return new Map(labels.map(label => {
+      const own = explorer.colours.indexOf(explorer.colour(overview, label));
+      const order = explorer.colours.map((_, step) => (own + step) % explorer.colours.length);
+      const place = order.find(one => !taken.has(one)) ?? own;
+      taken.add(place);
+      return [label, explorer.colours[place]];
+    }));
+  };
+  explorer.DASHES = ["solid", "dash", "dot", "dashdot", "longdash"];
+
+  /**
+   * The numbers of a chart as a table, for those who cannot use it: each row leads to its trials.
+   * @param {any} page
+   * @param {any} groups - by model and one or two names
+   * @param {string[]} models
+   * @param {(levels: any[]) => any} trials - what the address of the trials says besides the model
+   */
+  explorer.numbers = (page, groups, models, trials) => {
+    const names = groups.answer.by.slice(1);
+    const places = groups.sizes.slice(1).reduce((found, size) => found.flatMap(one => Array.from({ length: size }, (_, index) => [...one, index])), [[]]);
+    const rows = models.flatMap(label => {
+      const model = groups.levels("model").indexOf(label);
+      return model < 0 ? [] : places.map(place => ({ label, levels: place.map((index, axis) => groups.answer.levels[axis + 1][index]), ...groups.at(model, ...place) }));
+    }).filter(row => row.planned);
+    return h("details.numbers", { id: "numbers" }, h("summary", {}, "Numbers"), explorer.table(page, { name: names.join("-"), prefix: "numbers-", rows, columns: [
+      { key: "model", title: "model", left: true, value: row => row.label, show: row => h("a", { href: page.link("trials", { model: row.label, ...trials(row.levels) }) }, row.label) },
+      ...names.map((name, axis) => ({ key: name, title: format.plain(name), left: !groups.answer.levels[axis + 1].every(format.isNumber), value: row => row.levels[axis] })),
+      { key: "rate", title: "rate", value: row => row.point, show: row => format.percent(row.point), parts: row => ({ value: row.point, lower: row.lower, upper: row.upper }) },
+      { key: "interval", title: "95 %", value: row => row.lower, show: row => format.interval(row) },
+      { key: "trials", title: "trials", value: row => row.trials, show: row => `${format.number(row.trials)}${row.few ? " ?" : ""}` },
+      { key: "cut", title: "truncated", value: row => row.cut, show: row => format.percent(row.cut) },
+      { key: "invalid", title: "no answer read", value: row => row.invalid },
+    ] }));
+  };
+
   /** A text as it was before `explorer.label` escaped it for a chart. */
   explorer.unlabel = text => (typeof text === "string" ? text.replaceAll("&lt;", "<").replaceAll("&gt;", ">").replaceAll("&amp;", "&") : text);
 
@@ -63,13 +101,13 @@
     return new Groups(await page.ask("groups", asked));
   };
 
-  /** The models that are chosen; else the best of this part, by their mean over tasks. */
+  /** The models that are chosen; else the best ones by their mean over all tasks, the same whatever task or tier is looked at. */
   explorer.shownModels = async (page, most = SHOWN) => {
     const known = page.overview.models.map(one => one.label);
     const wanted = page.all("model").filter(label => known.includes(label));
     if (wanted.length) return wanted;
     if (known.length <= most) return known;
-    return explorer.best(await explorer.groups(page, ["model", "task"])).slice(0, most);
+    return explorer.best(new Groups(await page.ask("groups", { where: page.all("where"), mode: page.get("mode"), by: "model,task" }))).slice(0, most);
   };
 
   /** Labels of models by their mean over tasks, best first; those without any number last. */

@@ -68,6 +68,21 @@ def test_curve__a_click_on_a_point_leads_to_its_trials(at):
     assert at.faults == []
 
 
+def test_curve__numbers_are_reached_by_keyboard_and_lead_to_trials(at):
+    at.go("curve?mode=E_P&model=beta")
+    at.page.locator("details.numbers summary").focus()
+    at.page.keyboard.press("Enter")
+    link = at.page.locator("details.numbers tbody a").first
+
+    assert link.is_visible()
+    assert at.page.locator("details.numbers tbody tr").count() == 4
+    link.focus()
+    at.page.keyboard.press("Enter")
+    at.page.wait_for_url("**/trials?*")
+    assert "model=beta" in at.page.url
+    assert "param_length%3D3" in at.page.url
+
+
 def test_curve__changes_of_controls_are_in_the_address(at):
     at.go("curve?mode=E_P")
     at.page.get_by_label("over", exact=True).select_option("difficulty")

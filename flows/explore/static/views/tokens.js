@@ -61,9 +61,10 @@
           label: `Tokens of ${answer.model}: ${counted(answer)}`, height: 300, name: `tokens-${answer.model}`, traces: distribution(answer), layout: { ...layout("trials"), barmode: "stack", bargap: 0 }, click: point => go(answer, STATUS[point.data.meta], point.pointIndex),
         })))));
       } else {
+        const colours = explorer.palette(page.overview, models);
         const traces = known.flatMap(answer => {
-          const colour = explorer.colour(page.overview, answer.model);
-          if (form === "survival") return line(answer, answer.survival, answer.model, colour, "solid");
+          const colour = colours.get(answer.model);
+          if (form === "survival") return line(answer, answer.survival, answer.model, colour, explorer.DASHES[models.indexOf(answer.model) % explorer.DASHES.length]);
           return causes.flatMap(cause => line(answer, answer[form][cause], `${answer.model}, ${cause}`, colour, cause === "right" ? "solid" : "dot", form === "hazard" ? "vh" : "hv").map(trace => ({ ...trace, meta: answer.model })));
         });
         root.append(h("div.panel", {}, explorer.chart({ label: FORMS.find(([key]) => key === form)[2], height: 460, name: form, traces, layout: layout(FORMS.find(([key]) => key === form)[1]),
