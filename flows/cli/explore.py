@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from flows.cli.options import CacheOption, CubesArgument, JsonOption, QuietOption
+from flows.cli.options import CacheOption, CubesArgument, JsonOption, NewFolderOption, QuietOption
 from flows.cli.output import safe, show, show_json
 from flows.cli.tables import warn
 
@@ -61,9 +60,7 @@ def _ready(url: str, browser: bool) -> None:
 
 def bundle(
     cube: CubesArgument,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="The folder to write; nothing may be there.")
-    ],
+    output: NewFolderOption,
     trials: Annotated[
         str,
         typer.Option(

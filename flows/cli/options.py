@@ -76,6 +76,9 @@ ByTaskOption = Annotated[bool, typer.Option("--by-task", help="Tell tasks apart.
 
 # What comes out
 
+NewFolderOption = Annotated[
+    Path, typer.Option("--output", "-o", help="The folder to write; nothing may be there.")
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 MarkdownOption = Annotated[bool, typer.Option("--markdown", help="Print a Markdown table.")]
 CsvOption = Annotated[

@@ -16,6 +16,7 @@ from flows.cli.options import (
     CubesArgument,
     JsonOption,
     MarkdownOption,
+    NewFolderOption,
     WhereOption,
 )
 from flows.cli.output import show
@@ -243,9 +244,7 @@ def export(
             help="eee (Every Eval Ever), inspect (logs of Inspect), or lm-eval (results and samples).",
         ),
     ],
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="The folder to write; nothing may be there.")
-    ],
+    output: NewFolderOption,
     where: WhereOption = None,
     cache: CacheOption = None,
     organization: Annotated[

@@ -66,6 +66,16 @@ class Page:
         self.page.goto(f"{self.base}#/{state}")
         self.settled()
 
+    def views(self):
+        """Names of all views that the page offers."""
+        return self.page.evaluate(
+            """async () => {
+                const overview = await explorer.ask("overview");
+                const offered = one => !one.hidden && (!one.ready || one.ready(overview));
+                return [...explorer.views.values()].filter(offered).map(one => one.name);
+            }"""
+        )
+
     def settled(self):
         """Wait until what the address means is drawn, charts too."""
         self.page.wait_for_function(
