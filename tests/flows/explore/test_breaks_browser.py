@@ -70,7 +70,7 @@ def test_curve__a_click_on_a_point_leads_to_its_trials(at):
 
 def test_curve__numbers_are_reached_by_keyboard_and_lead_to_trials(at):
     at.go("curve?mode=E_P&model=beta")
-    at.page.locator("details.numbers summary").focus()
+    at.page.locator("details.numbers > summary").focus()
     at.page.keyboard.press("Enter")
     link = at.page.locator("details.numbers tbody a").first
 
