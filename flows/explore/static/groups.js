@@ -31,7 +31,7 @@
       return model < 0 ? [] : places.map(place => ({ label, levels: place.map((index, axis) => groups.answer.levels[axis + 1][index]), ...groups.at(model, ...place) }));
     }).filter(row => row.planned);
     return h("details.numbers", { id: "numbers" }, h("summary", {}, "Numbers"), explorer.table(page, { name: names.join("-"), prefix: "numbers-", rows, columns: [
-      { key: "model", title: "model", left: true, value: row => row.label, show: row => h("a", { href: page.link("trials", { model: row.label, ...trials(row.levels) }) }, row.label) },
+      { key: "model", title: "model", left: true, value: row => row.label, show: row => h("a", { href: explorer.trialsLink(page, { model: row.label, ...trials(row.levels) }) }, row.label) },
       ...names.map((name, axis) => ({ key: name, title: format.plain(name), left: !groups.answer.levels[axis + 1].every(format.isNumber), value: row => row.levels[axis] })),
       { key: "rate", title: "rate", value: row => row.point, show: row => format.percent(row.point), parts: row => ({ value: row.point, lower: row.lower, upper: row.upper }) },
       { key: "interval", title: "95 %", value: row => row.lower, show: row => format.interval(row) },
@@ -40,6 +40,13 @@
       { key: "invalid", title: "no answer read", value: row => row.invalid },
     ] }));
   };
+
+  /** The part that filters mean, for what a bundle holds of whole models only. */
+  explorer.livePart = page => (explorer.bundle ? {} : page.part());
+  explorer.liveFilters = () => ({ models: true, tasks: !explorer.bundle, tiers: !explorer.bundle });
+
+  /** The address of some trials; a bundle cannot look for conditions, and shows all of the model and the task. */
+  explorer.trialsLink = (page, changes) => page.link("trials", explorer.bundle ? { ...changes, where: null } : changes);
 
   /** A text as it was before `explorer.label` escaped it for a chart. */
   explorer.unlabel = text => (typeof text === "string" ? text.replaceAll("&lt;", "<").replaceAll("&gt;", ">").replaceAll("&amp;", "&") : text);
@@ -68,6 +75,9 @@
     ["E_I", "share right without truncated", "E_I: share right of the completed trials"],
   ];
 
+  /** The choice of the estimator; a bundle holds the first one only. */
+  explorer.rateSelect = page => (explorer.bundle ? null : explorer.select(page, "mode", explorer.MODES, "rate"));
+
   class Groups {
     constructor(answer) {
       this.answer = answer;
@@ -95,7 +105,7 @@
    * @param {{models?: string[], task?: string}} [more] - a bundle has all models or none
    */
   explorer.groups = async (page, by, more = {}) => {
-    const asked = { ...page.part(), mode: page.get("mode"), by: by.join(",") };
+    const asked = { ...(explorer.bundle && more.task ? {} : page.part()), mode: explorer.bundle ? null : page.get("mode"), by: by.join(",") };
     if (more.task) asked.task = more.task;
     if (more.models && !explorer.bundle) asked.model = more.models;
     return new Groups(await page.ask("groups", asked));
@@ -107,7 +117,7 @@
     const wanted = page.all("model").filter(label => known.includes(label));
     if (wanted.length) return wanted;
     if (known.length <= most) return known;
-    return explorer.best(new Groups(await page.ask("groups", { where: page.all("where"), mode: page.get("mode"), by: "model,task" }))).slice(0, most);
+    return explorer.best(new Groups(await page.ask("groups", explorer.bundle ? { by: "model,task" } : { where: page.all("where"), mode: page.get("mode"), by: "model,task" }))).slice(0, most);
   };
 
   /** Labels of models by their mean over tasks, best first; those without any number last. */

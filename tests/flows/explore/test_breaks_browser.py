@@ -129,3 +129,18 @@ def swept_grid(tmp_path_factory, _served):
     assert evalcube("run", write_config(folder, config), "--quiet", cwd=folder)[0] == 0
     with served(Explored([config["cube"]])) as base:
         yield base
+
+
+@pytest.mark.integration
+def test_bundle__has_the_views_too(chromium, explored_cube, tmp_path):
+    from flows.explore.bundle import bundle
+
+    bundle([explored_cube], tmp_path / "bundle", trials="none")
+    with opened(chromium, (tmp_path / "bundle" / "index.html").as_uri()) as page:
+        for state in (*VIEWS, "heat?task=boolean", "curve?tier=easy&x=difficulty", "tokens?task=boolean"):
+            page.go(state)
+
+            assert page.page.locator(".problem").count() == 0, state
+        page.go("heat")
+        assert "#/trials?model=" in page.page.locator("tbody td a").first.get_attribute("href")
+        assert page.faults == []

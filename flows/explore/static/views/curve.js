@@ -48,14 +48,14 @@
       const numeric = groups.answer.levels[1].every(format.isNumber);
       const trials = ([value]) => ({ task: task.label, where: [...page.all("where"), explorer.condition(x, value)] });
       root.append(
-        explorer.filters(page, { models: true, tasks: false }, explorer.oneTask(page, task, suits), explorer.select(page, "x", [options.find(([name]) => name === first), ...options.filter(([name]) => name !== first)], "over"), explorer.select(page, "mode", explorer.MODES, "rate")),
+        explorer.filters(page, { models: true, tasks: false, tiers: !explorer.bundle }, explorer.oneTask(page, task, suits), explorer.select(page, "x", [options.find(([name]) => name === first), ...options.filter(([name]) => name !== first)], "over"), explorer.rateSelect(page)),
         h("div.panel", {}, explorer.chart({
           label: `Rate of ${models.join(", ")} on ${task.label} over ${format.plain(x)}`, height: 520, name: `curve-${task.label}`,
           traces: traces(groups, models, explorer.palette(page.overview, models)),
           layout: { xaxis: { title: { text: format.plain(x) }, type: numeric ? "linear" : "category", anchor: "y2", ...explorer.ticks(groups.answer.levels[1]) }, yaxis: { title: { text: "rate" }, range: [-0.02, 1.02], tickformat: ".0%", domain: [0.3, 1] },
             yaxis2: { title: { text: "truncated" }, range: [-0.03, 1.03], tickformat: ".0%", domain: [0, 0.2] }, hovermode: "closest", legend: { orientation: "h", y: 1.02, yanchor: "bottom" } },
           click: point => {
-            location.hash = page.link("trials", { model: explorer.unlabel(point.data.name), ...trials([explorer.unlabel(point.customdata[2])]) });
+            location.hash = explorer.trialsLink(page, { model: explorer.unlabel(point.data.name), ...trials([explorer.unlabel(point.customdata[2])]) });
           },
           caption: `An open mark: fewer than ${explorer.FEW} trials. A red ring: more than ${format.percent(explorer.CUT, 0)} truncated. A gap: nothing measured.`,
         })),

@@ -78,10 +78,10 @@
       const pair = [format.plain(one), format.plain(two)];
       const order = (first, all) => [first, ...all.filter(name => name !== first)].map(name => [name, format.plain(name)]);
       const theme = explorer.theme();
-      const go = (label, a, b) => { location.hash = page.link("trials", { model: label, task: task.label, where: [...page.all("where"), explorer.condition(one, a), explorer.condition(two, b)] }); };
+      const go = (label, a, b) => { location.hash = explorer.trialsLink(page, { model: label, task: task.label, where: [...page.all("where"), explorer.condition(one, a), explorer.condition(two, b)] }); };
       root.append(
-        explorer.filters(page, { models: true, tasks: false }, explorer.oneTask(page, task, suits), explorer.select(page, "x", order(names[0], names), "x"), explorer.select(page, "y", order(names.find(name => name !== x), names.filter(name => name !== x)), "y"),
-          explorer.choice(page, "form", [["space", "3-D"], ["heat", "heat map"]], "Form"), explorer.select(page, "mode", explorer.MODES, "rate")),
+        explorer.filters(page, { models: true, tasks: false, tiers: !explorer.bundle }, explorer.oneTask(page, task, suits), explorer.select(page, "x", order(names[0], names), "x"), explorer.select(page, "y", order(names.find(name => name !== x), names.filter(name => name !== x)), "y"),
+          explorer.choice(page, "form", [["space", "3-D"], ["heat", "heat map"]], "Form"), explorer.rateSelect(page)),
         h("div.grid", {}, models.map(label => {
           const model = groups.levels("model").indexOf(label);
           if (model < 0) return null;
@@ -101,7 +101,7 @@
         h("div.grid", {}, [x, y].map((name, place) => h("div.panel", {}, h("h3", {}, `Projection on ${format.plain(name)}`), explorer.chart({
           label: `Rate over ${format.plain(name)}`, height: 300, traces: projection(flats[place], models, explorer.palette(page.overview, models), theme),
           layout: { xaxis: { title: { text: format.plain(name) }, type: flats[place].answer.levels[1].every(format.isNumber) ? "linear" : "category", ...explorer.ticks(flats[place].answer.levels[1]) }, yaxis: { range: [-0.02, 1.02], tickformat: ".0%" }, legend: { orientation: "h", y: 1.02, yanchor: "bottom" } },
-          click: point => { location.hash = page.link("trials", { model: explorer.unlabel(point.data.name), task: task.label, where: [...page.all("where"), explorer.condition(name, explorer.unlabel(point.customdata[2]))] }); },
+          click: point => { location.hash = explorer.trialsLink(page, { model: explorer.unlabel(point.data.name), task: task.label, where: [...page.all("where"), explorer.condition(name, explorer.unlabel(point.customdata[2]))] }); },
         })))),
         explorer.numbers(page, groups, models, ([a, b]) => ({ task: task.label, where: [...page.all("where"), explorer.condition(one, a), explorer.condition(two, b)] })),
         explorer.noted(groups.answer, page.overview.models.length > models.length ? `${models.length} of ${page.overview.models.length} models, at most ${MOST}; choose others above.` : null));
