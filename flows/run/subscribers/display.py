@@ -19,7 +19,6 @@ from rich.text import Text
 from flows.run.events import Event, Noted, Started
 from flows.run.progress import ModelProgress, Progress, RunProgress
 from flows.run.subscribers.duration import duration
-from stages.analyze.render.table import NAME_LEAST, fold
 
 _LINE_SECONDS = 10.0
 _LOOK_SECONDS = 0.5
@@ -96,6 +95,8 @@ class Display:
         return Group(*parts, self._models(now))
 
     def _models(self, now: RunProgress) -> Table:
+        from stages.analyze.render.table import NAME_LEAST, fold  # with xarray, which takes a while
+
         # What is going on comes first where there is no room for all.
         most = max(3, min(_SHOWN_MODELS, self._console.height - _ROWS_BESIDE))
         shown, rest = now.models, 0

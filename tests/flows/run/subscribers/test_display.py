@@ -29,7 +29,7 @@ TWO_PRICED = Started(
 def shown(*events, started=STARTED, width=120, height=40):
     """The line of a pipe, and what a terminal shows."""
     console = Console(file=io.StringIO(), width=width, height=height)
-    display = Display(console)
+    display = Display(console, Progress(Tracker(lambda: 0.0)))
     for event in (started, *events):
         display(event)
     console.print(display._render())
