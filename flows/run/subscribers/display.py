@@ -23,8 +23,8 @@ from flows.run.subscribers.duration import duration
 _LINE_SECONDS = 10.0
 _LOOK_SECONDS = 0.5
 _SHOWN_MODELS = 20
-_WIDE, _WIDE_MORE, _BAR, _BESIDE_NAMES = 100, 12, 16, 52
-"""Columns of a terminal from which on there are bars and tokens, what these take, and what the rest does."""
+_BAR, _MORE, _BESIDE_NAMES, _ROOM = 16, 29, 43, 28
+"""Columns of a terminal: of a bar, of bars and tokens, which are there if names have room, of the rest; that room."""
 _ROWS_BESIDE = 9
 """Lines of a terminal that the models do not get."""
 
@@ -103,8 +103,9 @@ class Display:
         if len(shown) > most:
             ordered = sorted(now.models, key=lambda one: (_finished(one), not one.rate))
             shown, rest = tuple(ordered[:most]), len(now.models) - most
-        wide = self._console.width >= _WIDE
-        room = self._console.width - _BESIDE_NAMES - (_BAR + _WIDE_MORE if wide else 0)
+        room = self._console.width - _BESIDE_NAMES
+        wide = room - _MORE >= min(max((len(one.label) for one in shown), default=0), _ROOM)
+        room -= _MORE if wide else 0
         table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
         table.add_column("model", no_wrap=True)
         if wide:

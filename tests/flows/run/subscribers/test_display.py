@@ -86,7 +86,7 @@ def test_display__cuts_nothing_at_80_columns_and_fits_the_height():
 
     assert "…" not in screen
     assert max(map(len, screen.splitlines())) <= 80
-    assert MODELS[0] in "".join(line[:28].strip() for line in screen.splitlines())
+    assert MODELS[0] in "".join(line[:38].strip() for line in screen.splitlines())
     assert len(tall.splitlines()) <= 20
     assert "… and 49 more" in tall
 
