@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Discriminator, Field, Tag
 
 from flows.config import values
-from flows.config.section import Name, Section, Whole
+from flows.config.section import Flag, Name, Section, Whole
 
 _UNITS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86_400}
 _WITH_UNIT = re.compile(r"(\d+(?:\.\d+)?) ?(s|min|m|h|d)")
@@ -152,8 +152,69 @@ class SlurmSection(Section):
     )
 
 
+class SshHost(Section):
+    """One host with workers."""
+
+    host: Word = Field(description="Name or address; what ~/.ssh/config says of it holds.")
+    user: Word | None = Field(None, description="Login there; default: as ~/.ssh/config says, or as here.")
+    port: Whole | None = Field(None, ge=1, le=65_535, description="Of its SSH server; default: 22.")
+    python: Line | None = Field(None, description="Python there; default: that of the cluster.")
+    workers: Whole | None = Field(
+        None, ge=1, le=1024, description="Worker processes there; default: as the cluster says."
+    )
+
+
+def _host(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    match = re.fullmatch(r"(?:([\w.-]+)@)?([\w.-]+)(?::(\d{1,5}))?", value, re.ASCII)
+    if match is None or value.startswith("-"):
+        raise values.refusal("must be a host such as node1 or ada@node1:22", "Or write {host: node1}")
+    user, host, port = match.groups()
+    return {"host": host, "user": user, "port": None if port is None else int(port)}
+
+
+class SshSection(Section):
+    """Workers on hosts that SSH reaches."""
+
+    kind: Literal["ssh"] = Field(description="Which kind of cluster this is.")
+    hosts: tuple[Annotated[SshHost, BeforeValidator(_host)], ...] = Field(
+        min_length=1,
+        description="Hosts, such as [node1, ada@node2, {host: node3, python: /opt/py/bin/python}].",
+    )
+    python: Line = Field("python3", description="Python on the hosts, with what evalcube needs.")
+    workers: Whole = Field(1, ge=1, le=1024, description="Worker processes on each host.")
+    known_hosts: Line | None = Field(
+        None, description="File with the hosts' keys; default: ~/.ssh/known_hosts."
+    )
+    check_host_keys: Flag = Field(
+        True,
+        description="Whether a host must have the key that is known of it; leave it on outside of tests.",
+    )
+    identity: Line | None = Field(
+        None, description="File with the private key; default: those of ~/.ssh and of the agent."
+    )
+    directory: Line | None = Field(None, description="Folder for temporary files on the hosts.")
+    environment: tuple[Variable, ...] = Field(
+        (),
+        description="NAMES of further variables that workers get from here; key_env of the models go by themselves.",
+    )
+    scheduler_host: Word | None = Field(
+        None,
+        description="This machine's address as hosts reach it; default: that of the way to the first host.",
+    )
+    port: Whole = Field(
+        0, ge=0, le=65_535, description="Of the scheduler on this machine; default: a free one."
+    )
+    minimum: Whole = Field(1, ge=1, le=100_000, description="Workers to wait for before the first request.")
+    patience: Seconds = Field(
+        300.0, description="How long a run waits without any worker before it gives up, such as 20m."
+    )
+
+
 KINDS: Mapping[str, type[Section]] = {
     "slurm": SlurmSection,
+    "ssh": SshSection,
     "scheduler": SchedulerSection,
     "local": LocalSection,
 }
@@ -183,11 +244,12 @@ def _form(value: Any) -> str:  # noqa: ANN401 - any value
     return f"\0{value['kind'] if isinstance(value, Mapping) else value.kind}"
 
 
-ClusterSection = SlurmSection | SchedulerSection | LocalSection
+ClusterSection = SlurmSection | SshSection | SchedulerSection | LocalSection
 Cluster = Annotated[
     Annotated[
         Annotated[Name, Tag("\0name")]
         | Annotated[SlurmSection, Tag("\0slurm")]
+        | Annotated[SshSection, Tag("\0ssh")]
         | Annotated[SchedulerSection, Tag("\0scheduler")]
         | Annotated[LocalSection, Tag("\0local")],
         Discriminator(_form),

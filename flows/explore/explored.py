@@ -90,6 +90,8 @@ class Explored:
                     marks.append(str(sum(1 for _ in cube.records.list(f"{key.partition('.')[0]}/"))))
                 else:
                     marks.append(version.mark)
+            # Counters are written behind the ledger, and for the last time before a run ends.
+            marks.append("running" if apparent_holder(cube.records) is not None else "idle")
         self._seen, self._looked = "-".join(marks), now
         return self._seen
 

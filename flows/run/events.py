@@ -14,6 +14,22 @@ from stages.infer.pacing import Pace
 
 
 @dataclass(frozen=True)
+class Asked:
+    """What a run has to ask of one evaluation."""
+
+    model: str
+    """Label of the model, by which requests are counted; evaluations may share it."""
+    trials: int
+    """Planned, repeats included."""
+    left: int
+    """Of these, without a result."""
+    endpoint: int
+    """Number of its endpoint: models of one share its limits."""
+    connections: int
+    """How many requests may be in flight there at once."""
+
+
+@dataclass(frozen=True)
 class Started:
     """The sweep is planned and its cube is open."""
 
@@ -35,6 +51,10 @@ class Started:
     """Which points are ranked, shape (task, point)."""
     base: npt.NDArray[np.int64] | None = field(default=None, compare=False)
     """Answers that the first plan gave each point, its weight; shape (task, point)."""
+    asked: tuple[Asked, ...] = ()
+    """Of each evaluation, what is asked."""
+    prices: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    """By label of a model whose prices are declared: USD per million tokens of prompts and of completions."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +63,8 @@ class Extended:
 
     trials: int
     """Trials of the whole sweep now, repeats included."""
+    asked: tuple[Asked, ...] = ()
+    """Of each evaluation, what is asked since the run started."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +78,8 @@ class Traffic:
     completion_tokens: int = 0
     usage: Mapping[str, Sequence[float]] = field(default_factory=dict)
     """Tokens of prompts and of completions, by label of the model; guessed where an endpoint reports none."""
+    answered: Mapping[str, int] = field(default_factory=dict)
+    """Replies that count, by label of the model."""
     retries: Mapping[str, int] = field(default_factory=dict)
     """By cause."""
     failures: Mapping[str, int] = field(default_factory=dict)
@@ -72,6 +96,8 @@ class Traffic:
     found: Mapping[str, Mapping[str, float | None]] = field(default_factory=dict)
     """By label of any model at an endpoint, limits that nobody declared: ``requests`` per second and ``connections``,
     of all workers together."""
+    engines: Mapping[str, Sequence[Sequence[str]]] = field(default_factory=dict)
+    """By label of the model, the fields of each `stages.infer.engines.EngineInfo` that serves it."""
     worker: str = ""
 
 
@@ -150,6 +176,24 @@ class Noted:
 
 
 @dataclass(frozen=True)
+class Controlled:
+    """Somebody ordered something of the run; see `flows.plan.control`."""
+
+    number: int
+    command: str
+    words: tuple[str, ...]
+    by: str
+    """Who says to have sent the order; proven only where it is `own`."""
+    own: bool
+    """Whether it was the run's own user."""
+    obeyed: bool
+    message: str
+    """What was done, or why nothing was."""
+    paused: bool
+    """Whether the run is paused from now on."""
+
+
+@dataclass(frozen=True)
 class Finished:
     """The run ended in good order; one that fails raises."""
 
@@ -159,7 +203,7 @@ class Finished:
     """Of the run, as JSON values."""
 
 
-Event = Started | Extended | Traffic | Slowed | BlockDone | RegionWritten | Noted | Finished
+Event = Started | Extended | Traffic | Slowed | BlockDone | RegionWritten | Noted | Controlled | Finished
 Subscriber = Callable[[Event], None]
 
 

@@ -18,7 +18,7 @@ from storage.reach import Token
 
 _PATIENCE_SECONDS = 120.0
 """A first worker gets ready within that time: it imports evalcube, maybe over a network, on a busy machine."""
-_OTHERS_SECONDS = 20.0
+_OTHERS_SECONDS = 10.0
 """Others are waited for that long after the first; then they are as if they joined later."""
 _POLL_SECONDS = 0.05
 _LATE_SECONDS = 2.0
@@ -60,6 +60,8 @@ class Admission:
         self._refused: dict[str, str] = {}
         """Why others never will."""
         self._answered_at: dict[str, float] = {}
+        self._named: set[str] = set()
+        """Refused workers that the user has heard of."""
         self._barred: frozenset[str] = frozenset()
         self._question: Question[Mapping[str, State]] | None = None
         self._asked_at = 0.0
@@ -104,6 +106,10 @@ class Admission:
                 )
                 break
             time.sleep(_POLL_SECONDS)
+        barring = self._bar(addresses)
+        if barring is not None:
+            with suppress(OSError):
+                barring.answer()
         return list(self._ready)
 
     def _refuse_run(self) -> None:
@@ -138,13 +144,22 @@ class Admission:
         if waiting and self._question is None and now - self._asked_at > _LATE_SECONDS:
             self._asked_at = now
             self._question = self._code.states(self._name, waiting)
-        barred = frozenset(self._refused)
-        if barred != self._barred:
-            for address in sorted(barred - self._barred):
-                self._note(f"worker {address} takes no part in the run: {self._refused[address]}")
-            self._barred = barred
-            self._code.bar(self._name, sorted(barred))
+        for address in sorted(set(self._refused) - self._named):
+            self._named.add(address)
+            self._note(f"worker {address} takes no part in the run: {self._refused[address]}")
+        self._bar(there)
         return sorted(self._ready)
+
+    def _bar(self, there: Collection[str]) -> Question[None] | None:
+        """Keep tasks away from workers that are not ready, as long as others are; the question, if it has to be asked.
+
+        One that hangs, or cannot take part, would hold them for minutes.
+        """
+        barred = frozenset(there).difference(self._ready) if self._ready else frozenset(self._refused)
+        if barred == self._barred:
+            return None
+        self._barred = barred
+        return self._code.bar(self._name, sorted(barred))
 
     def _take(self, states: Mapping[str, State]) -> None:
         now = time.monotonic()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Literal
 
@@ -26,8 +27,10 @@ from flows.plan.unnamed import KEY, unnamed
 from flows.run.chosen_cluster import chosen_cluster
 from flows.run.driver import FLUSH_SECONDS
 from flows.run.events import Noted, Subscriber
+from flows.run.on_end import when_ended
 from flows.run.servers import keyed
 from flows.run.session import Session
+from flows.run.subscribers.notebook import NotebookDisplay, in_notebook
 from flows.run.summary import RunSummary
 from stages.infer.endpoint import InferenceError
 from stages.infer.key_source import check_source
@@ -52,6 +55,7 @@ def run(
     grader: Graders = "current",
     subscribers: Sequence[Subscriber] = (),
     flush_seconds: float = FLUSH_SECONDS,
+    progress: bool | None = None,
 ) -> RunSummary:
     """Run a sweep, or resume it.
 
@@ -88,6 +92,9 @@ def run(
         Called with each event (see `flows.run.events`), always from one thread at a time.
     flush_seconds
         Regions under way are written at least this often.
+    progress
+        Whether to show how far the run is: below the cell in a notebook, else on standard error. Default: in
+        notebooks.
 
     Returns
     -------
@@ -121,7 +128,11 @@ def run(
         for subscriber in subscribers:
             subscriber(Noted(text))
 
-    with Lease.acquire(opened.records, notify=notify) as lease:
+    with ExitStack() as stack:
+        subscribers = (*subscribers, *_display(stack, progress))
+        # The hook comes after the lease: what it starts may need that.
+        ended = stack.enter_context(when_ended(settings, notify))
+        lease = stack.enter_context(Lease.acquire(opened.records, notify=notify))
         # Opened again: whoever held the lease a moment ago may have grown the cube and added to the ledger.
         opened, plan = sweep_cube(plan, settings.cube)
         mended = mend_shared(opened)
@@ -140,7 +151,20 @@ def run(
         summary = Session(store, settings, chosen, place, lease, subscribers, flush_seconds, part).run()
         if summary.reason == "complete":
             store.note(notes)
-        return summary
+        ended.summary = summary
+    return summary
+
+
+def _display(stack: ExitStack, wanted: bool | None) -> tuple[Subscriber, ...]:
+    """Whoever shows the run, until the stack is closed."""
+    notebook = in_notebook()
+    if wanted is False or (wanted is None and not notebook):
+        return ()
+    if notebook:
+        return (stack.enter_context(NotebookDisplay()),)
+    from flows.run.subscribers.display import Display
+
+    return (stack.enter_context(Display()),)
 
 
 def _part(only: Sequence[str], trials: str | None, sampling: Sampling | None) -> Only | None:
@@ -173,7 +197,7 @@ def _check_keys(models: Sequence[ModelConfig]) -> None:
 def _notes(settings: SweepConfig, store: SweepStore) -> dict[str, Any]:
     """What whoever goes on with the cube needs: its config, which names secrets' variables only, and its data files."""
     # Where it works is nobody's business but this run's: a cube's notes must never decide where commands are started.
-    config = settings.model_dump(mode="json", exclude_unset=True, exclude={"cluster"})
+    config = settings.model_dump(mode="json", exclude_unset=True, exclude={"cluster", "on_end"})
     config |= {"cube": absolute(settings.cube), "cache": absolute(settings.cache)}
     files = {digest: str(Path(path).absolute()) for digest, path in store.plan.files.items()}
     found: dict[str, Any] = {"files": files} if files else {}

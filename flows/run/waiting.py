@@ -16,7 +16,11 @@ _AGAIN_SECONDS = 600.0
 
 
 def wait_for_workers(
-    cluster: Cluster, connection: Connection, lease: Lease, note: Callable[[str], None]
+    cluster: Cluster,
+    connection: Connection,
+    lease: Lease,
+    note: Callable[[str], None],
+    stopped: Callable[[], bool] = lambda: False,
 ) -> list[str]:
     """Wait until the cluster has its minimum of workers; the run keeps its lease meanwhile, and says that it waits.
 
@@ -30,6 +34,8 @@ def wait_for_workers(
         Of the run; nothing is begun once it is lost.
     note
         Called with what the user should read.
+    stopped
+        Called again and again; whether somebody ordered the run to stop, so that none is waited for.
 
     Returns
     -------
@@ -53,7 +59,7 @@ def wait_for_workers(
             raise ClusterError(f"the cluster's scheduler went away before any request: {error}") from None
         for text in connection.tend(there):
             note(text)
-        if len(there) >= cluster.minimum:
+        if len(there) >= cluster.minimum or stopped():
             return list(there)
         now = time.monotonic()
         if now - began > cluster.patience:

@@ -118,7 +118,7 @@ class BareCluster:
 
 
 @contextmanager
-def bare_cluster(folder, workers=2, **options):
+def bare_cluster(folder, workers=2, *, security=None, **options):
     """Such a cluster, for as long as the context."""
     folder.mkdir(exist_ok=True)
     cluster = BareCluster(folder, **options)
@@ -126,6 +126,8 @@ def bare_cluster(folder, workers=2, **options):
         cluster.start_scheduler()
         for _ in range(workers):
             cluster.add_worker()
+        with Client(cluster.address, set_as_default=False, security=security) as client:
+            client.wait_for_workers(workers, timeout=60)
         yield cluster
     finally:
         cluster.close()

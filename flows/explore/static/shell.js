@@ -146,7 +146,7 @@
     try {
       const pulse = await explorer.ask("pulse", {}, { fresh: true });
       if (overview && (pulse.stamp !== overview.stamp || pulse.running !== overview.status.cubes.some(one => one.running))) {
-        explorer.renew(pulse.stamp);
+        explorer.renew();
         await draw();
       }
       head.classList.remove("gone");

@@ -9,6 +9,7 @@ import json
 import math
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from datetime import UTC, datetime
 from io import FileIO
 from pathlib import Path
@@ -19,6 +20,7 @@ from evalcube import EvalcubeError
 from flows.errors import SweepError
 from flows.run.events import (
     BlockDone,
+    Controlled,
     Event,
     Extended,
     Finished,
@@ -66,6 +68,7 @@ class EventLog:
             BlockDone: self._block,
             RegionWritten: lambda event: {"model": self._label(event.model), "complete": event.complete},
             Noted: lambda event: {"message": event.message},
+            Controlled: asdict,
             Finished: _finished,
         }
 
@@ -159,6 +162,7 @@ _NAMES: Mapping[type[Event], str] = {
     BlockDone: "block",
     RegionWritten: "region",
     Noted: "note",
+    Controlled: "control",
     Finished: "finished",
 }
 

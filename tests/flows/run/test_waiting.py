@@ -112,3 +112,11 @@ def test_run__a_config_that_names_its_cluster_is_run_there_and_the_cube_does_not
     left, right = (Cube.open(str(tmp_path / name)) for name in ("plain.zarr", "c.zarr"))
     assert left.attrs["spec"] == right.attrs["spec"]
     assert "cluster" not in read_notes(right.records)["config"]
+
+
+@pytest.mark.usefixtures("clock")
+def test_wait_for_workers__ends_when_the_run_is_ordered_to_stop(monkeypatch):
+    arriving(monkeypatch, 0)
+    asked = iter([False, False, True])
+
+    assert wait_for_workers(ExistingScheduler("a"), Queue(), Lease(), print, lambda: next(asked)) == []
