@@ -70,7 +70,8 @@ class Display:
         """Take an event in."""
         self._progress(event)
         if isinstance(event, Noted):
-            self._console.print(Text(f"· {event.message}", style="dim"))
+            said = f": {event.said}" if event.said else ""
+            self._console.print(Text(f"· {event.message}{said}", style="dim"))
         if isinstance(event, Controlled):
             refused = "" if event.obeyed else "refused: "
             by = event.by or "somebody"
