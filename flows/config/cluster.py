@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Discriminator, Field, Tag
+from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
 from flows.config import values
 from flows.config.section import Flag, Name, Section, Whole
@@ -74,6 +74,14 @@ class LocalSection(Section):
     )
 
 
+class TlsSection(Section):
+    """Files that prove to a cluster who is talking."""
+
+    ca: Line = Field(description="PEM file of the authority that signed the cluster's certificates.")
+    cert: Line = Field(description="PEM file of the driver's certificate.")
+    key: Line = Field(description="PEM file of its private key.")
+
+
 class SchedulerSection(Section):
     """A Dask cluster that somebody else runs."""
 
@@ -85,6 +93,9 @@ class SchedulerSection(Section):
     patience: Seconds = Field(
         60.0, description="How long a run waits without any worker before it gives up, such as 20m."
     )
+    tls: TlsSection | None = Field(
+        None, description="Certificates for a tls:// address; default: those of Dask's own configuration."
+    )
 
 
 class Jobs(Section):
@@ -92,6 +103,12 @@ class Jobs(Section):
 
     minimum: Whole = Field(1, ge=1, le=10_000, description="Jobs to wait for before the first request.")
     maximum: Whole = Field(ge=1, le=10_000, description="Jobs that are kept in the queue or running.")
+
+    @model_validator(mode="after")
+    def _room(self) -> Self:
+        if self.maximum < self.minimum:
+            raise values.refusal(f"must be at most maximum ({self.maximum})", "Lower it", where=("minimum",))
+        return self
 
 
 def _jobs(value: object) -> object:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from deploy.clusters import Cluster, ExistingScheduler, LocalProcesses
+from deploy.clusters import Certificates, Cluster, ExistingScheduler, LocalProcesses
 from deploy.clusters.slurm import JobSettings, Slurm
 from deploy.clusters.ssh import Host, Login, Ssh
 from flows.config.cluster import (
@@ -105,7 +105,8 @@ def _local(section: LocalSection, settings: SweepConfig) -> Cluster:  # noqa: AR
 
 
 def _scheduler(section: SchedulerSection, settings: SweepConfig) -> Cluster:  # noqa: ARG001
-    return ExistingScheduler(section.address, patience=section.patience, minimum=section.minimum)
+    tls = None if section.tls is None else Certificates(**section.tls.model_dump())
+    return ExistingScheduler(section.address, patience=section.patience, minimum=section.minimum, tls=tls)
 
 
 def _slurm(section: SlurmSection, settings: SweepConfig) -> Cluster:
