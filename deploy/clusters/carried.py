@@ -175,6 +175,7 @@ class CarriedCode(Code):
                     bool(answer["ready"]) and not answer["problem"],
                     answer["problem"],
                     answer["id"],
+                    answer["host"],
                     answer["time"],
                 )
                 for address, answer in answers.items()

@@ -14,6 +14,7 @@ import importlib.util
 import io
 import os
 import pickle
+import socket
 import sys
 import threading
 import time
@@ -429,9 +430,14 @@ class Registrar(SchedulerPlugin):
             if task is None or not task.group.name.endswith(self._group) or task.state in ("memory", "erred"):
                 continue
             task.worker_restrictions = set(allowed) or None
-            task.loose_restrictions = bool(allowed)
             if allowed and task.processing_on is not None and task.processing_on.address in barred:
                 self._scheduler._reschedule(key, stimulus_id=f"{self.name}-{time.time()}")  # noqa: SLF001
+
+        for worker in list(self._scheduler.running) if keys is None else ():
+            # What found no worker that it may go to waits for one that joins; this one was here, and barred.
+            waiting = self._scheduler.bulk_schedule_unrunnable_after_adding_worker(worker)
+            if waiting:
+                self._scheduler.transitions(waiting, stimulus_id=f"{self.name}-{time.time()}")
 
     def update_graph(self, scheduler: Any, *, tasks: Any = (), **kwargs: Any) -> None:  # noqa: ANN401, ARG002
         """Keep new tasks away, too."""
@@ -488,7 +494,8 @@ def state_of(name: str, dask_worker: Any = None) -> dict[str, Any]:  # noqa: ANN
         "there": there,
         "ready": there and carrier.ready.is_set(),
         "problem": carrier.problem if there and carrier.ready.is_set() else "",
-        "id": dask_worker.id,
+        "id": str(dask_worker.id),
+        "host": socket.gethostname(),
         "time": time.time(),
     }
 

@@ -37,6 +37,8 @@ class State(NamedTuple):
     """Why it never will; empty if it may still get ready."""
     id: str = ""
     """Unique name of the worker's process."""
+    host: str = ""
+    """Name of its machine."""
     time: float | None = None
     """Seconds since the epoch by the worker's clock."""
 

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 _KILLED = "worker killed"
 _NAMED = re.compile(r"([^=:/#]+)=(.+)")
-_SHOWN_LIMITS, _SHOWN_MODELS = 8, 4
 
 
 @contextmanager
@@ -54,11 +53,14 @@ def by_model(flag: str, texts: Sequence[str]) -> dict[str, str] | str:
 
 def tell(summary: RunSummary, *, as_json: bool) -> None:
     """Print what a run did; ends the command with another exit code if something is left."""
+    from flows.run.summary_words import lines_of
+
     with outlived():
         if as_json:
             show_json(summary.to_dict())
         else:
-            _print_summary(summary)
+            for line in lines_of(summary):
+                show(safe(line))
             if summary.done:
                 _print_standing(summary.cube)
     tell_what_is_left(summary)
@@ -74,52 +76,6 @@ def _print_standing(cube: str) -> None:
     if plan.layers and len(plan.labels) > 1:
         named = ("evalcube", "verdict", cube, "--control", plan.labels[0], "--treatment", plan.labels[1])
         show(f"compare variants: {shlex.join(named)}")
-
-
-def _print_summary(summary: RunSummary) -> None:
-    seconds, rate = summary.seconds, summary.trials_per_second
-    show(
-        f"{summary.done} of {summary.trials} trials done; this run: {summary.graded} in {seconds:.1f} s, {rate:.1f}/s"
-    )
-    again = f", {summary.found_again} found again after workers ended" if summary.found_again else ""
-    show(f"{summary.sent} requests sent, {summary.cached} trials answered by the cache{again}")
-    show(
-        f"{summary.prompt_tokens} prompt tokens, {summary.completion_tokens} completion tokens, "
-        f"{usd(summary.usd)}"
-    )
-    for what, causes in (("retried", summary.retries), ("failed", summary.causes)):
-        if causes:
-            show(
-                safe(f"{what}: " + ", ".join(f"{cause} ×{count}" for cause, count in sorted(causes.items())))
-            )
-    for use in summary.limits[:_SHOWN_LIMITS]:
-        limit = f"{use.value:g} {use.limit.replace('_', ' ')}"
-        show(safe(f"efficiency: {use.used:.0%} of {limit} ({_listed(use.models)})"))
-    for found in summary.found_limits[:_SHOWN_LIMITS]:
-        show(
-            safe(
-                f"{_listed(found.models)}: a limit was found by being refused. "
-                f"Set `limits: {{{found.limit}: {found.value}}}` in the config"
-            )
-        )
-    if summary.pending:
-        asked_for = "done with the part that was asked for; " if summary.reason == "complete" else ""
-        show(f"{asked_for}{summary.pending:,} of the plan are pending")
-    if summary.unnamed is not None:
-        show(safe(f"{summary.unnamed}: kept, and not asked"))
-    show(f"cube: {summary.cube}")
-
-
-def usd(amount: float | None) -> str:
-    """An amount of money, with as many digits as it needs: 12.30 USD, 0.0021 USD; None is one that nobody knows."""
-    if amount is None:
-        return "at no declared price"
-    return f"{amount:.2f} USD" if amount >= 1 or not amount else f"{amount:.2g} USD"
-
-
-def _listed(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:_SHOWN_MODELS])
-    return shown if len(names) <= _SHOWN_MODELS else f"{shown} and {len(names) - _SHOWN_MODELS} more"
 
 
 def tell_what_is_left(summary: RunSummary) -> None:

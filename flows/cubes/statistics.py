@@ -11,6 +11,7 @@ from typing import get_args
 import xarray as xr
 
 from flows.cubes.filters import checked_names
+from flows.cubes.results import ComparisonResult, LeaderboardResult, RankingResult
 from flows.cubes.selection import CubeLike, OpenPart, Part, checked_option, open_part, refused
 from flows.cubes.sides import evaluation_place
 from flows.errors import SweepError
@@ -21,10 +22,7 @@ from stages.analyze.labelled.aggregate import Pooling
 from stages.analyze.labelled.aggregate import aggregate as estimate_groups
 from stages.analyze.labelled.leaderboard import leaderboard as rank_evaluations
 from stages.analyze.labelled.outcomes import cube_outcome_metrics
-from stages.analyze.labelled.pairing import Pair
-from stages.analyze.labelled.ranking import Ranking
 from stages.analyze.labelled.restriction import restrict
-from stages.analyze.labelled.results import Leaderboard
 from stages.analyze.labelled.scores import VERSIONS, Version
 from stages.analyze.labelled.selection import keys
 
@@ -38,7 +36,7 @@ def leaderboard(
     seed: int = 0,
     draws: int = 2000,
     confidence: float = 0.95,
-) -> Leaderboard:
+) -> LeaderboardResult:
     """All evaluations of a cube, or of a part of it, ranked by ReasonScore; by accuracy where trials are few.
 
     Parameters
@@ -57,7 +55,7 @@ def leaderboard(
 
     Returns
     -------
-    Leaderboard
+    LeaderboardResult
         Rows in order of what leads the board, best first, with what they rest on and notes for the reader.
 
     Raises
@@ -77,7 +75,7 @@ def leaderboard_of(
     seed: int = 0,
     draws: int = 2000,
     confidence: float = 0.95,
-) -> Leaderboard:
+) -> LeaderboardResult:
     """`leaderboard` of a part that is open already.
 
     Parameters
@@ -89,13 +87,13 @@ def leaderboard_of(
 
     Returns
     -------
-    Leaderboard
+    LeaderboardResult
         Evaluations by rank.
     """
     checked_option("version", version, VERSIONS)
     checked_option("mode", mode, MODES)
     with refused():
-        return rank_evaluations(
+        board = rank_evaluations(
             opened.dataset,
             version=version,
             mode=mode,
@@ -104,6 +102,7 @@ def leaderboard_of(
             confidence=confidence,
             selection=opened.selection,
         )
+    return LeaderboardResult.of(board)
 
 
 def boards(
@@ -113,7 +112,7 @@ def boards(
     *,
     version: Version = "auto",
     mode: Mode = "C_P",
-) -> tuple[tuple[str, ...], dict[str, Leaderboard]]:
+) -> tuple[tuple[str, ...], dict[str, LeaderboardResult]]:
     """Warnings, and a leaderboard for each value of a coordinate of evaluations or cells.
 
     Parameters
@@ -211,7 +210,7 @@ def rank(
     prior: float = ranking.PRIOR,
     seed: int = 0,
     draws: int = 2000,
-) -> tuple[OpenPart, Ranking, Leaderboard]:
+) -> RankingResult:
     """The part; its evaluations with rank intervals, clusters, expected wins and ratings; their leaderboard.
 
     Parameters
@@ -227,8 +226,9 @@ def rank(
 
     Returns
     -------
-    OpenPart, Ranking, Leaderboard
-        What was read, where each row stands among the others, and the rows themselves.
+    RankingResult
+        `part` that was read, `ranking`: where each row stands among the others, and `board`: the rows themselves. It
+        unpacks into these.
 
     Raises
     ------
@@ -241,7 +241,7 @@ def rank(
     need_several(opened, 2)
     board = leaderboard_of(opened, version=version, seed=seed, draws=draws)
     with refused():
-        return opened, ranking.rank_rows(opened.dataset, board, prior=prior), board
+        return RankingResult(opened, ranking.rank_rows(opened.dataset, board, prior=prior), board)
 
 
 def compare(
@@ -252,7 +252,7 @@ def compare(
     repeats: int | None = None,
     truncated: str = "wrong",
     method: str = "midp",
-) -> tuple[OpenPart, tuple[Pair, ...]]:
+) -> ComparisonResult:
     """Paired comparisons of evaluations on the trials that both finished.
 
     Parameters
@@ -268,8 +268,8 @@ def compare(
 
     Returns
     -------
-    OpenPart, tuple of Pair
-        What was read, and one comparison for each two evaluations.
+    ComparisonResult
+        `part` that was read, and `pairs`, a comparison for each two evaluations; it unpacks into these.
 
     Raises
     ------
@@ -289,7 +289,7 @@ def compare(
         pairs = pairing.compare_evaluations(
             opened.dataset.isel(repeat=slice(repeats)), chosen, truncated=truncated, method=method
         )
-    return opened, pairs
+    return ComparisonResult(opened, pairs)
 
 
 def metrics(

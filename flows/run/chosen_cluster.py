@@ -7,10 +7,17 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from deploy.clusters import Cluster, ExistingScheduler, LocalProcesses
+from deploy.clusters import Certificates, Cluster, ExistingScheduler, LocalProcesses
 from deploy.clusters.slurm import JobSettings, Slurm
 from deploy.clusters.ssh import Host, Login, Ssh
-from flows.config.cluster import ClusterSection, LocalSection, SchedulerSection, SlurmSection, SshSection
+from flows.config.cluster import (
+    ClusterSection,
+    KubernetesSection,
+    LocalSection,
+    SchedulerSection,
+    SlurmSection,
+    SshSection,
+)
 from flows.config.models import SweepConfig
 from flows.config.sites import named_cluster
 from flows.errors import SweepError
@@ -98,7 +105,8 @@ def _local(section: LocalSection, settings: SweepConfig) -> Cluster:  # noqa: AR
 
 
 def _scheduler(section: SchedulerSection, settings: SweepConfig) -> Cluster:  # noqa: ARG001
-    return ExistingScheduler(section.address, patience=section.patience, minimum=section.minimum)
+    tls = None if section.tls is None else Certificates(**section.tls.model_dump())
+    return ExistingScheduler(section.address, patience=section.patience, minimum=section.minimum, tls=tls)
 
 
 def _slurm(section: SlurmSection, settings: SweepConfig) -> Cluster:
@@ -128,6 +136,14 @@ def _ssh(section: SshSection, settings: SweepConfig) -> Cluster:
         port=section.port,
         minimum=section.minimum,
         patience=section.patience,
+    )
+
+
+def _kubernetes(section: KubernetesSection, settings: SweepConfig) -> Cluster:  # noqa: ARG001
+    raise SweepError(
+        "a sweep on Kubernetes is started there",
+        "Print its manifests with `evalcube cluster manifest`, and apply them: "
+        "`evalcube cluster manifest sweep.yaml | kubectl apply -f -`",
     )
 
 
@@ -171,4 +187,5 @@ _MAKERS: Mapping[type, Callable[[Any, SweepConfig], Cluster]] = {
     SchedulerSection: _scheduler,
     SlurmSection: _slurm,
     SshSection: _ssh,
+    KubernetesSection: _kubernetes,
 }

@@ -14,6 +14,22 @@ from stages.infer.pacing import Pace
 
 
 @dataclass(frozen=True)
+class Asked:
+    """What a run has to ask of one evaluation."""
+
+    model: str
+    """Label of the model, by which requests are counted; evaluations may share it."""
+    trials: int
+    """Planned, repeats included."""
+    left: int
+    """Of these, without a result."""
+    endpoint: int
+    """Number of its endpoint: models of one share its limits."""
+    connections: int
+    """How many requests may be in flight there at once."""
+
+
+@dataclass(frozen=True)
 class Started:
     """The sweep is planned and its cube is open."""
 
@@ -35,6 +51,10 @@ class Started:
     """Which points are ranked, shape (task, point)."""
     base: npt.NDArray[np.int64] | None = field(default=None, compare=False)
     """Answers that the first plan gave each point, its weight; shape (task, point)."""
+    asked: tuple[Asked, ...] = ()
+    """Of each evaluation, what is asked."""
+    prices: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    """By label of a model whose prices are declared: USD per million tokens of prompts and of completions."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +63,8 @@ class Extended:
 
     trials: int
     """Trials of the whole sweep now, repeats included."""
+    asked: tuple[Asked, ...] = ()
+    """Of each evaluation, what is asked since the run started."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +78,8 @@ class Traffic:
     completion_tokens: int = 0
     usage: Mapping[str, Sequence[float]] = field(default_factory=dict)
     """Tokens of prompts and of completions, by label of the model; guessed where an endpoint reports none."""
+    answered: Mapping[str, int] = field(default_factory=dict)
+    """Replies that count, by label of the model."""
     retries: Mapping[str, int] = field(default_factory=dict)
     """By cause."""
     failures: Mapping[str, int] = field(default_factory=dict)

@@ -29,6 +29,7 @@ from flows.run.default_cluster import default_cluster
 from flows.run.driver import Driver
 from flows.run.events import (
     TALLY,
+    Asked,
     Event,
     Extended,
     Finished,
@@ -191,7 +192,12 @@ class Session:
                 work = self._next_round()
                 if self._store.planned.same(before) and not self._control.take_retry():
                     break  # nothing is left but transport errors
-                self._emit(Extended(sum(self._store.targets.counts)))
+                finished = self._tracker.done()
+                asked_since = tuple(
+                    replace(one, left=one.left + finished.get(place, 0))
+                    for place, one in enumerate(self._asked(work))
+                )
+                self._emit(Extended(sum(self._store.targets.counts), asked_since))
             self._wait_for_reports(connection, driver.workers, blocks)
         self._spending.save()
         return "stopped" if driver.stopped else "complete"
@@ -310,7 +316,30 @@ class Session:
             tallies=columns,
             ranked=np.asarray(ranked.any(axis=0)),
             base=store.plan.base,
+            asked=self._asked(work),
+            prices={
+                model.name: (model.prices.prompt, model.prices.completion)
+                for model in self._settings.models
+                if model.priced
+            },
         )
+
+    def _asked(self, work: _Work) -> tuple[Asked, ...]:
+        """What is to ask of each evaluation, and where."""
+        models = {model.name: model for model in self._settings.models}
+        endpoints = {
+            address: place for place, address in enumerate({one.endpoint for one in models.values()})
+        }
+        found = []
+        plan, counts = self._store.plan, self._store.targets.counts
+        for evaluation, trials, left in zip(plan.evaluations, counts, work.left, strict=True):
+            model = models.get(evaluation.model)
+            if model is None:  # the config no longer names it, and nothing is asked
+                found.append(Asked(evaluation.model, trials, 0, -1, 0))
+            else:
+                where, limit = endpoints[model.endpoint], model.limits.connections
+                found.append(Asked(evaluation.model, trials, left, where, limit))
+        return tuple(found)
 
     def _pending(self, only: Only) -> int:
         """Trials of the whole plan that are not done."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,8 +15,13 @@ import numpy.typing as npt
 from flows.plan.unnamed import Unnamed
 from flows.run.events import TALLY, BlockDone, Controlled, Event, Extended, LookedUp, Started, Traffic
 from flows.run.poison_isolation import KILLED
+from flows.run.summary_words import lines_of, table_of
+from stages.analyze.render.shown import Shown
 from stages.infer.endpoint import Endpoint
 from stages.infer.rates import strictest
+
+if TYPE_CHECKING:
+    from stages.analyze.render.table import TableSpec
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -61,8 +66,8 @@ class FoundLimit:
 
 
 @dataclass(frozen=True)
-class RunSummary:
-    """What a run did, and what is left."""
+class RunSummary(Shown):
+    """What a run did, and what is left; printed, it says so in words."""
 
     reason: str
     """``complete``, ``incomplete`` (transport errors are left) or ``stopped``."""
@@ -129,6 +134,16 @@ class RunSummary:
         """Trials still to do."""
         return self.trials - self.done
 
+    def _table(self) -> TableSpec:
+        return table_of(self)
+
+    def __str__(self) -> str:
+        return "\n".join(lines_of(self))
+
+    def records(self) -> list[dict[str, Any]]:
+        """The evaluations: their trials, and how many of them are done."""
+        return [asdict(model) for model in self.models]
+
     def to_dict(self) -> dict[str, Any]:
         """The summary as JSON values."""
         return {
@@ -142,14 +157,17 @@ class RunSummary:
 class Tracker:
     """Adds up events; safe to read from any thread."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self.now = clock
         self._lock = threading.Lock()
         self._workers: dict[str, Traffic] = {}
         self._reported_at: dict[str, float] = {}
         self._tallies: dict[int, Counter[tuple[int, int, int]]] = {}
         self._done: Counter[int] = Counter()
+        self._cached: Counter[int] = Counter()
+        self._lost: Counter[int] = Counter()
         self.started: Started | None = None
-        self.begun = time.monotonic()
+        self.begun = self.now()
         self._seen: set[tuple[int, ...]] = set()
         self._asked_from = self._asked_to = 0.0
         self._free: dict[tuple[int, ...], int] = {}
@@ -166,20 +184,21 @@ class Tracker:
         """Take an event in."""
         with self._lock:
             if isinstance(event, Started):
-                self.started, self.begun = event, time.monotonic()
+                self.started, self.begun = event, self.now()
             elif isinstance(event, Extended) and self.started is not None:
-                self.started = replace(self.started, trials=event.trials)
+                asked = event.asked or self.started.asked
+                self.started = replace(self.started, trials=event.trials, asked=asked)
             elif isinstance(event, Traffic):
                 self._note_asking(event)
                 self._workers[event.worker] = event
-                self._reported_at[event.worker] = time.monotonic()
+                self._reported_at[event.worker] = self.now()
             elif isinstance(event, BlockDone):
                 self._add_block(event)
             elif isinstance(event, Controlled):
                 self.paused = event.paused
 
     def _note_asking(self, event: Traffic) -> None:
-        before, now = self._workers.get(event.worker, Traffic()), time.monotonic()
+        before, now = self._workers.get(event.worker, Traffic()), self.now()
         if event.sent and not self._asked_from:
             self._asked_from = now - event.active
         if event.in_flight or (event.sent, event.replies) != (before.sent, before.replies):
@@ -198,6 +217,8 @@ class Tracker:
             # Every trial that kills is to be found; of what an endpoint says, one example will do.
             self.details[cause] = f"{before}; {detail}" if before and cause == KILLED else detail
         self._done[event.model] += event.trials
+        self._cached[event.model] += event.cached
+        self._lost[event.model] += event.transport + event.missing
         counts = self._tallies.setdefault(event.model, Counter())
         for task, slot, *columns in event.tally:
             counts.update({(task, slot, column): count for column, count in enumerate(columns)})
@@ -223,7 +244,7 @@ class Tracker:
     @property
     def seconds(self) -> float:
         """Since the sweep started."""
-        return time.monotonic() - self.begun
+        return self.now() - self.begun
 
     @property
     def asking_seconds(self) -> float:
@@ -238,7 +259,9 @@ class Tracker:
         failures: Counter[str] = Counter()
         usage: dict[str, FloatArray] = {}
         models: dict[str, dict[str, float]] = {}
+        answered: Counter[str] = Counter()
         for report in reports:
+            answered.update(report.answered)
             for model, counts in report.models.items():
                 total = models.setdefault(model, {})
                 for name, count in counts.items():
@@ -254,6 +277,7 @@ class Tracker:
             prompt_tokens=sum(report.prompt_tokens for report in reports),
             completion_tokens=sum(report.completion_tokens for report in reports),
             usage={model: tuple(tokens.tolist()) for model, tokens in usage.items()},
+            answered=dict(answered),
             retries=dict(retries),
             failures=dict(failures),
             models=models,
@@ -264,7 +288,7 @@ class Tracker:
     def _waiting(self) -> dict[str, dict[str, Any]]:
         """Pauses that are not over yet by now; of several workers' the longest."""
         found: dict[str, dict[str, Any]] = {}
-        now = time.monotonic()
+        now = self.now()
         for worker, report in self._workers.items():
             for model, pause in report.waiting.items():
                 # By the clock, as a worker that died reports no end of it.
@@ -277,6 +301,16 @@ class Tracker:
         """Trials finished by this run, by evaluation."""
         with self._lock:
             return dict(self._done)
+
+    def cached_by_model(self) -> dict[int, int]:
+        """Trials that the cache answered in this run, by evaluation."""
+        with self._lock:
+            return dict(self._cached)
+
+    def lost(self) -> dict[int, int]:
+        """Trials that this run leaves without a result, by evaluation."""
+        with self._lock:
+            return dict(self._lost)
 
     def accuracies(self) -> dict[int, float]:
         """Share of right answers of what this run and earlier ones have graded, by evaluation, as a leaderboard has it.

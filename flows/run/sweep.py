@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Literal
 
@@ -29,13 +31,17 @@ from flows.run.events import Noted, Subscriber
 from flows.run.on_end import when_ended
 from flows.run.servers import keyed
 from flows.run.session import Session
+from flows.run.subscribers.notebook import NotebookDisplay, in_notebook
 from flows.run.summary import RunSummary
 from stages.infer.endpoint import InferenceError
 from stages.infer.key_source import check_source
 from storage.cache.cache import open_cache
 from storage.cube.lease import Lease
+from storage.cube.space import Space
+from storage.errors import LeaseHeldError
 from storage.urls import absolute
 
+_WAIT_SECONDS = 1.0
 Graders = Literal["current", "pinned"]
 
 
@@ -53,6 +59,8 @@ def run(
     grader: Graders = "current",
     subscribers: Sequence[Subscriber] = (),
     flush_seconds: float = FLUSH_SECONDS,
+    wait: float = 0.0,
+    progress: bool | None = None,
 ) -> RunSummary:
     """Run a sweep, or resume it.
 
@@ -89,6 +97,11 @@ def run(
         Called with each event (see `flows.run.events`), always from one thread at a time.
     flush_seconds
         Regions under way are written at least this often.
+    wait
+        Seconds to wait for another run to leave the cube, such as the one of a pod that is being replaced.
+    progress
+        Whether to show how far the run is: below the cell in a notebook, else on standard error. Default: in
+        notebooks.
 
     Returns
     -------
@@ -122,8 +135,11 @@ def run(
         for subscriber in subscribers:
             subscriber(Noted(text))
 
-    # The hook comes last: what it starts may need the lease.
-    with when_ended(settings, notify) as ended, Lease.acquire(opened.records, notify=notify) as lease:
+    with ExitStack() as stack:
+        subscribers = (*subscribers, *_display(stack, progress))
+        # The hook comes after the lease: what it starts may need that.
+        ended = stack.enter_context(when_ended(settings, notify))
+        lease = stack.enter_context(_lease(opened.records, notify, wait))
         # Opened again: whoever held the lease a moment ago may have grown the cube and added to the ledger.
         opened, plan = sweep_cube(plan, settings.cube)
         mended = mend_shared(opened)
@@ -144,6 +160,33 @@ def run(
             store.note(notes)
         ended.summary = summary
     return summary
+
+
+def _lease(records: Space, notify: Callable[[str], None], wait: float) -> Lease:
+    """The right to be the cube's only driver, which another one may give up in time."""
+    deadline, said = time.monotonic() + wait, False
+    while True:
+        try:
+            return Lease.acquire(records, notify=notify)
+        except LeaseHeldError as error:
+            if time.monotonic() >= deadline:
+                raise
+            if not said:
+                notify(f"waiting for up to {wait:g} s, as another run has the cube: {error.message}")
+                said = True
+        time.sleep(_WAIT_SECONDS)
+
+
+def _display(stack: ExitStack, wanted: bool | None) -> tuple[Subscriber, ...]:
+    """Whoever shows the run, until the stack is closed."""
+    notebook = in_notebook()
+    if wanted is False or (wanted is None and not notebook):
+        return ()
+    if notebook:
+        return (stack.enter_context(NotebookDisplay()),)
+    from flows.run.subscribers.display import Display
+
+    return (stack.enter_context(Display()),)
 
 
 def _part(only: Sequence[str], trials: str | None, sampling: Sampling | None) -> Only | None:

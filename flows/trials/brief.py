@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.cells import cell_len
 
 from flows.trials.columns import TrialColumn
 from flows.trials.forms import visible
+from stages.analyze.render.shown import WIDTH
 from stages.analyze.render.table import GAP, Column, TableSpec
 from stages.analyze.render.text import ABSENT
 
+if TYPE_CHECKING:
+    from flows.trials.read import Trials
+
 FIRST = 20
 """Rows that are shown if nobody says how many."""
+_MOST = 12
+"""Columns that are all shown; of more only a few are."""
 _LEAST = 6
 """Characters that a text gets at least."""
 _CUT = "…"
@@ -41,6 +47,27 @@ def brief_columns(known: Sequence[TrialColumn], *, repeats: bool, layers: bool) 
         for column in known
         if (column.brief or column.name in scores) and (repeats or column.name != "repeat")
     ]
+
+
+def first_rows(table: Trials, count: int = FIRST, width: int = WIDTH) -> TableSpec:
+    """The first rows of a table with few of its columns, and how many rows there are.
+
+    Parameters
+    ----------
+    table
+        The trials.
+    count
+        Most rows.
+    width
+        Characters of a line.
+    """
+    some = table.first(count)
+    if len(table.columns) > _MOST:
+        some = some.with_columns(brief_columns(table.columns, repeats=table.repeated, layers=table.layered))
+    rows = list(some.rows())
+    every = table.count()
+    notes = [f"{len(rows):,} of {every:,} trials."] if every > len(rows) else []
+    return brief_table(some.columns, rows, [*notes, *some.notes], width, some.varying)
 
 
 def brief_table(

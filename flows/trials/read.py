@@ -20,10 +20,13 @@ from flows.trials.search import Search
 from flows.trials.sorting import Order
 from flows.trials.texts import AT_ONCE, Texts
 from flows.trials.values import Plain, Values
+from stages.analyze.render.shown import Shown
 
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
+
+    from stages.analyze.render.table import TableSpec
 
 _NO_ARROW = "Run: pip install 'evalcube[parquet]'"
 
@@ -120,8 +123,8 @@ def trials(
     )
 
 
-class Trials:
-    """A table of trials; see `trials`. Each use reads the cubes anew."""
+class Trials(Shown):
+    """A table of trials; see `trials`. Each use reads the cubes anew; shown are its first rows."""
 
     def __init__(
         self,
@@ -221,6 +224,33 @@ class Trials:
         """All of it in memory, as a data frame; whole numbers of which some are absent are floats there."""
         return self.to_arrow().to_pandas()
 
+    def to_dataframe(self) -> pd.DataFrame:
+        """As `to_pandas`."""
+        return self.to_pandas()
+
+    def records(self) -> list[dict[str, Any]]:
+        """All `rows` in memory."""
+        return list(self.rows())
+
+    def _table(self) -> TableSpec:
+        from flows.trials.brief import first_rows
+
+        return first_rows(self)
+
+    def first(self, count: int) -> Trials:
+        """The first so many of its rows.
+
+        Parameters
+        ----------
+        count
+            How many.
+        """
+        offset, limit = self._window
+        window = (offset, count if limit is None else min(limit, count))
+        return Trials(
+            self._opened, self.columns, self._known, self._wanted, self._search, self._order, window
+        )
+
     def rows(self) -> Iterator[dict[str, Any]]:
         """Each row as Python values by column, None for what is absent; needs no Arrow."""
         names = [column.name for column in self.columns]
@@ -249,7 +279,7 @@ class Trials:
             return sum(places.count(rows) for rows in self._scan(()))
         return sum(places.count(rows) for rows, _ in self._searched(self._search, ()))
 
-    def nearest(self, place: Sequence[int], *, back: bool = False) -> dict[str, int] | None:
+    def nearest(self, place: Sequence[float], *, back: bool = False) -> dict[str, int] | None:
         """The row that follows a place in the order of models, tasks, points, trials and repeats, whatever texts say.
 
         Parameters

@@ -110,6 +110,8 @@ class Stats:
     """Of replies that count, as the endpoints counted them."""
     usage: dict[str, tuple[float, float]] = field(default_factory=dict)
     """By label of the model, tokens of prompts and completions of replies that count; guessed if none are reported."""
+    answered: Counter[str] = field(default_factory=Counter)
+    """Replies that count, by label of the model."""
     retries: Counter[str] = field(default_factory=Counter)
     """Retried attempts by cause."""
     failures: Counter[str] = field(default_factory=Counter)
@@ -128,6 +130,7 @@ class Stats:
             Tokens of prompt and completion, guessed where the reply does not report them.
         """
         self.replies += 1
+        self.answered[model] += 1
         self.prompt_tokens += reply.prompt_tokens
         self.completion_tokens += reply.completion_tokens
         prompts, completions = self.usage.get(model, (0.0, 0.0))
@@ -142,6 +145,7 @@ class Stats:
             "prompt_tokens": self.prompt_tokens,
             "completion_tokens": self.completion_tokens,
             "usage": dict(self.usage),
+            "answered": dict(self.answered),
             "retries": dict(self.retries),
             "failures": dict(self.failures),
         }

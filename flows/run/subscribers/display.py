@@ -6,32 +6,43 @@ import math
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
 
-from rich.console import Console, Group
+from rich.console import Console, Group, RenderableType
 from rich.live import Live
-from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskProgressColumn, TextColumn
+from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
 from flows.run.events import Controlled, Event, Noted, Started
-from flows.run.subscribers.duration import duration, waits
-from flows.run.summary import Tracker
+from flows.run.progress import ModelProgress, Progress, RunProgress
+from flows.run.subscribers.duration import duration
 
 _LINE_SECONDS = 10.0
-_RATE_WINDOW = 10.0
+_LOOK_SECONDS = 0.5
 _SHOWN_MODELS = 20
+_BAR, _MORE, _BESIDE_NAMES, _ROOM = 16, 29, 43, 28
+"""Columns of a terminal: of a bar, of bars and tokens, which are there if names have room, of the rest; that room."""
+_ROWS_BESIDE = 9
+"""Lines of a terminal that the models do not get."""
 
 
 class Display:
-    """A subscriber that shows what happens until it is closed."""
+    """A subscriber that shows what happens until it is closed.
 
-    def __init__(self, console: Console | None = None) -> None:
+    Parameters
+    ----------
+    console
+        Where it is shown; default: standard error.
+    progress
+        Adds up the events; default: by the clock of this machine.
+    """
+
+    def __init__(self, console: Console | None = None, progress: Progress | None = None) -> None:
         self._console = console or Console(file=sys.stderr)
-        self._tracker = Tracker()
-        self._rates = _Rates()
+        self._progress = progress or Progress()
         self._live: Live | None = None
         self._ticker: threading.Thread | None = None
         self._over = threading.Event()
@@ -56,7 +67,7 @@ class Display:
 
     def __call__(self, event: Event) -> None:
         """Take an event in."""
-        self._tracker(event)
+        self._progress(event)
         if isinstance(event, Noted):
             said = f": {event.said}" if event.said else ""
             self._console.print(Text(f"· {event.message}{said}", style="dim"))
@@ -69,106 +80,116 @@ class Display:
 
     def _tick(self) -> None:
         last = time.monotonic()
-        while not self._over.wait(0.5):
-            traffic = self._tracker.traffic()
-            self._rates.add(traffic.replies, traffic.completion_tokens, self._progress()[0])
+        while not self._over.wait(_LOOK_SECONDS):
+            self._progress.look()
             if self._live is None and time.monotonic() - last >= _LINE_SECONDS:
                 last = time.monotonic()
                 self._console.print(Text(self._line()))
 
     def _line(self) -> str:
-        done, total = self._progress()
-        facts = [f"{name} {value}" for name, value in self._facts()]
-        return f"{done}/{total} trials  " + "  ".join([*facts, *self._waits()])
-
-    def _waits(self) -> list[str]:
-        """One text, where the run waits for an endpoint."""
-        text = waits(self._tracker.traffic().waiting)
-        paused = ["paused until `evalcube ctl CUBE resume`"] if self._tracker.paused else []
-        return [*paused, text] if text else paused
-
-    def _progress(self) -> tuple[int, int]:
-        started = self._tracker.started
-        if started is None:
-            return 0, 0
-        # Replies count when they arrive, before their block is graded: a slow model should be seen to move.
-        graded, arrived = (
-            sum(self._tracker.done().values()),
-            self._tracker.traffic().replies + self._tracker.cached,
-        )
-        return min(started.done + max(graded, arrived), started.trials), started.trials
-
-    def _facts(self) -> list[tuple[str, str]]:
-        tracker, traffic, rates = self._tracker, self._tracker.traffic(), self._rates
-        done, total = self._progress()
-        errors = str(tracker.transport)
-        retries = sum(traffic.retries.values())
-        if retries:
-            errors += f" (+{retries} retried)"
-        return [
-            ("requests/s", f"{rates.replies:.1f}"),
-            ("tokens/s", f"{rates.tokens:.0f}"),
-            ("in flight", str(traffic.in_flight)),
-            ("cached", str(tracker.cached)),
-            ("errors", errors),
-            ("ETA", duration((total - done) / rates.trials) if rates.trials else "–"),
-            ("after", duration(tracker.seconds)),
-        ]
+        now = self._progress.now()
+        facts = [f"{name} {value}" for name, value in facts_of(now)]
+        waiting = [now.waiting] if now.waiting else []
+        return f"{now.done}/{now.trials} trials  " + "  ".join([*facts, *waiting])
 
     def _render(self) -> Group:
-        done, total = self._progress()
-        bar = Progress(
-            TextColumn("[bold]evalcube"),
-            BarColumn(None),
-            MofNCompleteColumn(),
-            TaskProgressColumn(),
-            console=self._console,
-        )
-        bar.add_task("", total=total or None, completed=done)
-        facts = Text("  ").join(Text.assemble((f"{name} ", "dim"), value) for name, value in self._facts())
-        facts.no_wrap, facts.overflow = True, "ellipsis"
-        paused = [Text(text, style="yellow") for text in self._waits()]
-        return Group(bar.get_renderable(), facts, *paused, self._models())
+        now = self._progress.now()
+        parts: list[RenderableType] = [_bar(now), _in_lines(facts_of(now), self._console.width)]
+        if now.waiting:
+            parts.append(Text(now.waiting, style="yellow"))
+        return Group(*parts, self._models(now))
 
-    def _models(self) -> Table:
-        table = Table(box=None, padding=(0, 2), header_style="dim")
-        table.add_column("model")
-        table.add_column("trials", justify="right")
-        table.add_column("accuracy so far", justify="right")
-        accuracies, done = self._tracker.accuracies(), self._tracker.done()
-        started = self._tracker.started
-        names = started.models if started else ()
-        before = dict(enumerate(started.recorded)) if started else {}
-        for i, name in enumerate(names[:_SHOWN_MODELS]):
-            accuracy = accuracies.get(i, math.nan)
-            table.add_row(
-                escape(name),
-                str(before.get(i, 0) + done.get(i, 0)),
-                "–" if math.isnan(accuracy) else f"{100 * accuracy:.1f} %",
-            )
-        if len(names) > _SHOWN_MODELS:
-            table.add_row(f"… and {len(names) - _SHOWN_MODELS} more", "", "")
+    def _models(self, now: RunProgress) -> Table:
+        from stages.analyze.render.table import NAME_LEAST, fold  # with xarray, which takes a while
+
+        # What is going on comes first where there is no room for all.
+        most = max(3, min(_SHOWN_MODELS, self._console.height - _ROWS_BESIDE))
+        shown, rest = now.models, 0
+        if len(shown) > most:
+            ordered = sorted(now.models, key=lambda one: (_finished(one), not one.rate))
+            shown, rest = tuple(ordered[:most]), len(now.models) - most
+        room = self._console.width - _BESIDE_NAMES
+        wide = room - _MORE >= min(max((len(one.label) for one in shown), default=0), _ROOM)
+        room -= _MORE if wide else 0
+        table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+        table.add_column("model", no_wrap=True)
+        if wide:
+            table.add_column("", width=_BAR)
+        for head in ("trials", "%", "per s", *(("tokens/s",) if wide else ()), "accuracy"):
+            table.add_column(head, justify="right", no_wrap=True)
+        table.add_column("", no_wrap=True)
+        for one in shown:
+            table.add_row(Text(fold(one.label, max(room, NAME_LEAST))), *_cells(one, wide=wide))
+        if rest:
+            table.add_row(Text(f"… and {rest} more", style="dim"))
         return table
 
 
-class _Rates:
-    """Speeds over the last seconds, from totals."""
+def facts_of(now: RunProgress) -> list[tuple[str, str]]:
+    """What a display says of a run beside how far it is, each with its name."""
+    errors = str(now.errors) + (f" (+{now.retried} retried)" if now.retried else "")
+    in_flight = f"{now.in_flight} of {now.connections}" if now.connections else str(now.in_flight)
+    facts = [
+        ("ETA", "–" if now.eta is None else duration(now.eta)),
+        ("after", duration(now.seconds)),
+        ("requests/s", f"{now.replies:.1f}"),
+        ("tokens/s", f"{now.tokens:.0f}"),
+        ("in flight", in_flight),
+        ("cached", str(now.cached)),
+        ("errors", errors),
+    ]
+    if now.usd is not None:
+        end = "" if now.usd_at_end is None else f", {money(now.usd_at_end)} at the end"
+        facts.append(("USD", f"{money(now.usd)}{end}"))
+    return facts
 
-    def __init__(self) -> None:
-        self._points: list[tuple[float, int, int, int]] = []
-        self.replies = 0.0
-        self.tokens = 0.0
-        self.trials = 0.0
 
-    def add(self, replies: int, tokens: int, trials: int) -> None:
-        now = time.monotonic()
-        self._points.append((now, replies, tokens, trials))
-        self._points = [point for point in self._points if now - point[0] <= _RATE_WINDOW] or self._points[
-            -1:
-        ]
-        first, last = self._points[0], self._points[-1]
-        span = last[0] - first[0]
-        if span > 0:
-            self.replies, self.tokens, self.trials = (
-                (b - a) / span for a, b in zip(first[1:], last[1:], strict=True)
-            )
+def money(amount: float) -> str:
+    """Dollars with cents; small amounts with two digits.
+
+    Examples
+    --------
+    >>> money(12.3), money(0.00123), money(0.0)
+    ('12.30', '0.0012', '0')
+    """
+    return f"{amount:.2f}" if amount >= 1 else f"{amount:.2g}"
+
+
+def _bar(now: RunProgress) -> Table:
+    """How far all is, in one line."""
+    share = 100 * now.done / now.trials if now.trials else 0.0
+    line = Table.grid(padding=(0, 1), expand=True)
+    for ratio in (None, 1, None, None):
+        line.add_column(ratio=ratio, no_wrap=True)
+    bar = ProgressBar(total=now.trials or None, completed=now.done)
+    line.add_row("[bold]evalcube", bar, f"{now.done:,}/{now.trials:,}", f"{share:.0f}%")
+    return line
+
+
+def _in_lines(facts: Sequence[tuple[str, str]], width: int) -> Text:
+    """Facts on as many lines as they need, none of them cut."""
+    lines, used = Text(), 0
+    for name, value in facts:
+        size = len(name) + len(value) + 3
+        if used:
+            lines.append("\n" if used + size > width else "  ")
+            used = 0 if used + size > width else used
+        lines.append(f"{name} ", "dim").append(value)
+        used += size
+    return lines
+
+
+def _cells(one: ModelProgress, *, wide: bool) -> list[RenderableType]:
+    done = _finished(one)
+    bar = [ProgressBar(total=one.trials or None, completed=one.done)] if wide else []
+    trials = f"{one.done:,}/{one.trials:,}" if one.trials else f"{one.done:,}"
+    share = f"{100 * one.done // one.trials}" if one.trials else ""
+    rate = "" if done else f"{one.rate:.1f}"
+    tokens = ["" if done else f"{one.tokens:.0f}"] if wide else []
+    accuracy = "–" if math.isnan(one.accuracy) else f"{100 * one.accuracy:.1f} %"
+    state = Text("done", style="green") if done else Text("waits" if one.waiting else "", style="yellow")
+    return [*bar, trials, share, rate, *tokens, accuracy, state]
+
+
+def _finished(one: ModelProgress) -> bool:
+    return 0 < one.trials <= one.done

@@ -8,6 +8,7 @@ import sys
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 
 from flows.submit.chain import Chain
@@ -46,6 +47,10 @@ def submitted(tmp_path, simulator, *, latency=0.0, cluster=None, **changes):
 
 def chains(folder):
     return {path.parent.name: Chain.read(path) for path in folder.glob("slurm-logs/*/*/chain.json")}
+
+
+def is_attempt(words, folder):
+    return "attempt" in (words or ()) and any(word.startswith(str(folder)) for word in words)
 
 
 def wait_for(what, seconds=100):
@@ -91,7 +96,9 @@ def test_submit__a_job_that_is_killed_is_followed_by_one_that_goes_on_and_scance
     wait_for(lambda: simulator_stats(simulator)["requests"] > 20)
     wait_for(lambda: slurm.jobs().get(first + 1) == "PENDING")
 
-    slurm.command("scancel", "--signal=KILL", "--full", str(first))
+    # Not with scancel, after which a job counts as cancelled.
+    [process] = [one for one in psutil.process_iter(["cmdline"]) if is_attempt(one.info["cmdline"], tmp_path)]
+    process.kill()
     wait_for(lambda: slurm.jobs().get(first + 1) == "RUNNING")
     chain = wait_for(lambda: [one for one in chains(tmp_path).values() if len(one.attempts) == 2])[0]
     before = simulator_stats(simulator)["requests"]

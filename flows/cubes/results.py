@@ -1,0 +1,167 @@
+"""Results of analyses as Python users get them: tables to look at, values to compute with, figures."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+from flows.cubes.selection import OpenPart
+from stages.analyze.labelled.pairing import Pair
+from stages.analyze.labelled.ranking import Ranking
+from stages.analyze.labelled.results import Leaderboard
+from stages.analyze.render.shown import Shown
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from stages.analyze.render.table import TableSpec
+
+
+@dataclass(frozen=True)
+class LeaderboardResult(Shown, Leaderboard):
+    """A leaderboard that is shown as a table."""
+
+    @classmethod
+    def of(cls, board: Leaderboard) -> Self:
+        """The same values.
+
+        Parameters
+        ----------
+        board
+            A leaderboard.
+        """
+        return cls(**{field.name: getattr(board, field.name) for field in fields(Leaderboard)})
+
+    def _table(self) -> TableSpec:
+        from stages.analyze.render.table_specs import leaderboard_spec
+
+        return leaderboard_spec(self)
+
+    def records(self) -> list[dict[str, Any]]:
+        """The ``rows`` of `to_dict`."""
+        return Leaderboard.records(self)
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw what leads the board with its intervals, best first.
+
+        Parameters
+        ----------
+        ax
+            Where to draw; default: a new figure.
+
+        Returns
+        -------
+        Axes
+            With the drawing.
+
+        Raises
+        ------
+        EvalcubeError
+            If matplotlib is not installed.
+        """
+        from stages.analyze.render.plots import plot_board
+
+        return plot_board(self, ax)
+
+
+class _Standing(NamedTuple):
+    part: OpenPart
+    ranking: Ranking
+    board: LeaderboardResult
+
+
+class RankingResult(Shown, _Standing):
+    """Who stands where: `part` that was read, `ranking` of its rows, and their `board`."""
+
+    __slots__ = ()
+
+    def _table(self) -> TableSpec:
+        from stages.analyze.render.table_specs import ranking_spec
+
+        return ranking_spec(self.ranking, self.board)
+
+    def to_dict(self) -> dict[str, object]:
+        """Plain JSON values, as ``evalcube rank --json`` prints them."""
+        return self.ranking.to_dict(self.board)
+
+    def records(self) -> list[dict[str, Any]]:
+        """The ``rows`` of `to_dict`."""
+        rows: Any = self.to_dict()["rows"]
+        return list(rows)
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the ranks that each evaluation takes when the questions are drawn again.
+
+        Parameters
+        ----------
+        ax
+            Where to draw; default: a new figure.
+
+        Returns
+        -------
+        Axes
+            With the drawing.
+
+        Raises
+        ------
+        EvalcubeError
+            If matplotlib is not installed.
+        """
+        from stages.analyze.render.plots import plot_ranks
+
+        return plot_ranks(self.ranking, ax)
+
+
+class _Compared(NamedTuple):
+    part: OpenPart
+    pairs: tuple[Pair, ...]
+
+
+class ComparisonResult(Shown, _Compared):
+    """Paired comparisons: `part` that was read, and a `Pair` for each two evaluations."""
+
+    __slots__ = ()
+
+    def _table(self) -> TableSpec:
+        from stages.analyze.render.table_specs import pair_spec, pairs_spec
+
+        return pair_spec(self.pairs[0]) if len(self.pairs) == 1 else pairs_spec(self.pairs)
+
+    def to_dict(self) -> dict[str, object]:
+        """Plain JSON values: the pairs with their tasks, and what each says in words."""
+        from stages.analyze.render.rows import pair_row
+        from stages.analyze.render.table_specs import pair_conclusion
+
+        return {
+            "selection": self.part.selection,
+            "warnings": list(self.part.warnings),
+            "pairs": [pair_row(pair) | {"words": pair_conclusion(pair)} for pair in self.pairs],
+        }
+
+    def records(self) -> list[dict[str, Any]]:
+        """A row for each task of each pair, and one without a task for all tasks together."""
+        from stages.analyze.render.rows import pair_records
+
+        return pair_records(self.pairs)
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the differences with their intervals: by task of one pair, overall of several.
+
+        Parameters
+        ----------
+        ax
+            Where to draw; default: a new figure.
+
+        Returns
+        -------
+        Axes
+            With the drawing.
+
+        Raises
+        ------
+        EvalcubeError
+            If matplotlib is not installed.
+        """
+        from stages.analyze.render.plots import plot_differences
+
+        return plot_differences(self.pairs, ax)

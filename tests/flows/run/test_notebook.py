@@ -1,0 +1,78 @@
+"""The example notebook, executed as it stands in a kernel of its own, and the progress bar that a run shows there."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from flows.run.events import Asked, Finished, Noted, Started, Traffic
+from flows.run.progress import Progress
+from flows.run.subscribers.notebook import NotebookDisplay, in_notebook
+from flows.run.summary import Tracker
+
+NOTEBOOK = Path(__file__).parents[3] / "examples" / "notebook.ipynb"
+HOSTILE = '<img src=x onerror="alert(1)">'
+
+
+def shown(cell):
+    """What a cell shows, as HTML and as text."""
+    found = [output.get("data", {}) for output in cell.outputs]
+    return "".join(
+        str(data.get(kind, "")) for data in found for kind in ("text/html", "text/plain")
+    ) + "".join(output.get("text", "") for output in cell.outputs)
+
+
+@pytest.mark.cluster
+def test_notebook__runs_from_top_to_bottom_and_shows_what_it_says(tmp_path, monkeypatch):
+    nbformat, client = pytest.importorskip("nbformat"), pytest.importorskip("nbclient")
+    monkeypatch.setenv("PYTHONPATH", str(NOTEBOOK.parents[1]))
+    monkeypatch.setenv("MPLBACKEND", "module://matplotlib_inline.backend_inline")
+    notebook = nbformat.read(NOTEBOOK, 4)
+
+    client.NotebookClient(notebook, timeout=120, resources={"metadata": {"path": str(tmp_path)}}).execute()
+
+    run, board, drawn, compared, lines, trials, counts = [
+        cell for cell in notebook.cells if cell.cell_type == "code"
+    ]
+    progress = [
+        output for output in run.outputs if "<progress" in str(output.get("data", {}).get("text/html"))
+    ]
+    assert len(progress) == 1
+    text = progress[0]["data"]["text/html"]
+    assert "192 of 192 trials, 100 % complete" in text
+    assert 'value="192" max="192"' in text
+    assert text.count("done</td>") == 2
+    assert re.search(r"<th[^>]*>accuracy</th>", shown(board))
+    assert shown(board).index("strong") < shown(board).index("weak")
+    assert "strong is right more often than weak" in shown(compared)
+    for figure in (drawn, lines):
+        assert any("image/png" in output.get("data", {}) for output in figure.outputs)
+    assert "incorrect" in shown(trials)
+    assert "arithmetic" in shown(counts)
+
+
+def test_notebook_display__shows_progress_and_takes_names_for_text():
+    now = 0.0
+    display = NotebookDisplay(Progress(Tracker(lambda: now)))
+    display(
+        Started(
+            "r", "c", 20, 0, (HOSTILE, "b"), asked=(Asked(HOSTILE, 10, 10, 0, 4), Asked("b", 10, 10, 0, 4))
+        )
+    )
+    display(Noted(HOSTILE))
+    pause = {HOSTILE: {"seconds": 9.0, "reason": HOSTILE}}
+    display(Traffic(answered={"b": 10}, replies=10, in_flight=3, waiting=pause, worker="w"))
+
+    text = display.html()
+
+    assert "<img" not in text
+    assert text.count("&lt;img") == 4
+    assert "10 of 20 trials, 50 %" in text
+    assert "3 of 4" in text
+    display(Finished("incomplete"))
+    assert "incomplete" in display.html()
+    assert "ETA" not in display.html()
+
+
+def test_in_notebook__is_false_in_a_script():
+    assert not in_notebook()
