@@ -12,6 +12,7 @@ from flows.explore.explored import Explored
 from flows.explore.query import Query
 from flows.trials.read import trials
 from stages.analyze.labelled.aggregate import aggregate as groups
+from tests.flows.support import evalcube, reset, sweep_config, write_config
 
 
 @pytest.fixture(scope="module")
@@ -196,3 +197,40 @@ def test_kept__is_made_anew_when_something_is_recorded(explored_cube, monkeypatc
     assert [explored.kept("x", make), explored.kept("x", make)] == [1, 1]
     monkeypatch.setattr(explored, "stamp", lambda: "later")
     assert explored.kept("x", make) == 2
+
+
+@pytest.fixture(scope="module")
+def apart(tmp_path_factory, _served):
+    """Two cubes of one sweep: two checkpoints in the first, the second of them and a third in the other."""
+    reset(_served)
+    folder = tmp_path_factory.mktemp("apart")
+    config = sweep_config(folder, _served.base_url, trials=3, cells=2, models=("one", "two", "three"))
+    for step, model in enumerate(config["models"]):
+        model["facets"] = {"step": step + 1}
+    cubes = []
+    for name, models in (("first", config["models"][:2]), ("second", config["models"][1:])):
+        part = {**config, "models": models, "cube": str(folder / f"{name}.zarr")}
+        path = write_config(folder, part, f"{name}.yaml")
+        assert evalcube("run", path, "--quiet", cwd=folder)[0] == 0
+        cubes.append(part["cube"])
+    return cubes
+
+
+def test_several_cubes__are_read_as_one(apart):
+    explored = Explored(apart)
+    facets = {one["name"]: one["levels"] for one in ask(explored, "overview", Query())["facets"]}
+    ranked = {row["label"]: row["trials"] for row in ask(explored, "ranking", Query())["rows"]}
+    third = ask(explored, "trials", Query.make(model="three", limit="2"))["rows"]
+    place = {"evaluation": "one", "asked": "boolean", "trial": "2"}
+
+    assert facets["facet_step"] == [1, 2, 3]
+    assert ranked == {"one": 9, "two": 9, "three": 9}
+    assert [(row["cube"], row["label"]) for row in third] == [(1, "three")] * 2
+    assert {row["label"] for row in ask(explored, "same", Query.make(**place))["rows"]} == set(ranked)
+    # After the last trial of the first model come those of the next, and of the next cube.
+    found = ask(explored, "neighbour", Query.make(**place))["trial"]
+    assert (found["cube"], found["label"], found["trial"]) == (0, "two", 0)
+    found = ask(explored, "neighbour", Query.make(**place, model="three"))["trial"]
+    assert (found["cube"], found["label"], found["trial"]) == (1, "three", 0)
+    with pytest.raises(SweepError, match="none"):
+        ask(explored, "trials", Query.make(task="none"))
