@@ -19,6 +19,12 @@ copyright = "the evalcube developers"
 extensions = ["myst_parser", "sphinx.ext.autodoc", "numpydoc"]
 html_theme = "sphinx_book_theme"
 html_title = "evalcube"
+html_theme_options = {
+    "repository_url": "https://github.com/evalcube/evalcube",
+    "use_repository_button": True,
+    "use_download_button": False,
+    "navbar_persistent": [],  # the menu has the search already
+}
 html_show_sphinx = False
 myst_heading_anchors = 4
 """Headings down to this level have the anchors that they have on GitHub."""
@@ -60,7 +66,8 @@ def _menu(index: str) -> str:
     """The menu of the site: a group for each heading of the index, with the pages that it links."""
     menu = ""
     for group in re.split(r"(?m)^## ", index)[1:]:
-        pages = "\n".join(re.findall(r"\]\((\w[\w-]*)\.md\)", group))
+        linked = re.findall(r"(?m)^- \[(.+?)\]\((\w[\w-]*)\.md\)", group)
+        pages = "\n".join(f"{title.replace('`', '')} <{page}>" for title, page in linked)
         if pages:
             menu += f"\n```{{toctree}}\n:hidden:\n:caption: {group.splitlines()[0]}\n\n{pages}\n```\n"
     return menu

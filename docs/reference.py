@@ -6,7 +6,8 @@ there, and ends the build.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from types import NoneType
 from typing import Annotated, Any, Literal, get_args, get_origin
 
@@ -22,6 +23,10 @@ from flows.config.section import Section, forms, is_section
 from stages.generate import TASKS
 
 _PLAIN = {int: "whole number", float: "number", bool: "true or false", str: "text"}
+Links = Mapping[type[BaseModel], str]
+"""Sections, and how a table names them."""
+
+_POWERS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 _BOUNDS = {"ge": "from {}", "gt": "above {}", "le": "to {}", "lt": "below {}"}
 
 
@@ -34,14 +39,27 @@ class UndescribedError(Exception):
 
 def config_keys() -> str:
     """Every section of a config, each with a table of its keys."""
+    headings = {section: _heading(section, paths) for section, paths in _sections(SweepConfig).items()}
+    links = {section: f"[section](#{_anchor(heading)})" for section, heading in headings.items()}
     return "\n".join(
-        f"## {_heading(paths)}\n\n{_first(section)}\n\n{_table(section)}\n"
-        for section, paths in _sections(SweepConfig).items()
+        f"## {heading}\n\n{_first(section)}\n\n{_table(section, links)}\n"
+        for section, heading in headings.items()
     )
 
 
-def _heading(paths: list[str]) -> str:
-    return ", ".join(f"`{path}`" for path in paths) if paths[0] else "The file"
+def _anchor(heading: str) -> str:
+    """Where a link to a heading leads: lower case and without marks, as on GitHub."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+def _heading(section: type[Section], paths: list[str]) -> str:
+    """Where a section stands, and which of several forms it is if one of its keys has a single value."""
+    kinds = [
+        f" with `{key}: {get_args(field.annotation)[0]}`"
+        for key, field in section.model_fields.items()
+        if get_origin(field.annotation) is Literal and len(get_args(field.annotation)) == 1
+    ]
+    return ", ".join(f"`{path}`" for path in paths) + "".join(kinds) if paths[0] else "The file"
 
 
 def _sections(root: type[Section]) -> dict[type[Section], list[str]]:
@@ -78,42 +96,48 @@ def _below(annotation: Any, path: str) -> Iterator[tuple[type[Section], str]]:
 def task_params() -> str:
     """Every bundled task with what it asks and a table of its params."""
     return "\n".join(
-        f"## `{name}`\n\n{_cell(task.summary)}. Guess chance: {_cell(task.guess_rule)}.\n\n{_table(task.Params)}\n"
+        f"## `{name}`\n\n{_sentence(task.summary)} Guess chance: {_cell(task.guess_rule)}.\n\n{_table(task.Params)}\n"
         for name, task in sorted(TASKS.items())
     )
+
+
+def _sentence(text: str) -> str:
+    return f"{_cell(text[0].upper() + text[1:])}."
 
 
 # A table of any model's fields
 
 
-def _table(model: type[BaseModel]) -> str:
+def _table(model: type[BaseModel], links: Links | None = None) -> str:
     rows = ["| key | type | default | meaning |", "|---|---|---|---|"]
     for key, field in model.model_fields.items():
         if not field.description:
             raise UndescribedError(
                 f"{model.__name__}.{key} has no description: give its Field one, with what it means and its unit"
             )
-        kind = ", ".join(part for part in (_kind(field.rebuild_annotation()), _range(field)) if part)
+        kind = ", ".join(
+            part for part in (_kind(field.rebuild_annotation(), links or {}), _range(field)) if part
+        )
         rows.append(f"| `{key}` | {_cell(kind)} | {_default(field)} | {_cell(field.description)} |")
     return "\n".join(rows)
 
 
-def _kind(annotation: Any) -> str:
-    """What a value may be, in words."""
-    words = [_form(form) for form in forms(annotation) if form is not NoneType]
+def _kind(annotation: Any, links: Links) -> str:
+    """What a value may be, in words, with links to sections."""
+    words = [_form(form, links) for form in forms(annotation) if form is not NoneType]
     return " or ".join(dict.fromkeys(words))
 
 
-def _form(form: Any) -> str:
+def _form(form: Any, links: Links) -> str:
     if get_origin(form) is Literal:
         return ", ".join(f"`{value}`" for value in get_args(form))
     if get_origin(form) is dict:
-        values = _kind(get_args(form)[1])
+        values = _kind(get_args(form)[1], links)
         return f"mapping of names to {values}" if values != "any value" else "mapping"
     if get_origin(form) in (tuple, list):
-        return f"list of {_kind(get_args(form)[0])}"
+        return f"list of {_kind(get_args(form)[0], links)}"
     if isinstance(form, type) and issubclass(form, BaseModel):
-        return "section"
+        return links.get(form, "section")
     return _PLAIN.get(form, "any value")
 
 
@@ -136,7 +160,11 @@ def _rules(annotation: Any) -> Iterator[object]:
 
 
 def _number(value: object) -> str:
-    return f"{value:,}" if isinstance(value, int) and abs(value) < 10**7 else f"{value:g}"
+    if isinstance(value, (int, float)) and abs(value) >= 10**7:
+        digits, power = f"{value:.1e}".split("e+")
+        digits = "" if digits == "1.0" else f"{digits} · "
+        return f"{digits}10{power.lstrip('0').translate(_POWERS)}"
+    return f"{value:,}" if isinstance(value, int) else f"{value:g}"
 
 
 def _default(field: FieldInfo) -> str:

@@ -32,6 +32,8 @@ from deploy.clusters.code import Code, State, View
 
 Future = DaskFuture[Any]
 
+_STATE_SECONDS = 2.0
+"""As short as it is asked often."""
 _ROOT = Path(__file__).resolve().parents[2]
 _MAKE = "exec(source, place := {'__name__': 'evalcube_carrier'}) or eval(wanted, place)(*arguments)"
 _TAKE = "exec(source, place := {'__name__': 'evalcube_carrier'}) or eval(wanted, place)"
@@ -116,7 +118,7 @@ class CarriedCode(Code):
             plugin=registrar, name=registrar.name, idempotent=False
         )
         Question.within(self.client, registration).answer()
-        self._register(name, self._sent)
+        self._register(name, self._sent, ANSWER_SECONDS)
 
     def remove(self, name: str) -> None:
         """As `Code.remove`; from the scheduler, too."""
@@ -162,7 +164,9 @@ class CarriedCode(Code):
         """As `Code.states`; a worker that missed the plugin is given it once more."""
 
         async def ask() -> Mapping[str, State]:
-            answers = await ask_each(self.client, _Function(carrier.state_of), name, workers=workers)
+            answers = await ask_each(
+                self.client, _Function(carrier.state_of), name, workers=workers, seconds=_STATE_SECONDS
+            )
             missed = [address for address, answer in answers.items() if not answer["there"]]
             if missed and self._sent is not None:
                 await self._give(missed)
@@ -171,6 +175,7 @@ class CarriedCode(Code):
                     bool(answer["ready"]) and not answer["problem"],
                     answer["problem"],
                     answer["id"],
+                    answer["host"],
                     answer["time"],
                 )
                 for address, answer in answers.items()
@@ -188,11 +193,10 @@ class CarriedCode(Code):
         with suppress(OSError):
             await asyncio.wait_for(giving, ANSWER_SECONDS)
 
-    def bar(self, name: str, addresses: Sequence[str]) -> None:
-        """As `Code.bar`; nobody waits for it."""
-        Question.within(
-            self.client, ask_scheduler(self.client, _Function(carrier.bar), name, list(addresses))
-        )
+    def bar(self, name: str, addresses: Sequence[str]) -> Question[None]:
+        """As `Code.bar`."""
+        asking = ask_scheduler(self.client, _Function(carrier.bar), name, list(addresses))
+        return Question.within(self.client, asking)
 
 
 def _packed(function: Callable[..., Any], args: Sequence[object]) -> tuple[bytes, list[Future]]:

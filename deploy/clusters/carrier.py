@@ -14,6 +14,7 @@ import importlib.util
 import io
 import os
 import pickle
+import socket
 import sys
 import threading
 import time
@@ -34,6 +35,8 @@ _RESULT_SECONDS = 5.0
 """So long a task waits for a worker that is still getting ready; then it goes elsewhere."""
 _PAUSE_SECONDS = 0.3
 """Before a task leaves a worker that cannot do it, so that the two do not keep the scheduler busy."""
+_WATCH_SECONDS = 20.0
+"""Between two looks whether the run is still there: what took its plugin away may not have reached this worker."""
 _AWAITED_SECONDS = 60.0
 """So long a run that ends waits for what it began on a worker."""
 
@@ -219,6 +222,16 @@ def leave_code(user: str) -> None:
         del sys.modules[_REGISTRY]
 
 
+class _Expected:
+    """Asks the scheduler, which has none of this text, whether it has a run's plugin for its workers."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return eval, ("lambda dask_scheduler: name in dask_scheduler.worker_plugins", {"name": self._name})
+
+
 class Carrier(WorkerPlugin):
     """Brings a run's code to a worker, then the run's own plugin, which it stands for.
 
@@ -262,10 +275,12 @@ class Carrier(WorkerPlugin):
         """Set when either is known."""
         self._user = f"{name}-{id(self)}"
         self._beginning: Any = None
+        self._watching: Any = None
 
     def setup(self, worker: Any) -> None:  # noqa: ANN401 - Dask's worker
         """Begin to get ready."""
         self._beginning = asyncio.ensure_future(self._begin(worker))
+        self._watching = asyncio.ensure_future(self._watch(worker))
 
     async def _begin(self, worker: Any) -> None:  # noqa: ANN401
         try:
@@ -277,6 +292,18 @@ class Carrier(WorkerPlugin):
         except Exception as error:  # noqa: BLE001 - a worker that cannot take part goes on without it
             self.problem = f"{type(error).__name__}: {error}"
         self.ready.set()
+
+    async def _watch(self, worker: Any) -> None:  # noqa: ANN401
+        """Leave when the run is over: one that joins, or hangs, while the run ends never hears that it does."""
+        question = {"function": pickle.dumps(_Expected(self.name)), "args": pickle.dumps(()), "wait": True}
+        while worker.plugins.get(self.name) is self:
+            await asyncio.sleep(_WATCH_SECONDS)
+            with suppress(OSError):  # a scheduler that is away says nothing of its runs
+                answer = await worker.scheduler.run_function(**question, kwargs=pickle.dumps({}))
+                if answer.get("result") is False and worker.plugins.get(self.name) is self:
+                    self._watching = None
+                    await worker.plugin_remove(name=self.name)
+                    return
 
     def _load(self, worker: Any) -> Any:  # noqa: ANN401
         lacks = unfit(self._requirements, self._python)
@@ -331,6 +358,8 @@ class Carrier(WorkerPlugin):
 
     async def teardown(self, worker: Any) -> None:  # noqa: ANN401
         """End the run's plugin, and leave nothing."""
+        if self._watching is not None:
+            self._watching.cancel()
         if self._beginning is not None:
             with suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(asyncio.shield(self._beginning), _AWAITED_SECONDS)
@@ -401,7 +430,14 @@ class Registrar(SchedulerPlugin):
             if task is None or not task.group.name.endswith(self._group) or task.state in ("memory", "erred"):
                 continue
             task.worker_restrictions = set(allowed) or None
-            task.loose_restrictions = bool(allowed)
+            if allowed and task.processing_on is not None and task.processing_on.address in barred:
+                self._scheduler._reschedule(key, stimulus_id=f"{self.name}-{time.time()}")  # noqa: SLF001
+
+        for worker in list(self._scheduler.running) if keys is None else ():
+            # What found no worker that it may go to waits for one that joins; this one was here, and barred.
+            waiting = self._scheduler.bulk_schedule_unrunnable_after_adding_worker(worker)
+            if waiting:
+                self._scheduler.transitions(waiting, stimulus_id=f"{self.name}-{time.time()}")
 
     def update_graph(self, scheduler: Any, *, tasks: Any = (), **kwargs: Any) -> None:  # noqa: ANN401, ARG002
         """Keep new tasks away, too."""
@@ -458,7 +494,8 @@ def state_of(name: str, dask_worker: Any = None) -> dict[str, Any]:  # noqa: ANN
         "there": there,
         "ready": there and carrier.ready.is_set(),
         "problem": carrier.problem if there and carrier.ready.is_set() else "",
-        "id": dask_worker.id,
+        "id": str(dask_worker.id),
+        "host": socket.gethostname(),
         "time": time.time(),
     }
 

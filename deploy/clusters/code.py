@@ -16,7 +16,7 @@ Future = DaskFuture[Any]
 
 _REGISTRATIONS = 3
 _REGISTRATION_SECONDS = 60.0
-_REMOVAL_SECONDS = 10.0
+_REMOVAL_SECONDS = 5.0
 
 
 class View(NamedTuple):
@@ -37,6 +37,8 @@ class State(NamedTuple):
     """Why it never will; empty if it may still get ready."""
     id: str = ""
     """Unique name of the worker's process."""
+    host: str = ""
+    """Name of its machine."""
     time: float | None = None
     """Seconds since the epoch by the worker's clock."""
 
@@ -80,17 +82,17 @@ class Code:
         del owner, group, endpoints
         self._register(name, plugin)
 
-    def _register(self, name: str, plugin: WorkerPlugin) -> None:
+    def _register(self, name: str, plugin: WorkerPlugin, seconds: float = _REGISTRATION_SECONDS) -> None:
         """Register a plugin; once more if a worker died meanwhile, since Dask gives the whole call up then."""
         for attempt in range(_REGISTRATIONS):
-            registration = Question(
-                self.client,
-                self.client._register_worker_plugin(  # noqa: SLF001 - the public one has no time limit
-                    plugin=plugin, name=name, idempotent=False
-                ),
-            )
+            # The public one has no time limit.
+            registering = self.client._register_worker_plugin(plugin=plugin, name=name, idempotent=False)  # noqa: SLF001
+            registration = Question(self.client, registering)
             try:
-                registration.answer(_REGISTRATION_SECONDS)
+                registration.answer(seconds)
+            except TimeoutError:
+                # The scheduler has it, and all workers but those that hang, which hear of it when they go on.
+                return
             except OSError:
                 if attempt == _REGISTRATIONS - 1:
                     raise
@@ -155,5 +157,6 @@ class Code:
         del name
         return Question(self.client, ask())
 
-    def bar(self, name: str, addresses: Sequence[str]) -> None:
-        """Keep a run's tasks away from workers that cannot take part; replaces what was said before."""
+    def bar(self, name: str, addresses: Sequence[str]) -> Question[None] | None:  # noqa: ARG002 - for subclasses
+        """Keep a run's tasks away from some workers, and move those that are there; replaces what was said before."""
+        return None

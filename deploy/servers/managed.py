@@ -26,13 +26,15 @@ TAIL_COLUMNS = 300
 STOP_SECONDS = 5.0
 """Seconds that a child has to end by itself."""
 _POLL_SECONDS = 0.02
+_HEALTH_SECONDS = 5.0
 
 
 class ManagedServer:
     """A model server in a child process.
 
-    The child must print ``listening on http://HOST:PORT``, answer ``GET /health`` with 200, and exit when its
-    standard input ends (see `deploy.servers.lifeline`). The server may be started again after it was stopped.
+    The child must exit when its standard input ends (see `deploy.servers.lifeline`), and answer a ``GET`` of its
+    `health` path with 200 once it is ready. Unless its `address` is given, it must print ``listening on
+    http://HOST:PORT``. The server may be started again after it was stopped.
 
     Parameters
     ----------
@@ -48,6 +50,14 @@ class ManagedServer:
         Seconds until the server must be ready.
     remedy
         What a user should do when the server does not start.
+    address
+        ``http://HOST:PORT``, where it is known before.
+    health
+        Path that is asked whether the server is ready.
+    hidden
+        Secrets that the output must not show.
+    stop_seconds
+        Seconds that the child has to end by itself.
     """
 
     def __init__(
@@ -59,6 +69,10 @@ class ManagedServer:
         log: Path | None = None,
         start_timeout: float = 60.0,
         remedy: str = "",
+        address: str = "",
+        health: str = "/health",
+        hidden: Sequence[str] = (),
+        stop_seconds: float | None = None,
     ) -> None:
         self.name = name
         self._command = list(command)
@@ -70,7 +84,10 @@ class ManagedServer:
         self._tail: deque[str] = deque(maxlen=TAIL_LINES)
         self._writing = threading.Lock()
         self._listening = threading.Event()
-        self._address = ""
+        self._known_address = self._address = address
+        self._health = health
+        self._hidden = tuple(text.encode() for text in hidden)
+        self._stop_seconds = stop_seconds
         self._process: subprocess.Popen[bytes] | None = None
         self._readers: list[threading.Thread] = []
 
@@ -104,8 +121,18 @@ class ManagedServer:
         return 0 if self._process is None else self._process.pid
 
     @property
+    def ended(self) -> str:
+        """How the child ended by itself, in words; empty while it runs, and where there is none."""
+        code = None if self._process is None else self._process.poll()
+        return "" if code is None else f"{self.name} stopped with code {code}"
+
+    def is_healthy(self, seconds: float = _HEALTH_SECONDS) -> bool:
+        """Whether it answers that it is ready, within some seconds."""
+        return self._healthy(seconds)
+
+    @property
     def log_tail(self) -> str:
-        """Last lines of the child's output, at most `TAIL_LINES` of `TAIL_COLUMNS` characters."""
+        """Last lines of the child's output, at most `TAIL_LINES` of `TAIL_COLUMNS` printable characters."""
         with self._writing:
             return "\n".join(self._tail)
 
@@ -147,7 +174,7 @@ class ManagedServer:
         # Taken first: `address` and `pid` are those of a running server, also while this one ends.
         process, self._process = self._process, None
         if process is not None:
-            _end(process)
+            _end(process, STOP_SECONDS if self._stop_seconds is None else self._stop_seconds)
             # The readers end with the child's output. They are not waited for without limit: a process that the child
             # started may hold it open. The log is closed after them, so that it gets the last lines.
             for reader in self._readers:
@@ -181,6 +208,8 @@ class ManagedServer:
             message = f"cannot start {self.name}: {self._command[0]}: {error.strerror}"
             raise DeployError(message, remedy=self._remedy) from error
         self._process = process
+        if self._known_address:
+            self._listening.set()
         # Both are read all the time: a child that fills a pipe nobody reads waits for ever.
         for stream in (process.stdout, process.stderr):
             if stream is not None:
@@ -191,7 +220,9 @@ class ManagedServer:
     def _read(self, stream: IO[bytes]) -> None:
         with stream:
             while line := stream.readline(1 << 16):  # a line without an end does not fill the memory
-                text = line.decode(errors="replace").rstrip()
+                for secret in self._hidden:
+                    line = line.replace(secret, b"[key]")
+                text = "".join(c if c.isprintable() else " " for c in line.decode(errors="replace")).rstrip()
                 if text.startswith(READY + "http://") and not self._listening.is_set():
                     self._address = text.removeprefix(READY).rstrip("/")
                     self._listening.set()  # last: `start` reads the address from another thread
@@ -206,7 +237,9 @@ class ManagedServer:
                     self._log.write(line)
 
     def _check(self, deadline: float) -> None:
-        code = None if self._process is None else self._process.poll()
+        if self._process is None:
+            raise DeployError(f"{self.name} was stopped before it was ready")
+        code = self._process.poll()
         if code is not None:
             # The exit is seen before the output: the last lines, which say why, may still be in the pipe.
             for reader in self._readers:
@@ -216,11 +249,11 @@ class ManagedServer:
             message = f"{self.name} was not ready within {self._timeout:g} seconds"
             raise DeployError(message, remedy=self._remedy, log=self.log_tail)
 
-    def _healthy(self) -> bool:
+    def _healthy(self, seconds: float = _HEALTH_SECONDS) -> bool:
         parts = urlsplit(self._address)
-        connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=5.0)
+        connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=seconds)
         try:
-            connection.request("GET", "/health")
+            connection.request("GET", self._health)
             return connection.getresponse().status == 200
         except (OSError, http.client.HTTPException):
             return False
@@ -228,14 +261,14 @@ class ManagedServer:
             connection.close()
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def _end(process: subprocess.Popen[bytes], seconds: float) -> None:
     if process.stdin is not None:
         with suppress(OSError):
             process.stdin.close()
     with suppress(OSError):  # it may have gone by itself
         process.terminate()
     try:
-        process.wait(STOP_SECONDS)
+        process.wait(seconds)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()  # a kill cannot be refused; without this wait a zombie would stay

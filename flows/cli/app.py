@@ -16,6 +16,7 @@ from flows.cli import (
     analyze,
     cache,
     cluster,
+    control,
     cubes,
     explore,
     forget,
@@ -53,7 +54,7 @@ MEASURE, READ, SHARE, KEEP, BEGIN = "Measure", "Read", "Share", "Look after", "B
 """Headings of ``--help``, under which its commands stand."""
 _COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
     BEGIN: (*setup.COMMANDS, *tasks.COMMANDS),
-    MEASURE: (*sweeps.COMMANDS, *upsample.COMMANDS, *jobs.COMMANDS, cubes.status),
+    MEASURE: (*sweeps.COMMANDS, *upsample.COMMANDS, *jobs.COMMANDS, cubes.status, *control.COMMANDS),
     READ: (
         cubes.leaderboard,
         cubes.report,

@@ -98,10 +98,14 @@ def tell_what_is_left(summary: RunSummary) -> None:
         complain(f"{summary.unrated} recorded trials are left that not all judges have rated")
     again = "Run the same command again to resume."
     if summary.reason == "stopped":
+        if summary.ordered:
+            complain(summary.ordered)
         if summary.bound:
             again = "Raise the bound in the config, then run the same command again to resume."
             complain(summary.bound)
         complain(f"stopped with {summary.left} trials left. {again}")
         raise typer.Exit(Code.STOPPED)
+    if summary.ordered:
+        complain(summary.ordered)
     complain(f"incomplete: {summary.left} trials left after transport errors. {again}")
     raise typer.Exit(Code.INCOMPLETE)

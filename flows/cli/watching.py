@@ -114,12 +114,7 @@ def _line(document: dict[str, Any], pace: _Pace | None = None) -> str:
     if live is not None and done > document["done"]:
         parts.append(f"{document['done']} recorded")
     if live is not None:
-        parts.append(f"{live['in_flight']} in flight, {live['sent']} sent, {live['cached']} cached")
-        retried = sum(count for count in live["retries"].values() if isinstance(count, int))
-        if retried or live["transport"]:
-            parts.append(f"{live['transport']} failed, {retried} retried")
-        if live["waiting"]:
-            parts.append(safe(waits(live["waiting"])))
+        parts += _live_parts(live)
     if pace is not None and pace.rate > 0 and done < trials:
         parts.append(f"{pace.rate:.1f}/s, {duration((trials - done) / pace.rate)} left")
     if document["damaged"]:
@@ -132,6 +127,19 @@ def _line(document: dict[str, Any], pace: _Pace | None = None) -> str:
     elif pace is not None and not document["complete"]:
         parts.append("nobody works on it now")
     return "; ".join(parts)
+
+
+def _live_parts(live: dict[str, Any]) -> list[str]:
+    """What a run that goes on said of itself a moment ago."""
+    parts = [f"{live['in_flight']} in flight, {live['sent']} sent, {live['cached']} cached"]
+    retried = sum(count for count in live["retries"].values() if isinstance(count, int))
+    if retried or live["transport"]:
+        parts.append(f"{live['transport']} failed, {retried} retried")
+    if live.get("paused") is True:
+        parts.append("paused")
+    if live["waiting"]:
+        parts.append(safe(waits(live["waiting"])))
+    return parts
 
 
 def several(documents: Mapping[str, dict[str, Any]]) -> TableSpec:
@@ -178,6 +186,8 @@ def _render(document: dict[str, Any], pace: _Pace | None = None) -> RenderableTy
         regions = f"{row['regions_complete']}/{row['regions']}"
         numbers = (row["trials"], row["done"], row["transport"], row["missing"], regions)
         table.add_row(Text(f"{name} (not in the config)" if kept else name), *map(str, numbers))
+        causes += [f"{name}: answered by {safe(row['answered_by'])}"] if row["answered_by"] else []
+        causes += [safe(row["warning"])] if row["warning"] else []
         causes += [
             f"{name}: {count} trials failed with {safe(cause)}" for cause, count in row["causes"].items()
         ]

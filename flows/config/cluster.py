@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Discriminator, Field, Tag
+from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
 from flows.config import values
-from flows.config.section import Name, Section, Whole
+from flows.config.section import Flag, Name, Section, Whole
 
 _UNITS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86_400}
 _WITH_UNIT = re.compile(r"(\d+(?:\.\d+)?) ?(s|min|m|h|d)")
@@ -74,6 +74,14 @@ class LocalSection(Section):
     )
 
 
+class TlsSection(Section):
+    """Files that prove to a cluster who is talking."""
+
+    ca: Line = Field(description="PEM file of the authority that signed the cluster's certificates.")
+    cert: Line = Field(description="PEM file of the driver's certificate.")
+    key: Line = Field(description="PEM file of its private key.")
+
+
 class SchedulerSection(Section):
     """A Dask cluster that somebody else runs."""
 
@@ -85,6 +93,9 @@ class SchedulerSection(Section):
     patience: Seconds = Field(
         60.0, description="How long a run waits without any worker before it gives up, such as 20m."
     )
+    tls: TlsSection | None = Field(
+        None, description="Certificates for a tls:// address; default: those of Dask's own configuration."
+    )
 
 
 class Jobs(Section):
@@ -92,6 +103,12 @@ class Jobs(Section):
 
     minimum: Whole = Field(1, ge=1, le=10_000, description="Jobs to wait for before the first request.")
     maximum: Whole = Field(ge=1, le=10_000, description="Jobs that are kept in the queue or running.")
+
+    @model_validator(mode="after")
+    def _room(self) -> Self:
+        if self.maximum < self.minimum:
+            raise values.refusal(f"must be at most maximum ({self.maximum})", "Lower it", where=("minimum",))
+        return self
 
 
 def _jobs(value: object) -> object:
@@ -152,8 +169,121 @@ class SlurmSection(Section):
     )
 
 
+class SshHost(Section):
+    """One host with workers."""
+
+    host: Word = Field(description="Name or address; what ~/.ssh/config says of it holds.")
+    user: Word | None = Field(None, description="Login there; default: as ~/.ssh/config says, or as here.")
+    port: Whole | None = Field(None, ge=1, le=65_535, description="Of its SSH server; default: 22.")
+    python: Line | None = Field(None, description="Python there; default: that of the cluster.")
+    workers: Whole | None = Field(
+        None, ge=1, le=1024, description="Worker processes there; default: as the cluster says."
+    )
+
+
+def _host(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    match = re.fullmatch(r"(?:([\w.-]+)@)?([\w.-]+)(?::(\d{1,5}))?", value, re.ASCII)
+    if match is None or value.startswith("-"):
+        raise values.refusal("must be a host such as node1 or ada@node1:22", "Or write {host: node1}")
+    user, host, port = match.groups()
+    return {"host": host, "user": user, "port": None if port is None else int(port)}
+
+
+class SshSection(Section):
+    """Workers on hosts that SSH reaches."""
+
+    kind: Literal["ssh"] = Field(description="Which kind of cluster this is.")
+    hosts: tuple[Annotated[SshHost, BeforeValidator(_host)], ...] = Field(
+        min_length=1,
+        description="Hosts, such as [node1, ada@node2, {host: node3, python: /opt/py/bin/python}].",
+    )
+    python: Line = Field("python3", description="Python on the hosts, with what evalcube needs.")
+    workers: Whole = Field(1, ge=1, le=1024, description="Worker processes on each host.")
+    known_hosts: Line | None = Field(
+        None, description="File with the hosts' keys; default: ~/.ssh/known_hosts."
+    )
+    check_host_keys: Flag = Field(
+        True,
+        description="Whether a host must have the key that is known of it; leave it on outside of tests.",
+    )
+    identity: Line | None = Field(
+        None, description="File with the private key; default: those of ~/.ssh and of the agent."
+    )
+    directory: Line | None = Field(None, description="Folder for temporary files on the hosts.")
+    environment: tuple[Variable, ...] = Field(
+        (),
+        description="NAMES of further variables that workers get from here; key_env of the models go by themselves.",
+    )
+    scheduler_host: Word | None = Field(
+        None,
+        description="This machine's address as hosts reach it; default: that of the way to the first host.",
+    )
+    port: Whole = Field(
+        0, ge=0, le=65_535, description="Of the scheduler on this machine; default: a free one."
+    )
+    minimum: Whole = Field(1, ge=1, le=100_000, description="Workers to wait for before the first request.")
+    patience: Seconds = Field(
+        300.0, description="How long a run waits without any worker before it gives up, such as 20m."
+    )
+
+
+def _kube_memory(value: object) -> object:
+    if isinstance(value, str) and re.fullmatch(r"\d{1,9}(\.\d{1,3})?(Ki|Mi|Gi|Ti)", value):
+        return value
+    raise values.refusal("must be a size such as 4Gi or 500Mi", "Write digits and one of Ki, Mi, Gi, Ti")
+
+
+def _kube_name(value: object) -> object:
+    if isinstance(value, str) and re.fullmatch(r"[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?", value):
+        return value
+    raise values.refusal(
+        "must be a name of Kubernetes: small letters, digits and dashes", "Write it as kubectl shows it"
+    )
+
+
+def _mount(value: object) -> object:
+    if isinstance(value, str) and re.fullmatch(r"/[\w./-]{1,256}", value, re.ASCII) and ".." not in value:
+        return value
+    raise values.refusal("must be the absolute path at which the claim is mounted", "Write it as in /results")
+
+
+KubeName = Annotated[str, BeforeValidator(_kube_name)]
+
+
+class KubernetesSection(Section):
+    """Pods of Kubernetes, which Dask's operator starts from manifests."""
+
+    kind: Literal["kubernetes"] = Field(description="Which kind of cluster this is.")
+    image: Word | None = Field(
+        None, description="Image of all pods, such as registry.example/evalcube:0.1.0."
+    )
+    name: KubeName | None = Field(None, description="Of the cluster; default: made from the sweep's name.")
+    namespace: KubeName | None = Field(None, description="Default: where the manifests are applied.")
+    workers: Annotated[Jobs, BeforeValidator(_jobs)] = Field(
+        Jobs(maximum=1), description="How many: 8 or {minimum: 2, maximum: 8}, then as many as have work."
+    )
+    cores: Whole = Field(1, ge=1, le=1024, description="CPUs of a worker.")
+    memory: Annotated[str, BeforeValidator(_kube_memory)] = Field(
+        "2Gi", description="Memory of a worker, as Kubernetes writes it, such as 2Gi."
+    )
+    secrets: tuple[KubeName, ...] = Field(
+        (), description="NAMES of secrets, whose entries become environment variables of driver and workers."
+    )
+    claims: dict[KubeName, Annotated[str, BeforeValidator(_mount)]] = Field(
+        {}, description="Name of a volume claim -> where it is mounted; the first is the working directory."
+    )
+    service_account: KubeName | None = Field(None, description="Service account of driver and workers.")
+    patience: Seconds = Field(
+        1800.0, description="How long the run waits without any worker before it gives up, such as 1h."
+    )
+
+
 KINDS: Mapping[str, type[Section]] = {
     "slurm": SlurmSection,
+    "ssh": SshSection,
+    "kubernetes": KubernetesSection,
     "scheduler": SchedulerSection,
     "local": LocalSection,
 }
@@ -183,11 +313,13 @@ def _form(value: Any) -> str:  # noqa: ANN401 - any value
     return f"\0{value['kind'] if isinstance(value, Mapping) else value.kind}"
 
 
-ClusterSection = SlurmSection | SchedulerSection | LocalSection
+ClusterSection = SlurmSection | SshSection | KubernetesSection | SchedulerSection | LocalSection
 Cluster = Annotated[
     Annotated[
         Annotated[Name, Tag("\0name")]
         | Annotated[SlurmSection, Tag("\0slurm")]
+        | Annotated[SshSection, Tag("\0ssh")]
+        | Annotated[KubernetesSection, Tag("\0kubernetes")]
         | Annotated[SchedulerSection, Tag("\0scheduler")]
         | Annotated[LocalSection, Tag("\0local")],
         Discriminator(_form),

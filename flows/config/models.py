@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import fields
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator
+from pydantic import BeforeValidator, Field, PlainValidator
 
 from deploy.simulator.profile import RANGES, Profile
 from flows.config import values
@@ -20,9 +20,11 @@ from flows.config.batching import Batch
 from flows.config.cluster import Cluster
 from flows.config.judges import JudgeConfig, Sampler
 from flows.config.manifold import TaskConfig
+from flows.config.on_end import OnEnd
 from flows.config.policy import Policy
 from flows.config.precision import Precision, PrecisionSetting
 from flows.config.section import Degree, Density, Flag, Name, Number, Section, StorePath, Whole
+from flows.config.serving import SERVED, Serve
 from flows.config.spend import Spend
 from flows.config.views import View, ViewConfig
 from flows.errors import SweepError
@@ -47,6 +49,12 @@ class Limits(Section):
         ge=1,
         le=1e12,
         description="Tokens of prompts and completions in a minute, over all workers; default: any.",
+    )
+    replica_connections: Whole | None = Field(
+        None,
+        ge=1,
+        le=4096,
+        description="Of these, in flight at each of several addresses; default: any.",
     )
     timeout: Number = Field(120.0, gt=0, le=86_400, description="Seconds that one request may take.")
     retries: Whole = Field(
@@ -105,9 +113,15 @@ class ModelConfig(Section):
     """One model at one endpoint."""
 
     name: Name = Field(description="Unique label in the cube and in reports, up to 128 characters.")
-    endpoint: Annotated[str, AfterValidator(values.endpoint)] = Field(
+    serve: Serve | None = Field(
+        None, description="Server that the run starts for it on this machine, in place of endpoint."
+    )
+    endpoint: Annotated[str | tuple[str, ...], BeforeValidator(values.endpoint)] = Field(
+        default_factory=lambda data: SERVED if data.get("serve") is not None else values.MISSING,
+        validate_default=True,
         description='Where it is: http(s)://host/v1, local:smollm2, local:/path/model.gguf, "sim:", '
-        "or sim:http://127.0.0.1:PORT/v1 for a simulator that `evalcube simulate` serves."
+        "or sim:http://127.0.0.1:PORT/v1 for a simulator that `evalcube simulate` serves. "
+        "A list of addresses is one model on several servers.",
     )
     model: Name = Field(
         default_factory=lambda data: str(data.get("name", "")),
@@ -154,7 +168,7 @@ class ModelConfig(Section):
     )
     simulate: SimulatedModel | None = Field(
         default_factory=lambda data: (
-            SimulatedModel() if str(data.get("endpoint")).startswith("sim:") else None
+            SimulatedModel() if _addresses(data.get("endpoint"))[0].startswith("sim:") else None
         ),
         description="Abilities of a simulated model; with sim: only.",
     )
@@ -162,6 +176,11 @@ class ModelConfig(Section):
         {}, description="Extra plain request headers; nothing secret."
     )
     measured: Flag = Field(True, description="Whether the sweep measures it; false for one that only judges.")
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """The endpoint, or each of several."""
+        return _addresses(self.endpoint)
 
     @property
     def priced(self) -> bool:
@@ -206,6 +225,7 @@ class SweepConfig(Section):
         None, description="Where the sweep stops: {tokens: 2000000}, {usd: 20} or both; default: nowhere."
     )
     cluster: Cluster | None = Field(None, description="Where it works; default: this machine.")
+    on_end: OnEnd | None = Field(None, description="What is done when a run has ended; default: nothing.")
     models: tuple[ModelConfig, ...] = Field(min_length=1, description="What is measured.")
     templates: dict[Name, TemplateSource] = Field(
         {"plain": [{"role": "user", "content": "{{ prompt }}"}]},
@@ -273,6 +293,10 @@ class SweepConfig(Section):
                 for template in rule.templates or self.templates:
                     for sampler in rule.samplers or self.samplers:
                         yield model, template, sampler
+
+
+def _addresses(endpoint: object) -> tuple[str, ...]:
+    return endpoint if isinstance(endpoint, tuple) and endpoint else (str(endpoint),)
 
 
 def _base(precision: Precision | None) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal
 from urllib.parse import SplitResult, urlsplit
 
@@ -23,6 +23,9 @@ KEY_REMEDY = (
 _FILE_REMEDY = "Put the key in a file that the workers can read and give the file's path"
 _COMMAND_REMEDY = "Give a command that finds the key, such as [pass, show, openai]"
 _MOST_ARGUMENTS = 64
+_MOST_REPLICAS = 256
+MISSING = "\0missing"
+"""Stands for an endpoint that is not there; no config can hold it."""
 
 _RESERVED_PARAMS = {
     "model": "it comes from the model's own entry",
@@ -41,6 +44,7 @@ _RESERVED_HEADERS = {
 }
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}")
 _DEEPEST_JSON = 20
+_CAPITALS = re.compile(r"[A-Z]{2,16}(_[A-Z]{2,16}){1,6}")
 
 
 def refusal(
@@ -120,10 +124,53 @@ def unicode(value: str) -> str:
     return value
 
 
-def endpoint(value: str) -> str:
-    """Check where a model is: an HTTP base URL (returned without a last slash), ``local:...`` or ``sim:...``."""
+def endpoint(value: object) -> str | tuple[str, ...]:
+    """Check where a model is: one address, or a list of several that all serve it."""
+    if isinstance(value, str):
+        return _endpoint(value)
+    if not isinstance(value, (list, tuple)):
+        raise refusal("must be a text, or a list of texts", "Put quotes round it")
+    if not value:
+        raise refusal("must not be empty", "Give at least one", told=True)
+    if len(value) > _MOST_REPLICAS:
+        raise refusal(f"must have at most {_MOST_REPLICAS} addresses, has {len(value)}", told=True)
+    found: list[str] = []
+    for item in value:
+        found.append(_replica(item, found))
+    return tuple(found)
+
+
+def _replica(item: object, before: Sequence[str]) -> str:
+    """Check one of several addresses, after those before it."""
+    index = len(before)
+    if not isinstance(item, str):
+        raise refusal("must be a text", "Put quotes round it", where=(index,))
+    try:
+        found = _endpoint(item)
+    except PydanticCustomError as error:
+        context = dict(error.context or {})
+        raise PydanticCustomError("rule", "{rule}", {**context, "where": [index]}) from None
+    if "://" not in found:
+        raise refusal(
+            "only servers at addresses of their own can be one of several",
+            "Give http(s)://host/v1 for each",
+            where=(index,),
+        )
+    if found in before:
+        raise refusal("is in the list already", "Remove it", where=(index,))
+    if before and found.startswith("sim:") != before[0].startswith("sim:"):
+        raise refusal("must be of the kind of the first one", "Simulators go with simulators", where=(index,))
+    return found
+
+
+def _endpoint(value: str) -> str:
+    """Check an HTTP base URL (returned without a last slash), ``local:...``, ``sim:...`` or ``serve:``."""
+    if value == MISSING:
+        raise PydanticCustomError("missing", "is missing")
     if value in ("sim", "sim:"):
         return "sim:"
+    if value == "serve:":
+        return value
     if value.startswith("sim:"):
         return _running_simulator(value)
     if value == "local" or value.startswith("local:"):
@@ -191,7 +238,8 @@ def key_env(value: object) -> str:
     """Check the name of an environment variable; a key given in its place is never shown."""
     if not isinstance(value, str):
         raise refusal("must be the name of an environment variable", KEY_REMEDY, secret=True)
-    if looks_secret(value):
+    # HF_TOKEN begins like a key of Hugging Face; keys are not of words in capitals.
+    if looks_secret(value) and not _CAPITALS.fullmatch(value):
         raise refusal(
             "looks like a key, not like the name of an environment variable", KEY_REMEDY, secret=True
         )

@@ -28,6 +28,7 @@ from stages.reply.status import Status
 from storage.cube.cube import Cube
 from storage.cube.regions import Region
 
+_MOST_ANSWERED = 20
 SAMPLED: Mapping[str, tuple[Status, ...]] = {
     "mixed": (Status.CORRECT, Status.INCORRECT, Status.INVALID, Status.TRUNCATED, Status.REFUSED),
     "wrong": (Status.INCORRECT, Status.INVALID, Status.TRUNCATED, Status.REFUSED),
@@ -124,7 +125,8 @@ def report(
         html = render_report(
             opened.dataset,
             board,
-            facts=_facts(readers, date or datetime.datetime.now(tz=datetime.UTC).date()),
+            facts=_facts(readers, date or datetime.datetime.now(tz=datetime.UTC).date())
+            | _answered(addresses),
             samples=_samples(readers, samples, opened.dataset, SAMPLED[outcomes]),
             pooling=pooling,
             failures=_failures(addresses),
@@ -162,6 +164,22 @@ def _facts(readers: Sequence[Reader], date: datetime.date) -> dict[str, str]:
         "sweep": listed(hashlib.sha256(spec.encode()).hexdigest()[:12] for spec in specs),
         "evalcube": metadata.version("evalcube"),
     }
+
+
+def _answered(cubes: Sequence[str | Path]) -> dict[str, str]:
+    """What answered, as far as servers and replies said, and what its reader should know of that."""
+    every = [row for cube in cubes for row in cube_status(cube)["models"]]
+    rows = [row for row in every if row["answered_by"]]
+    if not rows:
+        return {}
+    said = list(dict.fromkeys(row["answered_by"] for row in rows))
+    warnings = {"caution": " ".join(row["warning"] for row in rows if row["warning"])}
+    found = {name: text for name, text in warnings.items() if text}
+    if len(said) == 1 and len(rows) == len(every):
+        return {"answered by": said[0], **found}
+    shown = [f"{row['model']}: {row['answered_by']}" for row in rows[:_MOST_ANSWERED]]
+    more = [f"and {len(rows) - _MOST_ANSWERED} more"] if len(rows) > _MOST_ANSWERED else []
+    return {"answered by": "; ".join(shown + more), **found}
 
 
 def _samples(

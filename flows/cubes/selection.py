@@ -14,6 +14,7 @@ from flows.config.near_names import close_name
 from flows.cubes.design import with_design
 from flows.cubes.filters import Where, checked_where
 from flows.errors import SweepError
+from flows.plan.engines import origins_of, read_engines
 from flows.plan.records import read_notes
 from flows.plan.spec import parse_spec
 from flows.plan.unnamed import noted_unnamed
@@ -115,7 +116,13 @@ def open_part(
     # Without the index of evaluations: what is computed goes by their numbers, and parts are joined by them.
     dataset = _labelled(opened, trials=trials or chosen.recounts).drop_vars("model", errors="ignore")
     dataset = _priced(dataset, notes)
-    warnings = (*_graders(opened), *_kept(notes), *_unanswered(dataset), *_warnings(dataset, chosen))
+    warnings = (
+        *_graders(opened),
+        *_engines(opened, dataset),
+        *_kept(notes),
+        *_unanswered(dataset),
+        *_warnings(dataset, chosen),
+    )
     with refused():
         if chosen.recounts:
             from stages.score.recount import recount, trimmed  # with `dask`, which takes a while
@@ -272,6 +279,23 @@ def _graders(opened: Cube | xr.Dataset) -> tuple[str, ...]:
         return ()
     named = f"{', '.join(found[:-1])} and {found[-1]}"
     return (f"Results of graders {named} meet in this cube; evalcube rescore grades all replies alike.",)
+
+
+def _engines(opened: Cube | xr.Dataset, dataset: xr.Dataset) -> tuple[str, ...]:
+    """Evaluations whose replies come from several systems."""
+    if isinstance(opened, xr.Dataset):
+        return ()
+    with Ledger(opened.records) as ledger:
+        receipts = [one for one in ledger.newest().values() if one.fingerprints]
+    engines = read_engines(opened.records)
+    if not receipts and not engines:
+        return ()  # of most cubes: neither the plan nor anything else has to be read
+    labels, names = axes.evaluation_labels(dataset), axes.names(dataset, "eval_id")
+    return tuple(
+        one.warning
+        for one in origins_of(list(zip(labels, names, strict=True)), engines, receipts)
+        if one.mixed
+    )
 
 
 def _kept(notes: Mapping[str, object]) -> tuple[str, ...]:

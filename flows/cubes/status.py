@@ -6,6 +6,7 @@ import math
 from dataclasses import asdict
 from typing import Any
 
+from flows.plan.engines import origins_of, read_engines
 from flows.plan.records import read_live, read_notes, read_spent
 from flows.plan.store import cube_plan
 from flows.plan.targets import SampleTargets
@@ -29,7 +30,8 @@ def cube_status(url: Address) -> dict[str, Any]:
     Returns
     -------
     dict
-        JSON values: totals, ``damaged`` regions, ``models`` with their counts and causes, ``running``, ``live``,
+        JSON values: totals, ``damaged`` regions, ``models`` with their counts, causes and what answered, ``running``,
+        ``live``,
         ``spent``, ``unnamed`` (what the config of the last run does not name), ``notes``.
 
     Raises
@@ -52,6 +54,11 @@ def cube_status(url: Address) -> dict[str, Any]:
     counts = SampleTargets(cube.read_planned("trial"), cube.read_planned("repeat")).counts
     regions = math.prod(-(-cube.sizes[dim] // cube.chunks[dim]) for dim in ("trial", "repeat"))
     models = []
+    origins = origins_of(
+        [(label, row.eval_id) for label, row in zip(plan.labels, plan.evaluations, strict=True)],
+        read_engines(cube.records),
+        receipts.values(),
+    )
     for i, label in enumerate(plan.labels):
         mine = [
             receipt for region, receipt in receipts.items() if region.model == i and region not in damaged
@@ -72,6 +79,10 @@ def cube_status(url: Address) -> dict[str, Any]:
                 "regions": regions,
                 "regions_complete": sum(1 for receipt in mine if receipt.complete),
                 "causes": causes if transport else {},
+                "engines": [info._asdict() for info in origins[i].engines],
+                "fingerprints": dict(origins[i].fingerprints),
+                "answered_by": str(origins[i]),
+                "warning": origins[i].warning,
             }
         )
     total = sum(counts)

@@ -14,7 +14,7 @@ from flows.cubes.selection import OpenPart, Part, open_part
 from flows.cubes.status import cube_status
 from flows.errors import SweepError
 from flows.explore.query import Query
-from flows.plan.records import NOTES
+from flows.plan.records import NOTES, read_live
 from flows.trials.read import Trials
 from flows.trials.read import trials as read_trials
 from stages.analyze.labelled import axes
@@ -90,12 +90,21 @@ class Explored:
                     marks.append(str(sum(1 for _ in cube.records.list(f"{key.partition('.')[0]}/"))))
                 else:
                     marks.append(version.mark)
+            # Counters are written behind the ledger, and for the last time before a run ends.
+            marks.append("running" if apparent_holder(cube.records) is not None else "idle")
         self._seen, self._looked = "-".join(marks), now
         return self._seen
 
     def running(self) -> bool:
         """Whether a run seems to be at work on one of them."""
         return any(apparent_holder(cube.records) is not None for cube in self._opened)
+
+    def graded(self) -> int | None:
+        """Trials that runs at work have graded, of which the last are not recorded yet; None if none says so."""
+        said = [
+            live["done"] for live in (read_live(cube.records) for cube in self._opened) if live is not None
+        ]
+        return int(sum(said)) if said else None
 
     def kept(self, key: object, make: Callable[[], Any]) -> Any:  # noqa: ANN401 - whatever it makes
         """What was made of the cubes as they are, made now if it was not yet.
@@ -189,8 +198,26 @@ class Explored:
         return labels.index(label)
 
     def trials(self, **options: Any) -> Trials:  # noqa: ANN401 - handed on
-        """Trials of the cubes, see `flows.trials.read.trials`."""
-        return read_trials(list(self.cubes), cache=self.cache, **options)
+        """Trials of the cubes, see `flows.trials.read.trials`; of several, of those that have what is asked for.
+
+        Raises
+        ------
+        SweepError
+            If something is asked for wrongly, or no cube has it.
+        """
+        cubes, refused = [], None
+        for one in self.cubes:
+            if len(self.cubes) == 1:
+                cubes.append(one)
+                continue
+            try:
+                read_trials(one, where=options.get("where", ()))
+                cubes.append(one)
+            except SweepError as error:
+                refused = refused or error
+        if refused is not None and not cubes:
+            raise refused
+        return read_trials(cubes, cache=self.cache, **options)
 
     def status(self) -> list[dict[str, Any]]:
         """How far each cube is, see `flows.cubes.status.cube_status`."""

@@ -18,6 +18,7 @@ from flows.explore.ranking import parts
 from stages.analyze.formulas.estimators import MODES
 from stages.analyze.labelled import axes
 from stages.analyze.labelled.aggregate import aggregate
+from stages.analyze.labelled.counters import counters
 from stages.analyze.labelled.selection import keys
 
 COUNTED = ("trials", "completed", "correct", "invalid", "refused", "truncated", "transport", "missing")
@@ -37,6 +38,7 @@ def groups(explored: Explored, query: Query) -> Json:
     """
     opened = explored.part(query)
     dataset, labels = chosen(explored, query, opened.dataset)
+    dataset = with_unasked(dataset)
     names = checked_names(query.one("by", "model,task").split(","), keys(dataset), "by")
     if not 1 <= len(names) <= MOST_NAMES:
         raise SweepError(f"`by`: {len(names)} names are given", f"Give one to {MOST_NAMES}")
@@ -45,7 +47,7 @@ def groups(explored: Explored, query: Query) -> Json:
     sizes = [found.sizes[name] for name in names]
     if np.prod(sizes) > MOST_GROUPS:
         raise SweepError(f"`by`: {np.prod(sizes):,} groups", "Choose fewer models, or fewer names")
-    counters = dict(
+    sums = dict(
         zip(found["counter"].values.tolist(), np.moveaxis(found["counters"].values, -1, 0), strict=True)
     )
     return {
@@ -53,7 +55,7 @@ def groups(explored: Explored, query: Query) -> Json:
         "mode": found.attrs["mode"],
         "levels": [labels if name == "model" else found[name].values.tolist() for name in names],
         **{name: np.round(found[name].values.ravel(), _DIGITS) for name in ("point", "lower", "upper")},
-        **{name: counters[name].ravel().astype(int) for name in COUNTED if name in counters},
+        **{name: sums[name].ravel().astype(int) for name in COUNTED if name in sums},
         **{name: found[name].values.ravel() for name in ("points", "points_planned")},
         "selection": opened.selection,
         "warnings": list(opened.warnings),
@@ -78,6 +80,34 @@ def chosen(explored: Explored, query: Query, dataset: xr.Dataset) -> tuple[xr.Da
     if not places:
         raise SweepError(f"`model`: this part has nothing of {', '.join(wanted)}", "Widen the filters")
     return dataset.isel(model=places), [labels[place] for place in places]
+
+
+def with_unasked(dataset: xr.Dataset) -> xr.Dataset:
+    """The dataset with all planned trials that were not run in the counter ``missing``.
+
+    A run counts what is missing of the regions that it has written; of the others a cube only knows the plan.
+
+    Parameters
+    ----------
+    dataset
+        With counters.
+
+    Returns
+    -------
+    Dataset
+        The same, counters changed where they lack something.
+    """
+    if "planned_trials" not in dataset or "planned_repeats" not in dataset:
+        return dataset
+    cells = counters(dataset)
+    names = axes.names(dataset, "counter")
+    order = cells.dims[:-1]
+    planned = (dataset["planned_trials"] * dataset["planned_repeats"]).transpose(*order).values
+    values = cells.values.copy()
+    place = names.index("missing")
+    known = values[..., names.index("trials")] + values[..., names.index("transport")]
+    values[..., place] = np.maximum(values[..., place], planned - known)
+    return dataset.assign(counters=(cells.dims, values, cells.attrs))
 
 
 def _bundled(explored: Explored) -> Iterable[Query]:

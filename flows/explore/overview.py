@@ -76,8 +76,9 @@ def live(explored: Explored, _: Query) -> Json:
 
 
 def pulse(explored: Explored, _: Query) -> Json:
-    """What a page looks at every few seconds: the stamp, and whether a run is at work."""
-    return {"stamp": explored.stamp(), "running": explored.running()}
+    """What a page looks at every few seconds: the stamp, whether a run is at work, and what it has graded so far."""
+    running = explored.running()
+    return {"stamp": explored.stamp(), "running": running, "graded": explored.graded() if running else None}
 
 
 def _title(explored: Explored) -> str:

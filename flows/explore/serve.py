@@ -17,6 +17,9 @@ from flows.explore.explored import Explored
 from flows.explore.query import Query
 from flows.explore.server import LOOPBACK, application
 
+_FIRST = (("overview", Query()), ("ranking", Query.make(quick="1")))
+"""What every first page asks for."""
+
 
 def serve(
     cubes: Sequence[str],
@@ -78,7 +81,6 @@ async def _run(
     bound = runner.addresses[0][1]
     named = f"[{host}]" if ":" in host else host
     ready(f"http://{named}:{bound}/" + (f"?token={token}" if token else ""))
-    # The first page asks for these, and finds them made.
     threading.Thread(target=_prepare, args=(explored,), daemon=True).start()
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -91,6 +93,6 @@ async def _run(
 
 
 def _prepare(explored: Explored) -> None:
+    """Make what the first page asks for next: the ranking with all draws."""
     with suppress(Exception):  # whoever asks for it is told
-        for name in ("overview", "ranking"):
-            ask(explored, name, Query())
+        ask(explored, "ranking", Query())

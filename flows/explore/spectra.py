@@ -36,7 +36,11 @@ def spectrum(explored: Explored, query: Query) -> Json:
     tasks = [
         {"task": task, **_of_task(prompts, tokenizer)}
         for task in axes.names(dataset, "task")
-        if (prompts := _prompts(explored, evaluation, task))
+        if (
+            prompts := _prompts(
+                explored, evaluation, task, int((dataset["cell_id"].sel(task=task) != "").sum())
+            )
+        )
     ]
     return {
         "model": labels[0],
@@ -49,9 +53,10 @@ def spectrum(explored: Explored, query: Query) -> Json:
     }
 
 
-def _prompts(explored: Explored, evaluation: str, task: str) -> list[str]:
-    """What was sent in some trials of a task, all messages of one together."""
-    wanted: dict[str, object] = {"eval_id": evaluation, "task": task}
+def _prompts(explored: Explored, evaluation: str, task: str, points: int) -> list[str]:
+    """What was sent in the first trials of each point of a task, all messages of one together."""
+    last = max(PROMPTS // max(points, 1), 1) - 1
+    wanted: dict[str, object] = {"eval_id": evaluation, "task": task, "trial": (0, last), "repeat": 0}
     found = explored.trials(where=wanted, columns=["messages"], limit=PROMPTS)
     return ["\n".join(message["content"] for message in row["messages"]) for row in found.rows()]
 

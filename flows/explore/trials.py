@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -19,6 +19,7 @@ from flows.trials.scan import check_status
 from flows.trials.search import Search
 from stages.analyze.labelled import axes
 from stages.analyze.labelled.counters import raw_task_counters
+from stages.generate.base import Cell
 from stages.reply.status import Status
 
 IDENTITY = ("cube", "eval_id", "task", "params", "trial", "repeat", "status")
@@ -148,34 +149,39 @@ def document_of(explored: Explored, place: Place) -> Json:
 
 
 def same(explored: Explored, query: Query) -> Json:
-    """How every evaluation did on the same question."""
+    """How every evaluation did on the same question; where several cubes have it, as the first that has finished it."""
     place = _place(explored, query)
     asked = reader_of(explored, place.cube).plan.tasks[place.task].cells[place.slot].cell
-    rows = []
+    found: dict[str, Json] = {}
     for number in range(len(explored.cubes)):
-        reader = reader_of(explored, number)
-        spots = [
-            (task, slot)
-            for task, entry in enumerate(reader.plan.tasks)
-            for slot, planned in enumerate(entry.cells)
-            if planned.cell.id == asked.id
-        ]
-        if not spots or place.trial >= reader.plan.trials or place.repeat >= reader.plan.repeats:
-            continue
-        at = (*spots[0], 0, 0)
-        one = slice(place.trial, place.trial + 1), slice(place.repeat, place.repeat + 1)
-        for model, evaluation in enumerate(reader.plan.evaluations[:MOST_MODELS]):
-            read = reader.cube.read_span(model, *one, ["status", "tokens"])
-            status = Status(int(read["status"][at]))
-            rows.append(
-                {
-                    "label": _label(explored, evaluation.eval_id),
-                    "cube": number,
-                    "status": status_name(status, asked),
-                    "tokens": int(read["tokens"][at]),
-                }
-            )
-    return {"rows": rows}
+        for row in _same_in(explored, number, asked, place):
+            known = found.get(row["label"])
+            if known is None or known["status"] == "missing":
+                found[row["label"]] = row
+    return {"rows": list(found.values())}
+
+
+def _same_in(explored: Explored, number: int, asked: Cell, place: Place) -> Iterator[Json]:
+    """How each evaluation of a cube did on a question; nothing if the cube does not ask it."""
+    reader = reader_of(explored, number)
+    spots = [
+        (task, slot)
+        for task, entry in enumerate(reader.plan.tasks)
+        for slot, planned in enumerate(entry.cells)
+        if planned.cell.id == asked.id
+    ]
+    if not spots or place.trial >= reader.plan.trials or place.repeat >= reader.plan.repeats:
+        return
+    at = (*spots[0], 0, 0)
+    one = slice(place.trial, place.trial + 1), slice(place.repeat, place.repeat + 1)
+    for model, evaluation in enumerate(reader.plan.evaluations[:MOST_MODELS]):
+        read = reader.cube.read_span(model, *one, ["status", "tokens"])
+        yield {
+            "label": _label(explored, evaluation.eval_id),
+            "cube": number,
+            "status": status_name(Status(int(read["status"][at])), asked),
+            "tokens": int(read["tokens"][at]),
+        }
 
 
 def neighbour(explored: Explored, query: Query) -> Json:
@@ -188,10 +194,21 @@ def neighbour(explored: Explored, query: Query) -> Json:
     found = None
     models = query.all("model")
     if not models or _label(explored, reader.plan.evaluations[place.model].eval_id) in models:
-        found = _table(explored, query, models=(mine,)).nearest(place, back=back)
+        found = _nearest(explored, _table(explored, query, models=(mine,)), place, back=back)
     if found is None:
-        found = _table(explored, query).nearest(place, back=back)
+        found = _nearest(explored, _table(explored, query), place, back=back)
     return {"trial": None if found is None else _identity(explored, found)}
+
+
+def _nearest(explored: Explored, table: Trials, place: Place, *, back: bool) -> dict[str, int] | None:
+    """`Trials.nearest`, with the numbers that the explored cubes have: a table may be of some of them only."""
+    cubes = [explored.addresses.index(address) for address in table.addresses]
+    if place.cube in cubes:
+        start: tuple[float, ...] = (cubes.index(place.cube), *place[1:])
+    else:
+        start = (sum(one < place.cube for one in cubes) - 0.5, *place[1:])
+    found = table.nearest(start, back=back)
+    return None if found is None else {**found, "cube": cubes[found["cube"]]}
 
 
 def _identity(explored: Explored, found: Mapping[str, int]) -> Json:

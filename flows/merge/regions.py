@@ -17,7 +17,7 @@ from flows.merge.overlay import Array, lay
 from flows.plan.blocks import Window, window_of
 from flows.plan.recording import count_arrays, lacking_questions, receipt_of, summed
 from stages.score.counters import add_counters
-from storage.cube.ledger import Receipt
+from storage.cube.ledger import Receipt, most_fingerprints
 from storage.cube.regions import Region
 
 _MOST_CAUSES = 8
@@ -56,6 +56,7 @@ class MergedRegion:
             causes=dict(causes.most_common(_MOST_CAUSES)) if made.transport else {},
             grader="+".join(graders),
             at=max(times, default=None),
+            fingerprints=most_fingerprints({one.digest: one.fingerprints for one in self.parts}.values()),
         )
 
 

@@ -19,6 +19,7 @@ from flows.merge.provenance import ATTRIBUTE, provenance, write_ledger_digest
 from flows.merge.regions import ModelMerge
 from flows.merge.union import read_renames
 from flows.plan.coordinates import labels
+from flows.plan.engines import joined_engines, read_engines, write_engines
 from flows.plan.forgotten import write_forgotten
 from flows.plan.records import NOTES
 from stages.process.grading import IMPORTED
@@ -258,6 +259,9 @@ class _Writer:
         }
         notes = {**same, "files": dict(self._joined.plan.files)}
         cube.records.put(NOTES, json.dumps(notes, indent=1).encode())
+        known = joined_engines(read_engines(one.cube.records) for one in self._joined.inputs)
+        if known:
+            write_engines(cube.records, known)
 
 
 def _at_a_temperature(sampler: Mapping[str, Any]) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 
 from flows.config.load import as_config
 from flows.config.models import ModelConfig, SweepConfig
+from flows.config.serving import Serve
 from flows.errors import SweepError
 from flows.plan.records import read_notes
 from flows.plan.trust import remembered_config
@@ -109,7 +110,19 @@ def _line(model: ModelConfig) -> str:
     key = f" with the key in {place}" if place else ""
     if model.key_command is not None:
         key = f" with the key that {model.key_command[0]} prints"
-    return f"{model.name} at {model.endpoint}{key}"
+    return f"{model.name} at {_address(model)}{key}"
+
+
+def _address(model: ModelConfig) -> str:
+    if model.serve is not None:
+        return f"a server that the run starts with {_command(model.serve)}"
+    shown = " and ".join(model.addresses[:_SHOWN])
+    return f"{shown} and {len(model.addresses) - _SHOWN} more" if len(model.addresses) > _SHOWN else shown
+
+
+def _command(serve: Serve) -> str:
+    words = serve.command or (f"the preset {serve.preset}", *serve.args)
+    return repr(" ".join(words)[:_SHOWN_COMMAND])
 
 
 def _confirmed(
@@ -144,7 +157,9 @@ def _for_models(parameter: str, given: Mapping[str, str] | str, config: SweepCon
 
 
 def _unsaid(model: ModelConfig, endpoints: Mapping[str, str]) -> Iterator[str]:
-    if model.endpoint not in _HARMLESS and model.name not in endpoints:
+    if model.serve is not None and model.name not in endpoints:
+        yield f"it would run {_command(model.serve)} for {model.name}"
+    elif model.endpoint not in _HARMLESS and model.name not in endpoints:
         yield f"it would ask {_line(model)}"
     if model.key_file is not None:
         yield f"it would send {model.name} what is in {model.key_file}"
@@ -159,5 +174,7 @@ def _unsaid(model: ModelConfig, endpoints: Mapping[str, str]) -> Iterator[str]:
 def _with(model: ModelConfig, endpoint: str | None, key_env: str | None) -> dict[str, Any]:
     fields = model.model_dump(mode="json", exclude_unset=True)
     fields.pop("key_env", None)
+    if endpoint is not None:
+        fields.pop("serve", None)  # a command that nobody confirmed
     given = (("endpoint", endpoint), ("key_env", key_env))
     return {**fields, **{name: value for name, value in given if value is not None}}

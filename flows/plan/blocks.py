@@ -85,6 +85,9 @@ class RegionWork:
     unrated: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
     """Flat positions of recorded trials that not all judges have rated."""
 
+    fingerprints: Mapping[str, int] = field(default_factory=dict)
+    """Of what is kept, see `storage.cube.ledger.Receipt.fingerprints`."""
+
     def grader_of(self, new: str) -> str:
         """The grader to record of the region: both, where trials that are kept were graded by another one.
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from flows.config.load import as_config
 from flows.config.models import SweepConfig
@@ -27,8 +28,11 @@ from flows.plan.targets import SampleTargets
 from flows.plan.unnamed import Unnamed, unnamed
 from stages.process.reading import read_reply
 from stages.reply.record import Record
+from stages.reply.status import COUNTERS
 from storage.cache.cache import Cache, find_cache
 from storage.cube.regions import Region
+
+FloatArray = npt.NDArray[np.float64]
 
 EXACT_LIMIT = 20_000
 """Up to so many requests of a sweep each is looked up in the cache; beyond, a sample of them."""
@@ -55,7 +59,7 @@ class EvaluationEstimate:
     prompt_tokens: int
     """Estimate for what is to send."""
     completion_tokens: int
-    """Estimate for what is to send: the mean of cached replies, else the sampler's max_tokens."""
+    """Estimate for what is to send: the mean of the cell's answers so far, else of cached replies, else max_tokens."""
     completion_basis: str
     """Where the completion estimate comes from."""
     cost: float | None
@@ -166,6 +170,8 @@ def estimate(
         limit = EXACT_LIMIT
     tally = JudgeTally(plan, cache_store)
     priced = {model.name for model in config.models if model.priced}
+    counters = None if store is None else store.counters()
+    lengths = _lengths(plan, counters)
     rows = tuple(
         _estimate_evaluation(
             plan,
@@ -176,6 +182,7 @@ def estimate(
             tally,
             targets.counts[i],
             plan.evaluations[i].model in priced,
+            lengths[i],
         )
         for i, pending_trials in enumerate(left)
         if plan.named is None or plan.named.evaluations[i]
@@ -204,7 +211,7 @@ def estimate(
             if any(judge.identity == one.identity for one in own.judges)
         ),
         pending,
-        None if store is None else unnamed(store.plan, store.counters()),
+        None if store is None or counters is None else unnamed(store.plan, counters),
     )
 
 
@@ -247,11 +254,12 @@ def _estimate_evaluation(
     tally: JudgeTally,
     each: int,
     priced: bool,
+    lengths: FloatArray,
 ) -> EvaluationEstimate:
     evaluation = plan.evaluations[model]
     left = _count(open_trials)
     sample, exact = (open_trials, True) if left <= limit else (_sample(open_trials, limit), False)
-    prompts, hits, lengths = [], 0, []
+    prompts, hits, known = [], 0, []
     for window, positions in sample:
         for item in prepare_trials(plan, Block(window, 0, 0, positions)):
             prompts.append(len(item.request.body))
@@ -259,19 +267,15 @@ def _estimate_evaluation(
             tally.add(item, data)
             if data is not None:
                 hits += 1
-                lengths.append(read_reply(Record.decode(data)).completion_tokens)
+                known.append(read_reply(Record.decode(data)).completion_tokens)
     seen = len(prompts)
     cached = hits if exact else round(left * hits / max(seen, 1))
     to_send = left - cached
-    known = [length for length in lengths if length >= 0]
-    longest = token_limit(evaluation.sampler.params)
-    each_completion = float(np.mean(known)) if known else float(longest)
-    basis = (
-        "mean of cached replies"
-        if known
-        else "max_tokens"
-        if longest
-        else "unknown: the sampler sets no max_tokens"
+    each_completion, basis = _completion(
+        open_trials,
+        lengths,
+        [length for length in known if length >= 0],
+        token_limit(evaluation.sampler.params),
     )
     prompt_tokens = to_send * (sum(prompts) / max(seen, 1)) / _CHARACTERS_PER_TOKEN
     price_prompt, price_completion = plan.prices[model]
@@ -290,6 +294,46 @@ def _estimate_evaluation(
         if priced
         else None,
     )
+
+
+def _lengths(plan: Plan, counters: FloatArray | None) -> FloatArray:
+    """Mean completion tokens of the trials that each cell has (model, task, params); NaN where it has none."""
+    if counters is None:
+        return np.full((len(plan.evaluations), len(plan.tasks), plan.slots), np.nan)
+    tokens, trials = (counters[..., COUNTERS.index(name)] for name in ("tokens_sum", "trials"))
+    return np.divide(tokens, trials, out=np.full_like(tokens, np.nan), where=trials > 0)
+
+
+def _completion(
+    open_trials: OpenTrials, lengths: FloatArray, cached: Sequence[int], longest: int
+) -> tuple[float, str]:
+    """Mean completion tokens of what is to send, and where that is known from.
+
+    Parameters
+    ----------
+    open_trials
+        Of one evaluation.
+    lengths
+        Means of its cells (task, params).
+    cached
+        Lengths of the cached replies among them.
+    longest
+        The sampler's limit; 0 if it has none.
+    """
+    if cached:
+        otherwise, basis = float(np.mean(cached)), "mean of cached replies"
+    else:
+        otherwise, basis = (
+            float(longest),
+            "max_tokens" if longest else "unknown: the sampler sets no max_tokens",
+        )
+    found = [lengths[window.coordinates(positions)[:2]] for window, positions in open_trials]
+    expected = np.concatenate(found) if found else np.empty(0)
+    known = np.isfinite(expected)
+    if not known.any():
+        return otherwise, basis
+    basis = "mean of answers so far" + ("" if known.all() else f"; of points without any: {basis}")
+    return float(np.where(known, expected, otherwise).mean()), basis
 
 
 def _judge_row(config: SweepConfig, judge: Judge, count: JudgeCount) -> EvaluationEstimate:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -189,6 +189,7 @@ class _Rescore:
         status_now, shape = made.arrays["status"], self._cube.shape_number
         grader = grader_of(self._plan.evaluations[receipt.region.model])
         new = receipt_of(window, generation, mask, status_now, digest, receipt.causes, shape, grader)
+        new = replace(new, fingerprints=receipt.fingerprints)
         self._newest[receipt.region] = new
         self._ledger.append(new)
         return status, made.arrays["status"]

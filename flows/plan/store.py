@@ -177,7 +177,14 @@ class SweepStore:
             return RegionWork(window, positions, generation, NOTHING_KEPT, self.cube.shape_number)
         kept = (receipt.trials, receipt.repeats, receipt.shape)
         return RegionWork(
-            window, positions, generation, kept, self.cube.shape_number, receipt.grader, unrated
+            window,
+            positions,
+            generation,
+            kept,
+            self.cube.shape_number,
+            receipt.grader,
+            unrated,
+            receipt.fingerprints,
         )
 
     def _is_rated(self, receipt: Receipt) -> bool:

@@ -72,9 +72,13 @@ def _records(folder: Path) -> list[tuple[int, dict[str, Any]]]:
 
 def _folder(cube: Cube) -> Path:
     """Where the runs of the cube's sweep are recorded."""
+    return state_folder() / "runs" / _digest(json.dumps(cube.attrs.get("spec"), sort_keys=True))
+
+
+def state_folder() -> Path:
+    """Where evalcube keeps what belongs to this user and to no cube; it may not be there yet."""
     state = os.environ.get(STATE_VARIABLE, "")
-    home = Path(state if state.startswith("/") else "~/.local/state").expanduser()
-    return home / "evalcube" / "runs" / _digest(json.dumps(cube.attrs.get("spec"), sort_keys=True))
+    return Path(state if state.startswith("/") else "~/.local/state").expanduser() / "evalcube"
 
 
 def _read(path: Path) -> tuple[int, dict[str, Any]] | None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import datetime
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from flows.cubes.selection import OpenPart
 from flows.cubes.statistics import leaderboard_of
+from flows.plan.engines import Engines, origins_of
 from flows.plan.plan import Plan
 from flows.publish.part import CopiedPart
 from flows.publish.record import is_zip
@@ -44,6 +45,8 @@ class Facts:
     grown_from: str
     sources: Sequence[str] = ()
     """Of a merged cube, a line each."""
+    engines: Engines = field(default_factory=dict)
+    """What served the evaluations, as far as it is known."""
 
 
 def data_card(facts: Facts, part: CopiedPart, receipts: Sequence[Receipt], opened: OpenPart) -> str:
@@ -65,7 +68,7 @@ def data_card(facts: Facts, part: CopiedPart, receipts: Sequence[Receipt], opene
         f"# {markdown(facts.name)}" + (f", {markdown(facts.tag)}" if facts.tag else ""),
         _INTRODUCTION,
         "## What was measured\n\n" + _what(part, receipts),
-        "## How it was measured\n\n" + _how(part.plan, receipts),
+        "## How it was measured\n\n" + _how(part.plan, receipts, facts.engines),
         "## By whom\n\n" + _whom(facts),
         "## Results\n\n" + _results(opened),
         "## How to open it\n\n" + _opening(facts),
@@ -108,7 +111,7 @@ def _what(part: CopiedPart, receipts: Sequence[Receipt]) -> str:
     return text + "\n\n" + "\n".join(rows)
 
 
-def _how(plan: Plan, receipts: Sequence[Receipt]) -> str:
+def _how(plan: Plan, receipts: Sequence[Receipt], engines: Engines) -> str:
     rows = plan.evaluations
     templates = sorted({row.template.name for row in rows})
     samplers = {row.sampler.name: row.sampler.params for row in rows}
@@ -136,6 +139,11 @@ def _how(plan: Plan, receipts: Sequence[Receipt]) -> str:
     ]
     if plan.judges:
         lines.append(f"- judges: {', '.join(markdown(judge.name) for judge in plan.judges)}")
+    named = [(row.label, row.eval_id) for row in rows]
+    origins = [one for one in origins_of(named, engines, receipts) if str(one)]
+    if origins:
+        lines.append("- what answered, as servers and replies said:")
+        lines += [f"  - {markdown(one.label)}: {markdown(str(one))}" for one in origins[:_MOST_MODELS]]
     times = [one.at for one in receipts if one.at is not None]
     if times:
         first, last = (_date(time) for time in (min(times), max(times)))

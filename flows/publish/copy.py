@@ -22,7 +22,7 @@ from flows.publish.part import CopiedPart
 from stages.reply.status import COUNTERS, QUESTION_COUNTERS
 from storage.cube.cube import Coordinate, Cube
 from storage.cube.integrity import recorded_part, stored_problems
-from storage.cube.ledger import Ledger, Receipt
+from storage.cube.ledger import Ledger, Receipt, most_fingerprints
 from storage.cube.regions import Region
 from storage.errors import CubeDamagedError
 
@@ -298,6 +298,7 @@ class _Copy:
             causes=dict(causes.most_common(_MOST_CAUSES)) if made.transport else {},
             grader="+".join(sorted({grader for one in parts for grader in one.grader.split("+")})),
             at=max(times, default=None),
+            fingerprints=most_fingerprints(one.fingerprints for one in parts),
         )
 
 

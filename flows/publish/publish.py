@@ -18,6 +18,7 @@ from flows.errors import SweepError
 from flows.merge.inputs import ledger_digest
 from flows.merge.provenance import sources_of, write_ledger_digest
 from flows.plan.coordinates import labels
+from flows.plan.engines import read_engines, write_engines
 from flows.plan.plan import Plan
 from flows.plan.records import NOTES, read_notes
 from flows.plan.store import cube_plan
@@ -150,6 +151,8 @@ class _Publishing:
         self._noted = read_notes(self._cube.records)
         self._shared = shared_notes(self._noted, self._part)
         self._origin = read_origin(self._cube.records)
+        known, meant = read_engines(self._cube.records), {row.eval_id for row in self._part.plan.evaluations}
+        self._engines = {name: infos for name, infos in known.items() if name in meant}
         self._target, self._tag, self._where = target, tag, tuple(where)
         self._licence = licence or self._origin.get("publication", {}).get("licence", "")
         self._by, self._time = by, int(time.time())
@@ -174,6 +177,8 @@ class _Publishing:
 
         def more(draft: Cube, receipts: list[Receipt]) -> None:
             draft.records.put(NOTES, json.dumps(self._shared, indent=1).encode())
+            if self._engines:
+                write_engines(draft.records, self._engines)
             packed = None
             if with_replies:
                 packed = self._pack(draft, caches, finder, tick)
@@ -212,6 +217,7 @@ class _Publishing:
         finder.search_json("attributes", attrs)
         finder.search_json("spec", dict(self._part.spec))
         finder.search_json("notes", self._shared)
+        finder.search_json("engines", {name: list(map(str, row)) for name, row in self._engines.items()})
         finder.search("licence", self._licence)
         finder.search(
             "by", self._by, passing=["e-mail"]
@@ -223,6 +229,8 @@ class _Publishing:
         with Ledger(self._cube.records) as ledger:
             for cause in {cause for receipt in ledger.newest().values() for cause in receipt.causes}:
                 finder.search("causes in the ledger", cause)
+            for name in {name for receipt in ledger.newest().values() for name in receipt.fingerprints}:
+                finder.search("fingerprints in the ledger", name)
 
     def _caches(self, named: str | None) -> list[ManagedCache]:
         """Where replies are: the cache that is named or at hand, and those that came with the cube."""
@@ -267,6 +275,7 @@ class _Publishing:
             replies=packed.entries if packed else 0,
             grown_from=record.pulled_digest(self._origin),
             sources=lines,
+            engines=self._engines,
         )
 
     def _record(

@@ -291,7 +291,7 @@ def _cleared(
         cube.shape_number,
         receipt.grader if anything else grader,
     )
-    return replace(made, at=receipt.at)
+    return replace(made, at=receipt.at, fingerprints=receipt.fingerprints if anything else {})
 
 
 def _kept(cube: Cube, receipt: Receipt, window: Window) -> npt.NDArray[np.bool_]:

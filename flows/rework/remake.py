@@ -79,7 +79,7 @@ def remake(
     status, generation = made.arrays["status"], receipt.generation + 1
     mask, grader = targets.mask(window), grader_of(plan.evaluations[receipt.region.model])
     new = receipt_of(window, generation, mask, status, digest, receipt.causes, cube.shape_number, grader)
-    return Remade(made.arrays, 0, new)
+    return Remade(made.arrays, 0, replace(new, fingerprints=receipt.fingerprints))
 
 
 def recorded_window(cube: Cube, receipt: Receipt) -> Window:

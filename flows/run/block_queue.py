@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -34,6 +35,8 @@ class RegionProgress:
     """How often workers died with the task that writes it."""
     unrated: int = 0
     """Recorded trials that not all judges have rated, as of the last writing."""
+    fingerprints: Mapping[str, int] = field(default_factory=dict)
+    """Of all that is in it, as of the last writing; see `storage.cube.ledger.Receipt`."""
 
     @property
     def finished(self) -> bool:
@@ -63,10 +66,26 @@ class BlockQueue:
             work = next(self._regions, None)
             if work is None:
                 return None
-            self._region = RegionProgress(work, work.generation, work.kept, unrated=len(work.unrated))
+            self._region = RegionProgress(work, work.generation, work.kept)
+            self._region.unrated, self._region.fingerprints = len(work.unrated), work.fingerprints
             self.opened.append(self._region)
             # Cut when the region is opened, so that the size is what the blocks before it taught.
             self._blocks = cut_blocks(work, self.limit.block_size)
+
+    @property
+    def pending(self) -> bool:
+        """Whether a block is left to submit."""
+        taken = self.take()
+        if taken is None:
+            return False
+        # Put back by way of `take`: only that notes that a region has no block left.
+        self._blocks = itertools.chain([taken[1]], self._blocks)
+        return True
+
+    @property
+    def waits_for_answers(self) -> bool:
+        """Whether a block is left to submit, or in flight."""
+        return any(region.open_blocks for region in self.opened) or self.pending
 
     def stop(self) -> None:
         """Give out no further block."""

@@ -7,9 +7,17 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from deploy.clusters import Cluster, ExistingScheduler, LocalProcesses
+from deploy.clusters import Certificates, Cluster, ExistingScheduler, LocalProcesses
 from deploy.clusters.slurm import JobSettings, Slurm
-from flows.config.cluster import ClusterSection, LocalSection, SchedulerSection, SlurmSection
+from deploy.clusters.ssh import Host, Login, Ssh
+from flows.config.cluster import (
+    ClusterSection,
+    KubernetesSection,
+    LocalSection,
+    SchedulerSection,
+    SlurmSection,
+    SshSection,
+)
 from flows.config.models import SweepConfig
 from flows.config.sites import named_cluster
 from flows.errors import SweepError
@@ -97,7 +105,8 @@ def _local(section: LocalSection, settings: SweepConfig) -> Cluster:  # noqa: AR
 
 
 def _scheduler(section: SchedulerSection, settings: SweepConfig) -> Cluster:  # noqa: ARG001
-    return ExistingScheduler(section.address, patience=section.patience, minimum=section.minimum)
+    tls = None if section.tls is None else Certificates(**section.tls.model_dump())
+    return ExistingScheduler(section.address, patience=section.patience, minimum=section.minimum, tls=tls)
 
 
 def _slurm(section: SlurmSection, settings: SweepConfig) -> Cluster:
@@ -113,9 +122,37 @@ def _slurm(section: SlurmSection, settings: SweepConfig) -> Cluster:
     )
 
 
+def _ssh(section: SshSection, settings: SweepConfig) -> Cluster:
+    hosts = tuple(
+        Host(one.host, one.user, one.port, one.python or section.python, one.workers or section.workers)
+        for one in section.hosts
+    )
+    return Ssh(
+        hosts,
+        Login(section.known_hosts, section.identity, section.check_host_keys),
+        directory=section.directory,
+        variables=tuple(dict.fromkeys((*_keys(settings), *_of_stores(settings), *section.environment))),
+        scheduler_host=section.scheduler_host,
+        port=section.port,
+        minimum=section.minimum,
+        patience=section.patience,
+    )
+
+
+def _kubernetes(section: KubernetesSection, settings: SweepConfig) -> Cluster:  # noqa: ARG001
+    raise SweepError(
+        "a sweep on Kubernetes is started there",
+        "Print its manifests with `evalcube cluster manifest`, and apply them: "
+        "`evalcube cluster manifest sweep.yaml | kubectl apply -f -`",
+    )
+
+
+def _keys(settings: SweepConfig) -> list[str]:
+    return [model.key_env for model in settings.models if model.key_env is not None]
+
+
 def job_settings(section: SlurmSection, settings: SweepConfig) -> JobSettings:
     """What the jobs of a sweep ask Slurm for; variables with its models' keys go along by name."""
-    keys = [model.key_env for model in settings.models if model.key_env is not None]
     return JobSettings(
         walltime=section.walltime,
         cores=section.cores,
@@ -125,7 +162,7 @@ def job_settings(section: SlurmSection, settings: SweepConfig) -> JobSettings:
         qos=section.qos,
         options=section.options,
         prologue=section.prologue,
-        environment=tuple(dict.fromkeys((*keys, *_of_stores(settings), *section.environment))),
+        environment=tuple(dict.fromkeys((*_keys(settings), *_of_stores(settings), *section.environment))),
         logs=str(_logs(section, settings)),
     )
 
@@ -149,4 +186,6 @@ _MAKERS: Mapping[type, Callable[[Any, SweepConfig], Cluster]] = {
     LocalSection: _local,
     SchedulerSection: _scheduler,
     SlurmSection: _slurm,
+    SshSection: _ssh,
+    KubernetesSection: _kubernetes,
 }

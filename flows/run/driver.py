@@ -24,6 +24,7 @@ from deploy.clusters.base import PATIENCE_SECONDS
 from flows.plan.blocks import Block, RegionWork
 from flows.run import judging, region_tasks, tasks
 from flows.run.block_queue import BlockQueue, RegionProgress
+from flows.run.control import Control
 from flows.run.counting import Counting
 from flows.run.events import Event, Noted, RegionWritten, Slowed, Traffic
 from flows.run.failures import is_killed, raise_if_failed, raise_own_error
@@ -31,10 +32,11 @@ from flows.run.in_flight import InFlightLimit
 from flows.run.plugin import plugin_name, plugin_on
 from flows.run.poison_isolation import PoisonIsolation, run_marked
 from flows.run.preflight import Admission
+from flows.run.turns import Turns
 from flows.run.worker import RunContext
 from flows.run.workers import Workers
 from storage.cube.lease import Lease
-from storage.cube.ledger import Ledger, Receipt
+from storage.cube.ledger import Ledger, Receipt, most_fingerprints
 from storage.cube.space import Space
 from storage.errors import StorageError
 
@@ -72,6 +74,10 @@ class Driver:
         Numbers for Dask's keys, different in all rounds of a run.
     reports
         What workers report of their endpoints.
+    control
+        What people order of the run while it goes on; None takes no orders.
+    turns
+        Which models' servers may be asked when.
     patience
         Seconds without any worker after which the run gives up.
     admission
@@ -96,12 +102,16 @@ class Driver:
         serials: Iterator[int] | None = None,
         emit: Callable[[Event], None] = lambda _: None,
         reports: queue.SimpleQueue[Slowed | Traffic] | None = None,
+        control: Control | None = None,
+        turns: Turns | None = None,
         flush_seconds: float = FLUSH_SECONDS,
         patience: float = PATIENCE_SECONDS,
         admission: Admission | None = None,
         group: str = "",
     ) -> None:
         self._client = connection.client
+        self._control = control
+        self._limits = (*limits, *judge_limits)
         self._code = connection.code
         self._group = group
         self._context = context
@@ -111,6 +121,7 @@ class Driver:
         self._flush_seconds = flush_seconds
         self._queues = [BlockQueue(iter(left), limit) for left, limit in zip(regions, limits, strict=True)]
         self._judge_limits = tuple(judge_limits)
+        self._turns = turns if turns is not None and turns.any else None
         self._workers = Workers(
             connection,
             context.run,
@@ -165,10 +176,14 @@ class Driver:
         self._ledger.flush()
 
     def _run(self) -> None:
+        self._follow_orders()
         self._workers.poll()
         self._counting.compare_prompts()
+        self._give_turns()
         self._top_up()
         while self._is_busy():
+            if self._control is not None and self._control.poll():
+                self._follow_orders()
             # A process that was stopped (Ctrl-Z, a suspended laptop) may have lost the lease without noticing.
             self._lease.check()
             self._workers.poll()
@@ -178,6 +193,7 @@ class Driver:
             self._ledger.flush(older_than=_RECEIPT_SECONDS)
             self._write_due()
             self._counting.write_due(self._open_models, last=False)
+            self._give_turns()
             self._top_up()
         while self._counting.behind:
             self._lease.check()
@@ -185,10 +201,29 @@ class Driver:
             self._counting.write_due(self._open_models, last=True)
             self._take_arrived()
 
+    @property
+    def workers(self) -> tuple[str, ...]:
+        """Addresses of those that took part at last."""
+        return self._workers.there
+
     def stop(self) -> None:
         """Submit nothing more; requests in flight still end and count. May be called from a signal handler."""
         # Nothing but a flag: a handler runs between any two instructions of the thread that holds the locks.
         self.stopped = True
+
+    def _follow_orders(self) -> None:
+        """Do what was ordered so far, in this round or one before."""
+        if self._control is None:
+            return
+        steering = self._control.steering
+        for blocks in self._queues:
+            if blocks.limit.model in steering.dropped:
+                blocks.stop()
+        for limit in self._limits:
+            limit.connections = self._control.connections(limit.model) or limit.connections
+        self._workers.steer(steering)
+        if self._control.stopped:
+            self.stop()
 
     def _halt(self) -> None:
         if self._halted_at < 0:
@@ -210,6 +245,19 @@ class Driver:
         if self.stopped and time.monotonic() - self._halted_at > _HALT_SECONDS:
             self._halt()
         return any(not region.finished for blocks in self._queues for region in blocks.opened)
+
+    def _give_turns(self) -> None:
+        """Ask only those models whose servers run, and nothing more of those whose servers were given up."""
+        if self._turns is None:
+            return
+        for blocks in self._queues:
+            if self._turns.is_over(blocks.limit.model):
+                blocks.stop()
+        needing = {blocks.limit.model for blocks in self._queues if blocks.waits_for_answers}
+        if not self.stopped:
+            self._turns.poll(needing.__contains__)
+        for blocks in self._queues:
+            blocks.limit.held = not self._turns.may_ask(blocks.limit.model)
 
     def _open_models(self) -> set[int]:
         return {region.work.window.region.model for blocks in self._queues for region in blocks.opened}
@@ -247,6 +295,8 @@ class Driver:
 
     def _top_up(self) -> None:
         """Submit blocks, one of each evaluation in turn, until every evaluation has its depth in flight."""
+        if self._control is not None and self._control.steering.paused:
+            return
         self._poison.go_on()
         starved = deque(
             blocks for blocks in self._queues if blocks.limit.has_room and not self._poison.wants_quiet
@@ -375,10 +425,12 @@ class Driver:
         self._lease.check()
         region.unrated = receipt.unrated
         region.causes.update(receipt.causes)
+        region.fingerprints = most_fingerprints([region.fingerprints, receipt.fingerprints])
         receipt = replace(
             receipt,
             causes=dict(region.causes.most_common(_MOST_CAUSES)),
             grader=region.work.grader_of(receipt.grader),
+            fingerprints=region.fingerprints,
         )
         self._ledger.append(receipt)
         self._counting.recorded(receipt)

@@ -96,6 +96,8 @@ class Traffic:
     found: Mapping[str, Mapping[str, float | None]] = field(default_factory=dict)
     """By label of any model at an endpoint, limits that nobody declared: ``requests`` per second and ``connections``,
     of all workers together."""
+    engines: Mapping[str, Sequence[Sequence[str]]] = field(default_factory=dict)
+    """By label of the model, the fields of each `stages.infer.engines.EngineInfo` that serves it."""
     worker: str = ""
 
 
@@ -171,6 +173,26 @@ class Noted:
     """Something that a person should read."""
 
     message: str
+    said: str = ""
+    """What a server said to that, for a terminal: no log holds it."""
+
+
+@dataclass(frozen=True)
+class Controlled:
+    """Somebody ordered something of the run; see `flows.plan.control`."""
+
+    number: int
+    command: str
+    words: tuple[str, ...]
+    by: str
+    """Who says to have sent the order; proven only where it is `own`."""
+    own: bool
+    """Whether it was the run's own user."""
+    obeyed: bool
+    message: str
+    """What was done, or why nothing was."""
+    paused: bool
+    """Whether the run is paused from now on."""
 
 
 @dataclass(frozen=True)
@@ -183,7 +205,7 @@ class Finished:
     """Of the run, as JSON values."""
 
 
-Event = Started | Extended | Traffic | Slowed | BlockDone | RegionWritten | Noted | Finished
+Event = Started | Extended | Traffic | Slowed | BlockDone | RegionWritten | Noted | Controlled | Finished
 Subscriber = Callable[[Event], None]
 
 

@@ -30,6 +30,8 @@ class InFlightLimit:
     """Number of runs that share the endpoint, and this one's place among them."""
     in_flight: int = 0
     stopped: bool = False
+    held: bool = False
+    """Whether the model's server waits for its turn."""
     model: str = ""
     """Label."""
     spare: int = 0
@@ -49,7 +51,7 @@ class InFlightLimit:
     @property
     def depth(self) -> int:
         """Enough blocks that the connections never wait for the driver."""
-        if self.stopped:
+        if self.stopped or self.held:
             return 0
         if self.own < self.workers:
             # Each worker has one connection then, so that the bound holds only over blocks.
@@ -145,7 +147,9 @@ def make_judge_limits(judges: Sequence[str], endpoints: Mapping[str, Endpoint]) 
         By label of the model.
     """
     return [
-        JudgeLimit(shared_connections(endpoints[name], endpoints), 1) for name in judges if name in endpoints
+        JudgeLimit(shared_connections(endpoints[name], endpoints), 1, model=name)
+        for name in judges
+        if name in endpoints
     ]
 
 

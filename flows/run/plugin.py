@@ -20,8 +20,30 @@ from flows.run.worker import RunContext, Workspace
 
 _LONGEST_GROUP = 24
 _REPORT_MS = 500
+_LAST_PART, _LAST_SECONDS = 0.1, 60.0
+"""Of a worker's bounded life, and at most, in which it only waits for replies."""
 _MOST_REPORTS = 200
 """Of all workers' traffic, per second: the scheduler handles each."""
+
+
+def seconds_to_ask(lifetime: float | None, age: float) -> float | None:
+    """Seconds until a worker is to send nothing more; None if its time is not bounded.
+
+    Parameters
+    ----------
+    lifetime
+        Seconds that it lives, as ``dask worker --lifetime`` has them.
+    age
+        Seconds since it began.
+
+    Examples
+    --------
+    >>> seconds_to_ask(3600, 10), seconds_to_ask(50, 48), seconds_to_ask(None, 5)
+    (3530.0, 0.0, None)
+    """
+    if not lifetime:
+        return None
+    return max(0.0, lifetime - min(_LAST_SECONDS, lifetime * _LAST_PART) - age)
 
 
 class SweepPlugin(WorkerPlugin):
@@ -48,6 +70,19 @@ class SweepPlugin(WorkerPlugin):
         """Get ready where nothing has to be checked: on a worker that is this process, or its child."""
         self.open()
         self.start(worker)
+
+    @staticmethod
+    def _hold_before_end(worker: Worker, work: Workspace) -> None:
+        """Have a worker whose time is bounded send nothing shortly before it is up.
+
+        What it had in flight at the end would be lost. Its unfinished blocks go to others, which find the replies that
+        it got in the cache.
+        """
+        # Dask does not say when a worker began; its process did so a moment before.
+        age = time.time() - worker.monitor.proc.create_time()
+        left = seconds_to_ask(worker.lifetime, age)
+        if left is not None:
+            worker.io_loop.call_later(left, work.hold)
 
     def start(self, worker: Worker) -> None:
         """Report the traffic twice a second, with hundreds of workers more seldom."""
@@ -84,6 +119,7 @@ class SweepPlugin(WorkerPlugin):
                 )
                 worker.log_event(topic(self.context.run), as_message(slowed))
 
+        self._hold_before_end(worker, work)
         self._report_traffic = report_traffic
         self._timer = PeriodicCallback(report, _REPORT_MS)
         self._timer.start()

@@ -18,7 +18,7 @@ from storage.reach import Token
 
 _PATIENCE_SECONDS = 120.0
 """A first worker gets ready within that time: it imports evalcube, maybe over a network, on a busy machine."""
-_OTHERS_SECONDS = 20.0
+_OTHERS_SECONDS = 10.0
 """Others are waited for that long after the first; then they are as if they joined later."""
 _POLL_SECONDS = 0.05
 _LATE_SECONDS = 2.0
@@ -60,11 +60,14 @@ class Admission:
         self._refused: dict[str, str] = {}
         """Why others never will."""
         self._answered_at: dict[str, float] = {}
+        self._announced: set[str] = set()
+        """Refused workers that the user has heard of."""
         self._barred: frozenset[str] = frozenset()
         self._question: Question[Mapping[str, State]] | None = None
         self._asked_at = 0.0
         self._renewed_at = time.monotonic()
         self._clocks: set[str] = set()
+        self._hosts: dict[str, str] = {}
 
     def first(self, addresses: Sequence[str]) -> list[str]:
         """Wait for the workers that are there; those that take part.
@@ -104,6 +107,10 @@ class Admission:
                 )
                 break
             time.sleep(_POLL_SECONDS)
+        barring = self._bar(addresses)
+        if barring is not None:
+            with suppress(OSError):
+                barring.answer()
         return list(self._ready)
 
     def _refuse_run(self) -> None:
@@ -113,7 +120,7 @@ class Admission:
         address, problem = next(iter(self._refused.items()))
         more = f" ({len(self._refused) - 1} more workers cannot take part either.)" if self._refused else ""
         more = more if len(self._refused) > 1 else ""
-        raise SweepError(f"worker {address}: {problem.rstrip('.')}.{more}")
+        raise SweepError(f"worker {self._named(address)}: {problem.rstrip('.')}.{more}")
 
     def admitted(self, there: Collection[str]) -> list[str]:
         """Those of the workers that take part; asks the others, and never waits for an answer.
@@ -138,17 +145,27 @@ class Admission:
         if waiting and self._question is None and now - self._asked_at > _LATE_SECONDS:
             self._asked_at = now
             self._question = self._code.states(self._name, waiting)
-        barred = frozenset(self._refused)
-        if barred != self._barred:
-            for address in sorted(barred - self._barred):
-                self._note(f"worker {address} takes no part in the run: {self._refused[address]}")
-            self._barred = barred
-            self._code.bar(self._name, sorted(barred))
+        for address in sorted(set(self._refused) - self._announced):
+            self._announced.add(address)
+            self._note(f"worker {self._named(address)} takes no part in the run: {self._refused[address]}")
+        self._bar(there)
         return sorted(self._ready)
+
+    def _bar(self, there: Collection[str]) -> Question[None] | None:
+        """Keep tasks away from workers that are not ready, as long as others are; the question, if it has to be asked.
+
+        One that hangs, or cannot take part, would hold them for minutes.
+        """
+        barred = frozenset(there).difference(self._ready) if self._ready else frozenset(self._refused)
+        if barred == self._barred:
+            return None
+        self._barred = barred
+        return self._code.bar(self._name, sorted(barred))
 
     def _take(self, states: Mapping[str, State]) -> None:
         now = time.monotonic()
         for address, state in states.items():
+            self._hosts[address] = state.host
             self._compare_clock(address, state)
             if state.problem:
                 self._refused[address] = state.problem
@@ -161,6 +178,10 @@ class Admission:
                     f"give addresses that all reach (such as s3://...)"
                 )
 
+    def _named(self, address: str) -> str:
+        host = self._hosts.get(address, "")
+        return f"{address} ({host})" if host else address
+
     def _sees_answers(self, who: str) -> bool:
         return all(token.answered(who) for token in self._tokens)
 
@@ -170,9 +191,10 @@ class Admission:
         self._clocks.add(address)
         apart = state.time - time.time()
         if abs(apart) > _CLOCK_SECONDS:
+            way = "ahead" if apart > 0 else "behind"
             self._note(
-                f"the clock of worker {address} is {abs(apart) / 60:.1f} minutes {'ahead' if apart > 0 else 'behind'}: "
-                f"have it set (NTP); times of day in logs and notes will differ"
+                f"the clock of worker {self._named(address)} is {abs(apart) / 60:.1f} minutes {way}: have it set "
+                f"(NTP); times of day in logs and notes will differ"
             )
 
     def _renew(self) -> None:

@@ -137,7 +137,7 @@ class Progress:
             cached=tracker.cached,
             errors=tracker.transport,
             retried=sum(traffic.retries.values()),
-            waiting=waits(traffic.waiting),
+            waiting="paused until `evalcube ctl CUBE resume`" if tracker.paused else waits(traffic.waiting),
             usd=usd,
             usd_at_end=self._cost_at_end(usd, traffic),
             eta=self._eta(),

@@ -17,7 +17,7 @@ from flows.run.tasks import BlockResult
 from flows.run.worker import Workspace
 from stages.generate.novelty import repeated
 from stages.score.counters import add_counters
-from storage.cube.ledger import Receipt
+from storage.cube.ledger import Receipt, most_fingerprints
 from storage.cube.regions import Region
 from storage.errors import CubeDamagedError
 
@@ -75,7 +75,11 @@ def write_region(
     planned = work.planned().mask(window)
     shape = work.cube.shape_number
     receipt = receipt_of(window, generation, planned, arrays["status"], digest, causes, shape)
-    return replace(receipt, unrated=unrated - sum(result.rated for result in results))
+    return replace(
+        receipt,
+        unrated=unrated - sum(result.rated for result in results),
+        fingerprints=most_fingerprints(result.fingerprints for result in results),
+    )
 
 
 def _kept_arrays(work: Workspace, window: Window, kept: Kept) -> Arrays:

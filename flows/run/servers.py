@@ -2,38 +2,65 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from deploy.servers.command import CommandServer
 from deploy.servers.llama import LlamaServer
+from deploy.servers.presets import DEFAULT_HEALTH, PRESETS, preset_command
 from deploy.servers.simulator import Simulator
+from deploy.servers.supervisor import Note, Supervisor
 from flows.config.models import ModelConfig
+from flows.config.serving import SERVED, Serve
+from flows.plan.build import request_model
+from flows.run.turns import Turns
 from flows.run.worker import Route
 from stages.infer.endpoint import Batching, Endpoint
 
 LOCAL, SIMULATED = "local:", "sim:"
 _BUNDLED = "smollm2"
+_LONGEST_OUTAGE = 86_400.0
+_STOPPING_SECONDS = 60.0
+"""That a server takes at most from its end to its next start."""
+
+
+@dataclass(frozen=True)
+class Served:
+    """Where a run's requests go, and which of the servers that it started may be asked when."""
+
+    routes: Mapping[str, Route]
+    """By label of the model."""
+    turns: Turns = field(default_factory=lambda: Turns({}))
+
+
+@dataclass(frozen=True)
+class _OwnServer:
+    """A server of a model, and the file that says that it was given up."""
+
+    supervisor: Supervisor
+    base_url: str
+    given_up: Path
 
 
 def is_managed(model: ModelConfig) -> bool:
     """Whether the model's server is one that the driver starts, reachable on the driver's machine only."""
-    return model.endpoint.startswith(LOCAL) or model.endpoint == SIMULATED
+    return model.endpoint in (SIMULATED, SERVED) or model.addresses[0].startswith(LOCAL)
 
 
 @contextmanager
-def serve_models(
-    models: Sequence[ModelConfig], note: Callable[[str], None] = lambda _: None
-) -> Iterator[dict[str, Route]]:
-    """Give each model its route; managed servers run as long as the context.
+def serve_models(models: Sequence[ModelConfig], note: Note = lambda _, __: None) -> Iterator[Served]:
+    """Give each model its route; managed servers run as long as the context, those that take turns when they are due.
 
     Parameters
     ----------
     models
-        The models that have requests to answer. Two of the same local weights share one server.
+        The models that have requests to answer. Two of the same local weights, or of the same command, share one
+        server.
     note
-        Called with what is being started.
+        Called with what is being started or happens to it, and with what it said, from any thread.
 
     Raises
     ------
@@ -41,24 +68,106 @@ def serve_models(
         If a managed server does not start.
     """
     with ExitStack() as stack:
+        own = _own_servers(models, stack, note)
+        turns = Turns(
+            {name: each.supervisor for name, each in own.items()},
+            [model.name for model in models if model.serve is not None and model.serve.keep is not None],
+            next((model.serve.keep for model in models if model.serve and model.serve.keep), 1),
+            note,
+        )
+        stack.callback(turns.stop)
+        for name in own:
+            if turns.may_ask(name):
+                note(f"starting {own[name].supervisor.server.name}", "")
+        turns.start()
         addresses: dict[str, str] = {}
         for model in models:
-            if model.endpoint in addresses:
+            target = model.addresses[0]
+            if target in addresses or target == SERVED:
                 continue
-            if model.endpoint.startswith(LOCAL):
-                note(f"starting the local model {model.endpoint.removeprefix(LOCAL) or _BUNDLED}")
-                server = stack.enter_context(_local_server(model))
-                addresses[model.endpoint] = server.base_url
-            elif model.endpoint == SIMULATED:
-                addresses[model.endpoint] = stack.enter_context(Simulator()).base_url
+            if target.startswith(LOCAL):
+                note(f"starting the local model {target.removeprefix(LOCAL) or _BUNDLED}", "")
+                addresses[target] = stack.enter_context(_local_server(target, model)).base_url
+            elif target == SIMULATED:
+                addresses[target] = stack.enter_context(Simulator()).base_url
             else:
-                addresses[model.endpoint] = model.endpoint.removeprefix(SIMULATED)
-        yield {model.name: _route(model, addresses[model.endpoint]) for model in models}
+                addresses[target] = target.removeprefix(SIMULATED)
+        routes = {
+            model.name: _own_route(model, model.serve, own[model.name])
+            if model.serve is not None
+            else _route(model, addresses[model.addresses[0]])
+            for model in models
+        }
+        yield Served(routes, turns)
 
 
-def _local_server(model: ModelConfig) -> LlamaServer:
-    target = model.endpoint.removeprefix(LOCAL)
-    path = None if target in {"", _BUNDLED} else Path(target)
+def _own_servers(models: Sequence[ModelConfig], stack: ExitStack, note: Note) -> dict[str, _OwnServer]:
+    """By label, the server of each model that has one; none of them is started."""
+    found: dict[str, _OwnServer] = {}
+    by_command: dict[str, _OwnServer] = {}
+    folder: Path | None = None
+    for model in models:
+        if model.serve is None:
+            continue
+        if folder is None:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="evalcube-servers-")))
+        command = f"{model.model} {model.serve.model_dump_json()}"
+        if command not in by_command:
+            server = _command_server(model, model.serve)
+            stack.callback(server.release)
+            given_up = folder / f"{len(by_command)}.over"
+            supervisor = Supervisor(
+                server,
+                restarts=model.serve.restarts,
+                probe_seconds=model.serve.probe,
+                given_up=given_up,
+                note=note,
+            )
+            by_command[command] = _OwnServer(supervisor, server.known_url, given_up)
+        found[model.name] = by_command[command]
+    return found
+
+
+def _command_server(model: ModelConfig, serve: Serve) -> CommandServer:
+    weights = serve.model or model.model
+    if serve.preset is None:
+        command, health, env = serve.command or (), DEFAULT_HEALTH, serve.env
+    else:
+        preset = PRESETS[serve.preset]
+        command = preset_command(serve.preset, weights, serve.args)
+        health, env = preset.health, {**preset.env, **serve.env}
+    return CommandServer(
+        command,
+        name=f"the server of {model.name}",
+        words={"model": weights, "name": model.model},
+        env=env,
+        secrets=serve.env_from,
+        health=serve.health or health,
+        log=None if serve.log is None else Path(serve.log).expanduser(),
+        start_timeout=serve.start_limit,
+    )
+
+
+def _own_route(model: ModelConfig, serve: Serve, server: _OwnServer) -> Route:
+    """The route to a server that the run starts: requests wait while it is started again."""
+    route = _route(model, server.base_url)
+    outage = (serve.restarts + 1) * (serve.start_limit + _STOPPING_SECONDS)
+    endpoint = replace(
+        route.endpoint,
+        outage=min(outage, _LONGEST_OUTAGE),
+        given_up=str(server.given_up),
+        health=_health(serve),
+    )
+    return replace(route, endpoint=endpoint)
+
+
+def _health(serve: Serve) -> str:
+    return serve.health or (DEFAULT_HEALTH if serve.preset is None else PRESETS[serve.preset].health)
+
+
+def _local_server(target: str, model: ModelConfig) -> LlamaServer:
+    weights = target.removeprefix(LOCAL)
+    path = None if weights in {"", _BUNDLED} else Path(weights)
     return LlamaServer(path, slots=model.limits.connections)
 
 
@@ -102,5 +211,10 @@ def _route(model: ModelConfig, base_url: str) -> Route:
         api=model.api,
         stream=model.stream,
         batch=None if model.batch is None else Batching(**model.batch.model_dump()),
+        replicas=tuple(address.removeprefix(SIMULATED) for address in model.addresses)
+        if len(model.addresses) > 1
+        else (),
+        replica_connections=limits.replica_connections,
+        model=request_model(model),
     )
-    return Route(endpoint, simulated=model.endpoint.startswith(SIMULATED))
+    return Route(endpoint, simulated=model.addresses[0].startswith(SIMULATED))

@@ -14,14 +14,17 @@ from typing import Any
 
 import numpy as np
 
-from deploy.clusters import Cluster, Connection, ThisProcess, ask_workers
+from deploy.clusters import Cluster, Connection, ThisProcess
+from deploy.clusters.asking import Question, ask_each
 from flows.config.models import SweepConfig
 from flows.plan.blocks import RegionWork
+from flows.plan.engines import origins_of, read_engines
 from flows.plan.part import Only
 from flows.plan.sampling import Sampling
 from flows.plan.store import SweepStore
 from flows.plan.unnamed import unnamed
 from flows.run.batch_notes import requests_in_batches
+from flows.run.control import Control
 from flows.run.default_cluster import default_cluster
 from flows.run.driver import Driver
 from flows.run.events import (
@@ -46,8 +49,10 @@ from flows.run.preflight import Admission, refuse_far_workers
 from flows.run.proof import Proof
 from flows.run.servers import serve_models
 from flows.run.spending import Spending
+from flows.run.subscribers.engine_book import EngineBook
 from flows.run.subscribers.live_file import LiveFile
 from flows.run.summary import ModelSummary, RunSummary, Tracker, found_limits, limit_use
+from flows.run.turns import Turns
 from flows.run.waiting import wait_for_workers
 from flows.run.worker import Route, RunContext
 from stages.infer.endpoint import Endpoint
@@ -86,9 +91,18 @@ class Session:
             self._tracker,
             self._spending,
             LiveFile(store.cube.records, self._tracker),
+            EngineBook(store.cube.records, store.plan),
             *subscribers,
         )
+        self._control = Control(
+            store.cube.records,
+            lease.holder.token,
+            [evaluation.model for evaluation in store.plan.evaluations],
+            self._spending,
+            self._emit,
+        )
         self._endpoints: dict[str, Endpoint] = {}
+        self._turns: Turns | None = None
         self._reports: queue.SimpleQueue[Slowed | Traffic] = queue.SimpleQueue()
         # Dask's client thread and the main thread both emit; subscribers may rely on one call at a time.
         self._emitting = threading.Lock()
@@ -101,8 +115,20 @@ class Session:
         if work.needed:
             reason = "stopped" if work.asks and self._spending.reached else self._work(work)
         summary = self._summary(reason)
+        self._warn_of_engines()
         self._emit(Finished(summary.reason, summary.to_dict()))
         return summary
+
+    def _warn_of_engines(self) -> None:
+        """Say of which evaluations replies come from several systems."""
+        store = self._store
+        named = [
+            (label, row.eval_id) for label, row in zip(store.plan.labels, store.plan.evaluations, strict=True)
+        ]
+        known = read_engines(store.cube.records)
+        for origin in origins_of(named, known, store.ledger.newest().values()):
+            if origin.warning:
+                self._note(f"replies of {origin.label} come from different systems", str(origin))
 
     def _next_round(self) -> _Work:
         """Ask the sampling how far to go now, and bring the cube to that size."""
@@ -128,15 +154,19 @@ class Session:
         asked = [model for model in self._settings.models if model.name in names] if work.asks else []
         with ExitStack() as stack:
             interrupt = stack.enter_context(stop_on_interrupt())
-            routes = stack.enter_context(serve_models(asked, self._note))
+            stack.enter_context(self._control)
+            served = stack.enter_context(serve_models(asked, self._note))
+            self._turns = served.turns
             # A Ctrl-C in the middle of starting worker processes would leave some of them behind.
             cluster = self._cluster or default_cluster(sum(work.left) + sum(work.unrated))
             with interrupt.held():
                 connection = stack.enter_context(cluster.connect())
             client = connection.client
-            addresses = wait_for_workers(cluster, connection, self._lease, self._note)
+            addresses = wait_for_workers(cluster, connection, self._lease, self._note, self._is_stopped)
+            if self._control.stopped:
+                return "stopped"
             refuse_far_workers(asked, addresses)
-            context = self._context(routes, connection, cluster.environment != "inherited")
+            context = self._context(served.routes, connection, cluster.environment != "inherited")
             tokens = context.proof.tokens
             admission = Admission(connection.code, plugin_name(self._id), tokens, self._note)
             client.subscribe_topic(topic(self._id), self._receive)
@@ -160,7 +190,7 @@ class Session:
                     break
                 before = self._store.planned
                 work = self._next_round()
-                if self._store.planned.same(before):
+                if self._store.planned.same(before) and not self._control.take_retry():
                     break  # nothing is left but transport errors
                 finished = self._tracker.done()
                 asked_since = tuple(
@@ -168,9 +198,14 @@ class Session:
                     for place, one in enumerate(self._asked(work))
                 )
                 self._emit(Extended(sum(self._store.targets.counts), asked_since))
-            self._wait_for_reports(connection, blocks)
+            self._wait_for_reports(connection, driver.workers, blocks)
         self._spending.save()
         return "stopped" if driver.stopped else "complete"
+
+    def _is_stopped(self) -> bool:
+        """Whether somebody ordered it, while there is no driver yet that obeys."""
+        self._control.poll()
+        return bool(self._control.stopped)
 
     def _driver(
         self,
@@ -205,6 +240,8 @@ class Session:
             serials=serials,
             emit=self._emit,
             reports=self._reports,
+            control=self._control,
+            turns=self._turns,
             flush_seconds=self._flush_seconds,
             patience=patience,
             admission=admission,
@@ -215,6 +252,7 @@ class Session:
         plan = self._store.plan
         cube, cache = absolute(self._settings.cube), absolute(self._settings.cache)
         self._endpoints = {name: route.endpoint for name, route in routes.items()}
+        self._control.serve(self._endpoints)
         return RunContext(
             run=self._id,
             spec=plan.spec(),
@@ -232,10 +270,11 @@ class Session:
             ),
         )
 
-    def _wait_for_reports(self, connection: Connection, blocks: int) -> None:
+    def _wait_for_reports(self, connection: Connection, workers: Sequence[str], blocks: int) -> None:
         """Let the last reports arrive: results and reports travel apart."""
         with suppress(OSError):
-            for report in ask_workers(connection.client, _last_report, plugin_name(self._id)).values():
+            asked = ask_each(connection.client, _last_report, plugin_name(self._id), workers=workers)
+            for report in Question(connection.client, asked).answer().values():
                 if isinstance(report, Traffic):
                     self._emit(report)
         # Reports are for display: after two seconds the numbers may be short, and nothing else is.
@@ -260,8 +299,8 @@ class Session:
             for subscriber in self._subscribers:
                 subscriber(event)
 
-    def _note(self, message: str) -> None:
-        self._emit(Noted(message))
+    def _note(self, message: str, said: str = "") -> None:
+        self._emit(Noted(message, said))
 
     def _started(self, work: _Work) -> Started:
         store = self._store
@@ -310,6 +349,24 @@ class Session:
         models = range(len(store.plan.evaluations))
         return sum(len(work.positions) for model in models for work in store.unfinished(model))
 
+    def _ordered(self) -> str:
+        """What people ordered that left trials undone."""
+        control = self._control
+        said = [f"stopped by {control.stopped}"] if control.stopped else []
+        if control.dropped:
+            said.append(f"not asked to the end, as somebody ordered: {', '.join(control.dropped)}")
+        return "; ".join(said)
+
+    def _undropped(self, models: Sequence[ModelSummary], unrated: int) -> bool:
+        """Whether more is left than what somebody ordered to leave."""
+        dropped = self._control.dropped
+        plan = self._store.plan
+        pairs = zip(plan.labels, plan.evaluations, strict=True)
+        labels = {label for label, evaluation in pairs if evaluation.model in dropped}
+        left = any(model.done < model.trials for model in models if model.model not in labels)
+        rated_by_dropped = any(judge.model in dropped for judge in plan.judges)
+        return left or (unrated > 0 and not rated_by_dropped)
+
     def _summary(self, reason: str) -> RunSummary:
         before, tracker = self._store, self._tracker
         store = SweepStore(before.cube, before.plan, before.targets, before.found)
@@ -327,7 +384,7 @@ class Session:
         if done == sum(counts) and not unrated and (bound or reason != "stopped"):
             reason, bound = "complete", ""
         elif reason == "complete":
-            reason = "incomplete"
+            reason = "incomplete" if self._undropped(models, unrated) else "stopped"
         return RunSummary(
             reason=reason,
             cube=self._settings.cube,
@@ -347,6 +404,7 @@ class Session:
             usd=self._spending.of_run.usd if any(model.priced for model in self._settings.models) else None,
             spent=asdict(self._spending.spent),
             bound=bound,
+            ordered="" if reason == "complete" else self._ordered(),
             graded=sum(tracker.done().values()),
             asking_seconds=tracker.asking_seconds,
             limits=limit_use(self._endpoints, traffic, tracker.asking_seconds),

@@ -43,7 +43,8 @@ class Spending:
     ) -> None:
         self._records = records
         self._prices = prices
-        self._bound = bound
+        self.bound: dict[str, float | None] = {} if bound is None else bound.model_dump()
+        """Where to stop, by unit: ``tokens`` and ``usd``; None is nowhere. May be replaced while the run goes on."""
         self._before = read_spent(records) or Spent(
             float(spent_on(counters, "tokens").sum()), float(spent_on(counters, "usd").sum())
         )
@@ -83,11 +84,11 @@ class Spending:
     @property
     def reached(self) -> str:
         """The bound that is reached, for people; empty if none is."""
-        bound, spent = self._bound, self.spent
-        if bound is not None and bound.tokens is not None and spent.tokens >= bound.tokens:
-            return f"spend.tokens: {spent.tokens:,.0f} of {bound.tokens:,.0f} tokens are spent"
-        if bound is not None and bound.usd is not None and spent.usd >= bound.usd:
-            return f"spend.usd: {spent.usd:,.2f} of {bound.usd:,.2f} USD are spent"
+        tokens, usd, spent = self.bound.get("tokens"), self.bound.get("usd"), self.spent
+        if tokens is not None and spent.tokens >= tokens:
+            return f"spend.tokens: {spent.tokens:,.0f} of {tokens:,.0f} tokens are spent"
+        if usd is not None and spent.usd >= usd:
+            return f"spend.usd: {spent.usd:,.2f} of {usd:,.2f} USD are spent"
         return ""
 
     def save(self) -> None:

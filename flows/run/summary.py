@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from flows.plan.unnamed import Unnamed
-from flows.run.events import TALLY, BlockDone, Event, Extended, LookedUp, Started, Traffic
+from flows.run.events import TALLY, BlockDone, Controlled, Event, Extended, LookedUp, Started, Traffic
 from flows.run.poison_isolation import KILLED
 from flows.run.summary_words import lines_of, table_of
 from stages.analyze.render.shown import Shown
@@ -99,6 +99,8 @@ class RunSummary(Shown):
     """Trials whose replies this run had received and paid for, when a worker died and its blocks were done again."""
     bound: str = ""
     """The bound under ``spend:`` that stopped the run."""
+    ordered: str = ""
+    """What somebody ordered with `evalcube ctl` that left trials undone, for people."""
     graded: int = 0
     """Trials that this run finished, those from the cache included."""
     asking_seconds: float = 0.0
@@ -171,6 +173,8 @@ class Tracker:
         self._free: dict[tuple[int, ...], int] = {}
         """By block as it was first cut, hits of its first look-up that are not counted yet."""
         self.cached = 0
+        self.paused = False
+        """Whether somebody has paused the run."""
         self.found_again = 0
         self.transport = 0
         self.causes: Counter[str] = Counter()
@@ -190,6 +194,8 @@ class Tracker:
                 self._reported_at[event.worker] = self.now()
             elif isinstance(event, BlockDone):
                 self._add_block(event)
+            elif isinstance(event, Controlled):
+                self.paused = event.paused
 
     def _note_asking(self, event: Traffic) -> None:
         before, now = self._workers.get(event.worker, Traffic()), self.now()

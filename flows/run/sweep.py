@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Literal
@@ -27,6 +28,7 @@ from flows.plan.unnamed import KEY, unnamed
 from flows.run.chosen_cluster import chosen_cluster
 from flows.run.driver import FLUSH_SECONDS
 from flows.run.events import Noted, Subscriber
+from flows.run.on_end import when_ended
 from flows.run.servers import keyed
 from flows.run.session import Session
 from flows.run.subscribers.notebook import NotebookDisplay, in_notebook
@@ -35,8 +37,11 @@ from stages.infer.endpoint import InferenceError
 from stages.infer.key_source import check_source
 from storage.cache.cache import open_cache
 from storage.cube.lease import Lease
+from storage.cube.space import Space
+from storage.errors import LeaseHeldError
 from storage.urls import absolute
 
+_WAIT_SECONDS = 1.0
 Graders = Literal["current", "pinned"]
 
 
@@ -54,6 +59,7 @@ def run(
     grader: Graders = "current",
     subscribers: Sequence[Subscriber] = (),
     flush_seconds: float = FLUSH_SECONDS,
+    wait: float = 0.0,
     progress: bool | None = None,
 ) -> RunSummary:
     """Run a sweep, or resume it.
@@ -91,6 +97,8 @@ def run(
         Called with each event (see `flows.run.events`), always from one thread at a time.
     flush_seconds
         Regions under way are written at least this often.
+    wait
+        Seconds to wait for another run to leave the cube, such as the one of a pod that is being replaced.
     progress
         Whether to show how far the run is: below the cell in a notebook, else on standard error. Default: in
         notebooks.
@@ -129,7 +137,9 @@ def run(
 
     with ExitStack() as stack:
         subscribers = (*subscribers, *_display(stack, progress))
-        lease = stack.enter_context(Lease.acquire(opened.records, notify=notify))
+        # The hook comes after the lease: what it starts may need that.
+        ended = stack.enter_context(when_ended(settings, notify))
+        lease = stack.enter_context(_lease(opened.records, notify, wait))
         # Opened again: whoever held the lease a moment ago may have grown the cube and added to the ledger.
         opened, plan = sweep_cube(plan, settings.cube)
         mended = mend_shared(opened)
@@ -148,7 +158,23 @@ def run(
         summary = Session(store, settings, chosen, place, lease, subscribers, flush_seconds, part).run()
         if summary.reason == "complete":
             store.note(notes)
-        return summary
+        ended.summary = summary
+    return summary
+
+
+def _lease(records: Space, notify: Callable[[str], None], wait: float) -> Lease:
+    """The right to be the cube's only driver, which another one may give up in time."""
+    deadline, said = time.monotonic() + wait, False
+    while True:
+        try:
+            return Lease.acquire(records, notify=notify)
+        except LeaseHeldError as error:
+            if time.monotonic() >= deadline:
+                raise
+            if not said:
+                notify(f"waiting for up to {wait:g} s, as another run has the cube: {error.message}")
+                said = True
+        time.sleep(_WAIT_SECONDS)
 
 
 def _display(stack: ExitStack, wanted: bool | None) -> tuple[Subscriber, ...]:
@@ -193,7 +219,7 @@ def _check_keys(models: Sequence[ModelConfig]) -> None:
 def _notes(settings: SweepConfig, store: SweepStore) -> dict[str, Any]:
     """What whoever goes on with the cube needs: its config, which names secrets' variables only, and its data files."""
     # Where it works is nobody's business but this run's: a cube's notes must never decide where commands are started.
-    config = settings.model_dump(mode="json", exclude_unset=True, exclude={"cluster"})
+    config = settings.model_dump(mode="json", exclude_unset=True, exclude={"cluster", "on_end"})
     config |= {"cube": absolute(settings.cube), "cache": absolute(settings.cache)}
     files = {digest: str(Path(path).absolute()) for digest, path in store.plan.files.items()}
     found: dict[str, Any] = {"files": files} if files else {}

@@ -37,6 +37,7 @@ from flows.run.worker import Workspace
 from stages.process.grading import Outcome
 from stages.process.reading import Reading
 from stages.reply.status import FINISHED, Status
+from storage.cube.ledger import most_fingerprints
 
 NOT_RATED = "not rated: the cache lacks the answer"
 
@@ -80,6 +81,8 @@ class BlockResult:
     rated: int = 0
     """Trials that were recorded before, of which nothing is left to be asked: all judges have rated them, or nobody
     can, since the cache has their answers no more."""
+    fingerprints: dict[str, int] = field(default_factory=dict)
+    """Trials by what the endpoint called the system that answered; of trials recorded before, none."""
 
 
 def generate(run: str, block: Block) -> Order:
@@ -132,6 +135,7 @@ def process(run: str, block: Block, delivery: Delivery) -> BlockResult:
     skipped, failed = Outcome(Status.MISSING), Outcome(Status.TRANSPORT)
     outcomes = [skipped if i in delivery.skipped else failed for i in range(len(trials))]
     done, lost = [], 0
+    fingerprints: Counter[str] = Counter()
     for i, reading, outcome in graded_replies(work, block, delivery):
         graded: Outcome | None = outcome
         if reading is not None and outcome is not None and work.plan.layers:
@@ -139,6 +143,8 @@ def process(run: str, block: Block, delivery: Delivery) -> BlockResult:
         if graded is not None:
             outcomes[i] = graded
             done.append(i)
+            if reading is not None and reading.fingerprint:
+                fingerprints[reading.fingerprint] += 1
         elif block.recorded:
             # What is recorded of it stays: without its answer, no judge can rate it.
             lost += reading is None
@@ -151,7 +157,8 @@ def process(run: str, block: Block, delivery: Delivery) -> BlockResult:
         kept = columns(work.plan, [outcomes[i] for i in done])
         _report_recorded(run, work, block, delivery, causes)
         return BlockResult(block.positions[done], kept, dict(causes), len(done) + lost)
-    result = BlockResult(block.positions, columns(work.plan, outcomes), dict(causes))
+    most = most_fingerprints([fingerprints])
+    result = BlockResult(block.positions, columns(work.plan, outcomes), dict(causes), fingerprints=most)
     _report(run, work, block, delivery, result)
     return result
 

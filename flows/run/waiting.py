@@ -16,7 +16,11 @@ _AGAIN_SECONDS = 600.0
 
 
 def wait_for_workers(
-    cluster: Cluster, connection: Connection, lease: Lease, note: Callable[[str], None]
+    cluster: Cluster,
+    connection: Connection,
+    lease: Lease | None,
+    note: Callable[[str], None],
+    stopped: Callable[[], bool] = lambda: False,
 ) -> list[str]:
     """Wait until the cluster has its minimum of workers; the run keeps its lease meanwhile, and says that it waits.
 
@@ -27,9 +31,11 @@ def wait_for_workers(
     connection
         A connection to it.
     lease
-        Of the run; nothing is begun once it is lost.
+        Of the run; nothing is begun once it is lost. None where nothing is written.
     note
         Called with what the user should read.
+    stopped
+        Called again and again; whether somebody ordered the run to stop, so that none is waited for.
 
     Returns
     -------
@@ -46,14 +52,15 @@ def wait_for_workers(
     began = time.monotonic()
     next_note = began + _NOTE_SECONDS
     while True:
-        lease.check()
+        if lease is not None:
+            lease.check()
         try:
             there = present(connection.client)
         except (OSError, TimeoutError) as error:
             raise ClusterError(f"the cluster's scheduler went away before any request: {error}") from None
         for text in connection.tend(there):
             note(text)
-        if len(there) >= cluster.minimum:
+        if len(there) >= cluster.minimum or stopped():
             return list(there)
         now = time.monotonic()
         if now - began > cluster.patience:

@@ -29,6 +29,7 @@ from flows.run.subscribers.prometheus import Meter
 from stages.infer.endpoint import Endpoint
 from stages.infer.engine import Engine
 from stages.infer.jobs import Job, Slowdown
+from stages.infer.steering import UNSTEERED, Steering
 from stages.process.grading import Outcome
 from stages.process.reading import Reading
 from storage.cache.cache import Cache, Claims, look_up, open_cache, open_claims
@@ -100,6 +101,8 @@ class Workspace:
         self.interrupted = False
         """Whether a task was abandoned here, so that it may come back with part of its requests done."""
         self._share: tuple[int, int, Mapping[str, tuple[int, int]]] = (0, 0, {})
+        self._steering = UNSTEERED
+        self._held = False
         self.drained = False
         """Whether no further request is to be started."""
         self._abandoned: set[Hashable] = set()
@@ -167,7 +170,13 @@ class Workspace:
                 batched = any(endpoint.batch is not None for endpoint in endpoints.values())
                 book = BatchBook(self.cube.records, self.cache) if batched else None
                 self._engine = Engine(
-                    endpoints, self.cache, workers=workers, rank=rank, runs=runs, batches=book
+                    endpoints,
+                    self.cache,
+                    workers=workers,
+                    rank=rank,
+                    runs=runs,
+                    batches=book,
+                    steering=self._steering,
                 )
                 self._began = time.monotonic()
                 # The order to stop may have come before the first request made an engine.
@@ -210,9 +219,24 @@ class Workspace:
         """
         # Kept also without an engine: one that starts later must not begin with all connections for itself.
         with self._lock:
+            if self._held:
+                return
             self._share = (workers, rank, runs)
             if self._engine is not None:
                 self._engine.share_out(workers, rank, runs)
+
+    def steer(self, steering: Steering) -> None:
+        """Do as people ordered, all orders so far taken together."""
+        with self._lock:
+            self._steering = steering
+            if self._engine is not None:
+                self._engine.steer(steering)
+
+    def hold(self) -> None:
+        """Send nothing more, whatever share is given out; what is in flight ends and counts."""
+        self.share_out(0, 0, {})
+        with self._lock:
+            self._held = True
 
     def traffic(self, worker: str) -> Traffic | None:
         """Totals of what this worker sent so far; None before the first request."""
@@ -229,6 +253,7 @@ class Workspace:
             starved=tuple(starved),
             waiting=waiting,
             found={model: asdict(found) for model, found in engine.found().items()},
+            engines={model: [list(info) for info in infos] for model, infos in engine.engines().items()},
             worker=worker,
         )
 

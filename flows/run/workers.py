@@ -19,6 +19,7 @@ from flows.run.events import Event, Noted, Slowed, Traffic
 from flows.run.plugin import plugin_name, plugin_on
 from flows.run.preflight import Admission
 from stages.infer.jobs import Slowdown
+from stages.infer.steering import UNSTEERED, Steering
 
 _POLL_SECONDS = 1.0
 _NOTE_SECONDS = 5.0
@@ -40,6 +41,8 @@ class Share(NamedTuple):
     """The worker's place among them."""
     runs: Mapping[str, tuple[int, int]]
     """By label of a model whose endpoint several runs share: their number, and this one's place among them."""
+    steering: Steering
+    """What people have ordered of the run so far."""
 
 
 class Shared(Protocol):
@@ -113,6 +116,7 @@ class Workers:
         self._noted = False
         self._losses = 0
         self._worked = False
+        self._steering = UNSTEERED
 
     @property
     def any(self) -> bool:
@@ -123,6 +127,13 @@ class Workers:
     def there(self) -> tuple[str, ...]:
         """Workers that took part at the last poll."""
         return tuple(self._there)
+
+    def steer(self, steering: Steering) -> None:
+        """Have all workers, late ones too, do as was ordered."""
+        if steering != self._steering:
+            # With the shares, which every worker gets: at once, and again to whoever cannot be reached now.
+            self._steering = steering
+            self._share_out()
 
     def worked(self) -> None:
         """Note that a worker has done a task: whatever ends workers leaves time for that."""
@@ -199,7 +210,9 @@ class Workers:
         self._told = {address: share for address, share in self._told.items() if address in self._there}
         # A rank, not only a number: connections that do not divide evenly go to the first ones.
         number = len(self._there)
-        shares = {address: Share(number, rank, runs) for rank, address in enumerate(self._there)}
+        shares = {
+            address: Share(number, rank, runs, self._steering) for rank, address in enumerate(self._there)
+        }
         news = {address: share for address, share in shares.items() if self._told.get(address) != share}
         if news and self._telling is None:
             asked = ask_each(self._client, _take_share, plugin_name(self._run), news, workers=tuple(news))
@@ -283,7 +296,8 @@ def _take_share(name: str, shares: dict[str, Share], dask_worker: Any = None) ->
     share = shares.get(dask_worker.address)
     if plugin is None or plugin.workspace is None or share is None:
         return False
-    plugin.workspace.share_out(*share)
+    plugin.workspace.steer(share.steering)
+    plugin.workspace.share_out(share.workers, share.rank, share.runs)
     return True
 
 

@@ -48,12 +48,12 @@ def attempt(folder: Path, job: int, *, workers: int, container: str = "") -> int
     chain.write(path)
     successor = _successor(chain, folder, job)
     ending, code = _run(folder, job, workers, shlex.split(container))
-    chain = chain.ended(ending, code)
-    if ending == "cancelled":
+    chain = replace(chain.ended(ending, code), stopped=_stopped_meanwhile(path))
+    if ending == "cancelled" and not chain.stopped:
         chain = replace(chain, stopped=f"job {job} was cancelled")
     chain.write(path)
-    if ending in ("time", "failed") and successor is not None:
-        _say(f"ends ({ending}); job {successor} goes on")
+    if ending in ("", "time", "failed") and successor is not None and not chain.stopped:
+        _say(f"ends ({ending or 'by Slurm'}); job {successor} goes on, unless this one was cancelled")
         return _AGAIN
     if successor is not None:
         with suppress(ClusterError):
@@ -61,8 +61,16 @@ def attempt(folder: Path, job: int, *, workers: int, container: str = "") -> int
     if ending == "complete":
         _finish(folder.parent)
         return _COMPLETE
-    _say(f"ends ({ending}), and no job goes on")
+    _say(f"ends ({chain.stopped or ending or 'by Slurm'}), and no job goes on")
     return code or _AGAIN
+
+
+def _stopped_meanwhile(path: Path) -> str:
+    """Why somebody ended the chain while a job ran; empty if nobody did."""
+    try:
+        return Chain.read(path).stopped
+    except (OSError, ValueError):
+        return ""
 
 
 def _successor(chain: Chain, folder: Path, job: int) -> int | None:
@@ -97,9 +105,12 @@ def _run(folder: Path, job: int, workers: int, container: Sequence[str]) -> tupl
     if code == _COMPLETE:
         return "complete", code
     if asked_to_end:
-        # Before its walltime a job runs while it gets the signal; one that somebody cancels is cancelled by then.
-        state = queue.state_of(job) or ""
-        return ("cancelled" if state.startswith("CANCELLED") else "time"), code
+        # Before its walltime a job runs while it gets the signal. One that Slurm ends is not running any more, and
+        # whether that was a cancellation may be known only when it is over: to its successor.
+        state = queue.state_of(job) or "RUNNING"
+        if state.startswith("CANCELLED"):
+            return "cancelled", code
+        return ("time" if state == "RUNNING" else ""), code
     return ("bound" if code == _STOPPED else "failed"), code
 
 

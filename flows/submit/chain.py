@@ -15,8 +15,8 @@ _GO_ON = ("TIMEOUT", "PREEMPTED", "NODE_FAIL", "BOOT_FAIL", "DEADLINE")
 """States in which Slurm took a job away that would have gone on."""
 
 Ending = Literal["", "complete", "time", "bound", "failed", "cancelled"]
-"""How a job ended, by its own account: not at all (it was killed), with the sweep complete, with its time used up, at
-the sweep's own bound of spending, with an error, because somebody cancelled it."""
+"""How a job ended, by its own account: not at all (it was killed), with the sweep complete, with its time used up,
+because the run was stopped (at its bound of spending, or by an order), with an error, because somebody cancelled it."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Chain:
         if last.ending == "complete":
             return replace(self, stopped="complete")
         if last.ending == "bound":
-            return replace(self, stopped="its bound of spending is reached")
+            return replace(self, stopped="the run was stopped, by its bound of spending or an order")
         if last.ending == "cancelled" or (parent or "").startswith("CANCELLED"):
             return replace(self, stopped=f"job {last.job} was cancelled")
         chain = self
@@ -123,6 +123,8 @@ class Outlook:
     jobs: Mapping[int, str] = field(default_factory=dict)
     """Those in the queue or running: number -> state."""
     chain: Chain | None = None
+    done: tuple[int, int] | None = None
+    """Trials that are done, and all of them; None where there is no cube yet."""
 
     def __str__(self) -> str:
         if self.chain is None:
@@ -139,4 +141,6 @@ class Outlook:
             last = self.chain.attempts[-1]
             told = f"no job is in the queue; the last one, {last.job}, ended: {last.ending or 'killed'}"
         begun = len(self.chain.attempts) if self.chain is not None else 0
-        return f"{self.part}: {told}" + (f" ({begun} jobs so far)" if begun > 1 else "")
+        more = [f"{self.done[0]:,} of {self.done[1]:,} trials"] if self.done is not None else []
+        more += [f"{begun} jobs so far"] if begun > 1 else []
+        return f"{self.part}: {told}" + (f" ({', '.join(more)})" if more else "")

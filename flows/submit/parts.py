@@ -90,5 +90,11 @@ def _part(settings: SweepConfig, name: str, models: Sequence[str], cube: str) ->
             for rule in fields["evaluations"]
         ]
         fields["evaluations"] = [rule for rule in rules if rule["models"]]
+    if settings.on_end is not None:
+        # A job that stops at its walltime is followed by another: that is no end of anything.
+        when = [ending for ending in settings.on_end.when if ending != "stopped"]
+        fields["on_end"] = {**fields["on_end"], "when": when}
+        if not when:
+            del fields["on_end"]
     fields |= {"name": settings.name, "cube": cube, "cache": absolute(settings.cache)}
     return Part(name, tuple(models), fields, cube)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from deploy.clusters.base import ClusterError
 from deploy.clusters.slurm import queue
-from deploy.clusters.slurm.script import JobSettings, clock, sbatch_header, slug
+from deploy.clusters.slurm.script import CAREFUL, JobSettings, clock, sbatch_header, slug
 from flows.config.cluster import SlurmSection
 from flows.config.models import SweepConfig
 from flows.config.sites import named_cluster
@@ -90,6 +90,7 @@ def prepare(
     """
     section = _section(settings, cluster)
     job = job_settings(section, settings)
+    job = replace(job, environment=tuple(dict.fromkeys((*job.environment, *_variables(settings)))))
     total = _JOBS * section.walltime if total is None else total
     if total < section.walltime:
         raise SweepError(
@@ -161,6 +162,15 @@ def _section(settings: SweepConfig, cluster: str | None) -> SlurmSection:
     return section
 
 
+def _variables(settings: SweepConfig) -> list[str]:
+    """Names of the variables that are read where the driver is: by model servers, and at the end of a run."""
+    served = [model.serve for model in settings.models if model.serve is not None]
+    found = [source for serve in served for source in serve.env_from.values()]
+    if settings.on_end is not None:
+        found += [name for name in (settings.on_end.webhook_env, settings.on_end.key_env) if name is not None]
+    return found
+
+
 def _script(name: str, part: Part, folder: Path, section: SlurmSection, job: JobSettings) -> str:
     place = folder / part.name
     notice = int(min(_NOTICE_SECONDS, section.walltime / 4))
@@ -170,5 +180,5 @@ def _script(name: str, part: Part, folder: Path, section: SlurmSection, job: Job
     words = [section.python or sys.executable, "-m", "flows", "cluster", "attempt", str(place)]
     words += ["--workers", str(section.cores)]
     words += ["--container", section.container] if section.container else []
-    lines = [*header, "set -e", *section.prologue, f"exec {shlex.join(words)}"]
+    lines = [*header, *CAREFUL, *section.prologue, f"exec {shlex.join(words)}"]
     return "\n".join(lines) + "\n"

@@ -8,6 +8,8 @@ from pathlib import Path
 
 from deploy.clusters.base import ClusterError
 from deploy.clusters.slurm import queue
+from evalcube import EvalcubeError
+from flows.cubes.status import cube_status
 from flows.errors import SweepError
 from flows.submit.chain import Chain, Outlook
 from flows.submit.records import Submission, SubmittedPart, submissions, submissions_of
@@ -79,7 +81,16 @@ def _outlook(submission: Submission, part: SubmittedPart) -> Outlook:
         chain = Chain.read(_chain_path(submission, part))
     except (OSError, ValueError):
         chain = None
-    return Outlook(part.name, live, chain)
+    return Outlook(part.name, live, chain, _done(part))
+
+
+def _done(part: SubmittedPart) -> tuple[int, int] | None:
+    try:
+        document = cube_status(part.cube)
+    except EvalcubeError:
+        return None
+    live = document.get("live") or {}
+    return max(int(document["done"]), int(live.get("done", 0))), int(document["trials"])
 
 
 def _chain_path(submission: Submission, part: SubmittedPart) -> Path:

@@ -279,7 +279,7 @@ class Trials(Shown):
             return sum(places.count(rows) for rows in self._scan(()))
         return sum(places.count(rows) for rows, _ in self._searched(self._search, ()))
 
-    def nearest(self, place: Sequence[int], *, back: bool = False) -> dict[str, int] | None:
+    def nearest(self, place: Sequence[float], *, back: bool = False) -> dict[str, int] | None:
         """The row that follows a place in the order of models, tasks, points, trials and repeats, whatever texts say.
 
         Parameters

@@ -32,7 +32,7 @@ def joined(parts: Sequence[Rows]) -> Rows:
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
-def nearest(rows: Rows, place: Sequence[int], *, back: bool = False) -> dict[str, int] | None:
+def nearest(rows: Rows, place: Sequence[float], *, back: bool = False) -> dict[str, int] | None:
     """Of the rows that follow a place, or come before it, the nearest one: its numbers by name, and its status.
 
     Parameters

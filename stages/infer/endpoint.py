@@ -79,11 +79,48 @@ class Endpoint:
     """Whether replies come in a stream of events; the record is the same but for the time to the first token."""
     batch: Batching | None = None
     """Whether requests are sent in batches, and how; the record is the same but for the latency."""
+    replicas: tuple[str, ...] = ()
+    """Base URLs of several servers that all have the model, `base_url` the first of them; empty for it alone."""
+    replica_connections: int | None = None
+    """Requests in flight at one of them, for the whole cluster."""
+    outage: float = 0.0
+    """Seconds for which requests wait for a server that was there and is gone, as somebody starts it again."""
+    given_up: str | None = None
+    """File that comes into being when nobody starts it any more, and that says why."""
+    health: str | None = None
+    """Path on the server that answers a probe; None has it list its models."""
+    model: str = ""
+    """Name that requests send, by which servers know it; empty where nobody wants to know what serves it."""
 
     @property
-    def url(self) -> str:
-        """The address of the API."""
-        return self.base_url.rstrip("/") + APIS[self.api].path
+    def urls(self) -> tuple[str, ...]:
+        """Base URLs of all servers, without a last slash."""
+        return tuple(url.rstrip("/") for url in self.replicas or (self.base_url,))
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """The address of the API on each server."""
+        return tuple(url + APIS[self.api].path for url in self.urls)
+
+    @property
+    def probes(self) -> tuple[str, ...]:
+        """The address of each server that shows whether it is there."""
+        if self.health is None:
+            return tuple(f"{url}/models" for url in self.urls)
+        return tuple(_root(url) + self.health for url in self.urls)
+
+    def address(self, place: int, path: str) -> str:
+        """The address of a document on a server.
+
+        Parameters
+        ----------
+        place
+            Number of the server.
+        path
+            Below the base URL, or below the server's root where it begins with a slash.
+        """
+        url = self.urls[place]
+        return _root(url) + path if path.startswith("/") else f"{url}/{path}"
 
     def key(self) -> str | None:
         """Read the key from this process's environment; None if it is not there, see `stages.infer.key_source`.
@@ -108,7 +145,10 @@ class Endpoint:
     @property
     def quota(self) -> Quota:
         """The limits of the address, for the whole cluster."""
-        return Quota(self.connections, self.requests_per_minute, self.tokens_per_minute)
+        connections = self.connections
+        if self.replica_connections is not None:
+            connections = min(connections, len(self.urls) * self.replica_connections)
+        return Quota(connections, self.requests_per_minute, self.tokens_per_minute)
 
     @property
     def account(self) -> tuple[str, str | None]:
@@ -123,7 +163,7 @@ class Endpoint:
         elif self.key_command is not None:
             key = "\0command " + "\0".join(self.key_command)
         batches = "" if self.batch is None else f"/batches#{self.name}"
-        return self.base_url.rstrip("/") + batches, key
+        return " ".join(sorted(self.urls)) + batches, key
 
     @property
     def digest(self) -> str:
@@ -133,10 +173,15 @@ class Endpoint:
         """
         key = (self.key_env, self.key_file, self.key_command)
         batches = self.name if self.batch is not None else None
-        return hashlib.sha256(repr((self.base_url.rstrip("/"), key, batches)).encode()).hexdigest()[:16]
+        return hashlib.sha256(repr((" ".join(sorted(self.urls)), key, batches)).encode()).hexdigest()[:16]
 
-    def proxy(self) -> str | None:
-        """The proxy that the environment names for this address, if any; this machine itself is never behind one.
+    def proxy(self, url: str | None = None) -> str | None:
+        """The proxy that the environment names for an address, if any; this machine itself is never behind one.
+
+        Parameters
+        ----------
+        url
+            One of `urls`; None is the first.
 
         Raises
         ------
@@ -146,12 +191,13 @@ class Endpoint:
         """
         import urllib.request  # only workers need it, and planning imports this module
 
+        url = self.base_url if url is None else url
         try:
-            parts = urlsplit(self.base_url)
+            parts = urlsplit(url)
             host, port = parts.hostname or "", parts.port or ""
         except ValueError as error:
             raise InferenceError(
-                f"models[{self.name}].endpoint: {self.base_url!r} is no valid URL ({error}). Correct it."
+                f"models[{self.name}].endpoint: {url!r} is no valid URL ({error}). Correct it."
             ) from error
         if host == "localhost" or _is_loopback(host) or urllib.request.proxy_bypass(f"{host}:{port}"):
             return None
@@ -175,7 +221,7 @@ class Endpoint:
         InferenceError
             If the file of own authorities cannot be read, or has none.
         """
-        if not self.base_url.startswith("https:"):
+        if not any(url.startswith("https:") for url in self.urls):
             return True
         import ssl
 
@@ -189,6 +235,12 @@ class Endpoint:
                     f"({error.strerror or 'no certificate in it'}). Give a PEM file of certificate authorities."
                 ) from error
         return context
+
+
+def _root(url: str) -> str:
+    """A server's address without the path."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}"
 
 
 def _is_loopback(host: str) -> bool:

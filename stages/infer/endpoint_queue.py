@@ -13,6 +13,7 @@ from collections.abc import Coroutine, Iterable
 
 from stages.infer.coalescing import SharedJob
 from stages.infer.endpoint import Endpoint
+from stages.infer.engines import EngineInfo
 from stages.infer.jobs import Found, Result, Slowdown, Stats
 from stages.infer.key_source import KeyHolder
 from stages.infer.limiter import NO_NEWS, News
@@ -45,6 +46,8 @@ class EndpointQueue(ABC):
         self._down: Reply | None = None
         """Why the endpoint was given up."""
         self._halted = False
+        self.engines: dict[tuple[str, int], EngineInfo] = {}
+        """By label of the model and number of the server, what serves it; replaced as a whole."""
         self.learned = (0, -math.inf, "")
         """Number of overloads that this worker saw itself, the end of the last pause that it was asked for (seconds on
         the loop's clock), and why. One tuple, replaced as a whole: another thread reads it without a lock."""

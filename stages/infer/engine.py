@@ -18,6 +18,7 @@ from stages.infer.batch.queue import BatchQueue
 from stages.infer.coalescing import Block, SharedJob
 from stages.infer.endpoint import Endpoint, InferenceError
 from stages.infer.endpoint_queue import EndpointQueue
+from stages.infer.engines import EngineInfo
 from stages.infer.jobs import Found, Job, Result, Slowdown, Stats, Waiting
 from stages.infer.limiter import NO_NEWS, News, news_since
 from stages.infer.queue import HttpQueue
@@ -199,6 +200,14 @@ class Engine:
         found = {self._label(account): queue.found for account, queue in tuple(self._queues.items())}
         return {label: limits for label, limits in found.items() if limits != Found()}
 
+    def engines(self) -> dict[str, list[EngineInfo]]:
+        """By label of the model, what serves it, as far as servers say so: each engine once."""
+        found: dict[str, set[EngineInfo]] = {}
+        for queue in tuple(self._queues.values()):
+            for (label, _), info in queue.engines.items():
+                found.setdefault(label, set()).add(info)
+        return {label: sorted(infos) for label, infos in found.items()}
+
     def waiting(self) -> list[Waiting]:
         """Endpoints to which nothing is sent for now, as they asked for that, while requests wait."""
         found, now = [], self._loop.time()
@@ -309,8 +318,10 @@ class Engine:
         return workers * number, rank * number + place
 
     def _quota(self, account: tuple[str, str | None]) -> Quota:
-        quotas = self._steering.quotas
-        names = (name for name, other in self._accounts.items() if other == account)
+        quotas, dropped = self._steering.quotas, self._steering.dropped
+        there = [name for name, other in self._accounts.items() if other == account]
+        # A model that is asked nothing more bounds nobody any more.
+        names = [name for name in there if name not in dropped] or there
         return strictest(quotas.get(name, self._endpoints[name].quota) for name in names)
 
     def _steer(self, steering: Steering) -> None:

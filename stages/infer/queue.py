@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Coroutine, Iterable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
 
@@ -13,10 +13,12 @@ from stages.infer.admission import Admission, Mark
 from stages.infer.coalescing import SharedJob
 from stages.infer.endpoint import Endpoint
 from stages.infer.endpoint_queue import EndpointQueue
+from stages.infer.engines import identification
 from stages.infer.jobs import Found, Job, Result, Slowdown, Stats
 from stages.infer.limiter import NO_NEWS, News
 from stages.infer.model_queue import ModelQueue
 from stages.infer.rates import Quota
+from stages.infer.replicas import Replicas
 from stages.infer.reply import Reply
 from stages.infer.retry import (
     Breaker,
@@ -82,6 +84,11 @@ class HttpQueue(EndpointQueue):
         """Those that belong to requests which wait for another attempt, and which others use."""
         self._admission = Admission()
         self._idle: deque[asyncio.Future[None]] = deque()
+        self._watchers: set[asyncio.Task[None]] = set()
+        """Beside those that send, which are counted."""
+        # One server that nobody starts again needs none of it, and pays for none of it.
+        several = len(endpoint.urls) > 1 or endpoint.outage > 0.0
+        self._replicas = Replicas(endpoint, self._is_there, self._watch, self._back) if several else None
 
     @property
     def idle(self) -> float:
@@ -131,6 +138,8 @@ class HttpQueue(EndpointQueue):
         # their request; idle ones have none, so they are woken up to leave.
         self._wake(len(self._tasks) - self._most_tasks)
         self._admission.retune(share)
+        if self._replicas is not None:
+            self._replicas.resize(workers)
 
     def retune(self, quota: Quota) -> None:
         """Keep to other limits, from the next `resize` on."""
@@ -301,6 +310,9 @@ class HttpQueue(EndpointQueue):
         if not model.proven:
             model.proven = True
             self._wake(len(model.waiting))
+            if model.endpoint.model:
+                for place in range(len(model.endpoint.urls)):
+                    self._watch(self._identify(model, place))
 
     async def _retry(
         self, model: ModelQueue, job: Job, first: tuple[Reply, bytes | None]
@@ -382,7 +394,10 @@ class HttpQueue(EndpointQueue):
         try:
             if not model.proven:
                 asyncio.get_running_loop().call_later(_FIRST_SECONDS, self._prove, model)
-            reply, record = await model.sender.send(job)
+            if self._replicas is None:
+                reply, record = await model.sender.send(job)
+            else:
+                reply, record = await self._send_to_one(self._replicas, model, job)
             if not model.proven and not is_unfit(reply):
                 self._prove(model)
             self._adapt_rate(reply, mark)
@@ -393,6 +408,58 @@ class HttpQueue(EndpointQueue):
             # Also after a cancellation: a place that is never left would be missing for the rest of the run.
             stats.in_flight -= 1
             admission.leave()
+
+    async def _send_to_one(
+        self, replicas: Replicas, model: ModelQueue, job: Job
+    ) -> tuple[Reply, bytes | None]:
+        """Send to one of several servers, and to another one if that is gone: no failure of the request."""
+        while True:
+            place = await replicas.take(job.body, model.over)
+            if place is None:
+                self._stats.sent -= 1
+                return replicas.absence(), None
+            try:
+                reply, record = await model.sender.send(job, place)
+            finally:
+                replicas.leave(place)
+            if not await replicas.lost(place, reply):
+                return reply, record
+            self._stats.retries[reply.cause] += 1
+            self._stats.sent += 1
+
+    async def _identify(self, model: ModelQueue, place: int) -> None:
+        """Find out what serves a model on one of its servers."""
+        endpoint, steps = model.endpoint, identification(model.endpoint.model)
+        path = next(steps)
+        try:
+            while True:
+                path = steps.send(await model.sender.look_up(place, endpoint.address(place, path)))
+        except StopIteration as found:
+            if found.value is not None:
+                # Replaced as a whole: another thread reads it.
+                self.engines = {**self.engines, (endpoint.name, place): found.value}
+
+    def _back(self, place: int) -> None:
+        """Look at a server that has come back: it may be another one by now."""
+        for model in self._models.values():
+            if model.proven and model.endpoint.model:
+                self._watch(self._identify(model, place))
+
+    async def _is_there(self, place: int) -> bool:
+        return await next(iter(self._models.values())).sender.is_there(place)
+
+    def _watch(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._watchers.add(task)
+        task.add_done_callback(self._watchers.discard)
+
+    async def close(self) -> None:
+        """See the base class; watchers end first, as they use the connections."""
+        watchers = tuple(self._watchers)
+        for watcher in watchers:
+            watcher.cancel()
+        await asyncio.gather(*watchers, return_exceptions=True)
+        await super().close()
 
     def _adapt_rate(self, reply: Reply, mark: Mark) -> None:
         """Go slower or faster, as an attempt suggests."""

@@ -19,11 +19,15 @@ from stages.infer.key_source import KeyHolder
 from stages.infer.reply import Reply, RetryClass, classify, one_line
 from stages.infer.sse import TooLargeError
 from stages.infer.streams import BadEventError, CutError, Stream
+from stages.reply.body import parse_body
 from stages.reply.record import Record
 
 _HEADER_BYTES = 8190
 """Bound on one header and on the status line; there are 128 headers at most."""
 _CONNECT_SECONDS = 30.0
+_PROBE_SECONDS = 10.0
+_PROBE_BYTES = 1_000_000
+_SERVER_ERRORS = 500
 _MASKED_KEYS = 4
 """Keys that are masked in replies: the present one, and those before it that requests in flight may have carried."""
 _REFUSED_KEY = "http 401"
@@ -58,12 +62,13 @@ class Sender:
 
     def __init__(self, endpoint: Endpoint, connections: Connector, keys: KeyHolder) -> None:
         self._limit = endpoint.response_bytes
-        self._proxy = endpoint.proxy()
+        self._proxies = tuple(map(endpoint.proxy, endpoint.urls))
         self._keys = keys
         self._generation = 0
         self._masks: deque[KeyMask] = deque(maxlen=_MASKED_KEYS)
         self._session = _session(endpoint, connections)
-        self._url = URL(endpoint.url)
+        self._urls = tuple(map(URL, endpoint.targets))
+        self._probes = endpoint.probes
         self._api = endpoint.api
         self._ending = APIS[endpoint.api].stream if endpoint.stream else None
         """What the request ends with in place of its brace, if it asks for a stream."""
@@ -72,10 +77,17 @@ class Sender:
         """Close the session, but no connection."""
         await self._session.close()
 
-    async def send(self, job: Job) -> tuple[Reply, bytes | None]:
+    async def send(self, job: Job, place: int = 0) -> tuple[Reply, bytes | None]:
         """Send `job` once; an encoded record comes with a final reply only.
 
         Whatever goes wrong on the way is a reply with a cause, never an exception.
+
+        Parameters
+        ----------
+        job
+            The request.
+        place
+            Number of the server, of those that have the model.
 
         Raises
         ------
@@ -83,8 +95,44 @@ class Sender:
             If there is no key, before anything was sent.
         """
         generation = await self._use_key()
-        reply, record = await self._send(job)
+        reply, record = await self._send(job, place)
         return await self._after(reply, generation), record
+
+    async def is_there(self, place: int) -> bool:
+        """Whether a server answers a probe, with anything but an error of its own; sends no question.
+
+        Parameters
+        ----------
+        place
+            Number of the server.
+        """
+        status, _ = await self._get(self._probes[place], place)
+        return 0 < status < _SERVER_ERRORS
+
+    async def look_up(self, place: int, url: str) -> object:
+        """The JSON document at an address of a server; None where there is none that can be read.
+
+        Parameters
+        ----------
+        place
+            Number of the server.
+        url
+            The address.
+        """
+        status, body = await self._get(url, place)
+        return parse_body(self._clean(body)) if 200 <= status < 300 else None
+
+    async def _get(self, url: str, place: int) -> tuple[int, bytes]:
+        """Status and body of a small document; status 0 where there is no answer. Never raises."""
+        try:
+            await self._use_key()
+            async with (
+                asyncio.timeout(_PROBE_SECONDS),
+                self._session.get(url, proxy=self._proxies[place], allow_redirects=False) as response,
+            ):
+                return response.status, await read_body(response, _PROBE_BYTES)
+        except Exception:  # noqa: BLE001 - whoever does not answer a probe is not there, for whatever reason
+            return 0, b""
 
     async def _use_key(self) -> int:
         """Have further requests carry the present key; returns its generation."""
@@ -114,13 +162,17 @@ class Sender:
             body = mask.clean(body)
         return body
 
-    async def _send(self, job: Job) -> tuple[Reply, bytes | None]:
+    async def _send(self, job: Job, place: int) -> tuple[Reply, bytes | None]:
         start = time.perf_counter()
         stream: Stream | None = None
         data = job.body if self._ending is None else job.body[:-1] + self._ending
         try:
             async with self._session.post(
-                self._url, data=data, headers=job.headers, proxy=self._proxy, allow_redirects=False
+                self._urls[place],
+                data=data,
+                headers=job.headers,
+                proxy=self._proxies[place],
+                allow_redirects=False,
             ) as response:
                 status, headers = response.status, response.headers
                 if self._ending is not None and _is_stream(response):

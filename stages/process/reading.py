@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from stages.process.tool_calls import Call, read_tool_calls
-from stages.reply.body import parse_body, read_error
+from stages.reply.body import parse_body, read_error, short_text
 from stages.reply.forms import FORMS, counted
 from stages.reply.record import Record
 from stages.reply.status import Status
@@ -57,6 +57,8 @@ class Reading:
     """Tools that the model asks for, with their arguments; only chat completions have them."""
     imported: ImportedGrade | None = None
     """What another tool said of the reply; None of one that evalcube got itself."""
+    fingerprint: str = ""
+    """What the endpoint says of the system that answered, `stages.reply.body.short_text` of it."""
 
 
 def read_reply(record: Record) -> Reading:
@@ -88,6 +90,7 @@ def read_reply(record: Record) -> Reading:
         record.latency,
         read_tool_calls(message.get("tool_calls")) if "tool_calls" in message else (),
         _imported(document.get("imported")) if record.imported else None,
+        short_text(document.get("system_fingerprint")),
     )
 
 

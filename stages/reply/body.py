@@ -12,6 +12,8 @@ import re
 from dataclasses import dataclass
 
 _TEXT_LIMIT = 4096
+SHORT = 64
+"""Characters of a name that an endpoint gives: of an engine, a version, a fingerprint."""
 _CONTEXT_CODES = {"context_length_exceeded", "context_window_exceeded", "exceed_context_size_error"}
 _FILTER_CODES = {"content_filter", "content_policy_violation", "responsibleaipolicyviolation"}
 
@@ -125,6 +127,26 @@ def read_error(document: object) -> ErrorBody:
 def _scalar(value: object) -> str:
     """A text or number, bounded; containers are left out, as they may be nested beyond what `str` can write."""
     return str(value)[:_TEXT_LIMIT] if isinstance(value, (str, int, float)) else ""
+
+
+def short_text(value: object) -> str:
+    """A text that an endpoint gave, as it can be kept and shown anywhere: printable ASCII, at most `SHORT` long.
+
+    Parameters
+    ----------
+    value
+        Anything; what is no text is empty.
+
+    Examples
+    --------
+    >>> short_text(" fp_1é "), short_text(5)
+    ('fp_1?', '')
+    """
+    if not isinstance(value, str):
+        return ""
+    # Neither quotes nor backslashes either: they take twice their room in the lines of a ledger.
+    kept = (c if " " <= c <= "~" and c not in '"\\' else "?" for c in value[: 2 * SHORT].strip())
+    return "".join(kept)[:SHORT]
 
 
 def token_count(value: object) -> int | None:

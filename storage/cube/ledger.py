@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from types import TracebackType
 from typing import Any, Self
 
@@ -26,6 +27,9 @@ FIRST_GRADER = "1"
 """What receipts without a grader are from; it is not written, so that they stay as they are."""
 
 _AT = "at"
+_FINGERPRINTS = "fp"
+MOST_FINGERPRINTS = 4
+"""Kept of one region: a line has its limit."""
 
 MAX_LINE = 1024
 """Greatest length of a line in bytes: a receipt also travels through the scheduler."""
@@ -62,6 +66,9 @@ class Receipt:
     """Finished trials that not all judges were asked about yet; none is not written."""
     at: int | None = None
     """When it was written, seconds since the epoch by its writer's clock; None in ledgers of earlier versions."""
+
+    fingerprints: Mapping[str, int] = field(default_factory=dict)
+    """Finished trials by what the endpoint called the system that answered; the most frequent ones, where it does."""
 
     @property
     def finished(self) -> int:
@@ -103,6 +110,7 @@ def to_line(receipt: Receipt) -> bytes:
     if bad := {cause: count for cause, count in receipt.causes.items() if type(count) is not int}:
         raise ValueError(f"`causes` must be whole numbers, got {bad}")
     fields = {**asdict(receipt), "causes": dict(receipt.causes)}
+    del fields["fingerprints"]
     if receipt.grader == FIRST_GRADER:
         del fields["grader"]
     for name in ("shape", "unrated"):
@@ -112,12 +120,22 @@ def to_line(receipt: Receipt) -> bytes:
         # Earlier versions take a line with a key that they do not know for damaged. But where there are `counts`, they
         # read these and never look into `causes`: so that is where the time lies.
         fields |= {"causes": {_AT: receipt.at}, "counts": fields["causes"]}
-    # ASCII: a line is cut and checked by bytes, and no cause may bring in a line break.
-    text = json.dumps(fields, separators=(",", ":"), allow_nan=False)
-    line = f'{{"check":"{_check(text)}","receipt":{text}}}\n'.encode()
+        if receipt.fingerprints:
+            whole = {**fields, "causes": {_AT: receipt.at, _FINGERPRINTS: dict(receipt.fingerprints)}}
+            line = _line(whole)
+            # Who answered is worth less than that it is recorded.
+            if len(line) <= MAX_LINE:
+                return line
+    line = _line(fields)
     if len(line) > MAX_LINE:
         raise ValueError(f"a receipt has at most {MAX_LINE} bytes, got {len(line)}")
     return line
+
+
+def _line(fields: Mapping[str, Any]) -> bytes:
+    # ASCII: a line is cut and checked by bytes, and no cause may bring in a line break.
+    text = json.dumps(fields, separators=(",", ":"), allow_nan=False)
+    return f'{{"check":"{_check(text)}","receipt":{text}}}\n'.encode()
 
 
 def from_line(line: bytes) -> Receipt | None:
@@ -134,6 +152,9 @@ def from_line(line: bytes) -> Receipt | None:
         causes = fields.pop("causes", None)
         if counts is not None and causes is not None:
             fields["at"] = int(causes[_AT])
+            fields["fingerprints"] = {
+                str(name): int(count) for name, count in causes.get(_FINGERPRINTS, {}).items()
+            }
         causes = causes if counts is None else counts
         fields["causes"] = {cause: int(count) for cause, count in causes.items()}
         return Receipt(**{**fields, "region": Region(**fields["region"])})
@@ -143,6 +164,20 @@ def from_line(line: bytes) -> Receipt | None:
 
 def _check(text: str) -> str:
     return hashlib.blake2b(text.encode(), digest_size=6).hexdigest()
+
+
+def most_fingerprints(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """Fingerprints of several receipts added up, as many as one receipt may have.
+
+    Parameters
+    ----------
+    counts
+        Trials by fingerprint.
+    """
+    total: Counter[str] = Counter()
+    for each in counts:
+        total.update(each)
+    return dict(total.most_common(MOST_FINGERPRINTS))
 
 
 class Ledger:

@@ -44,7 +44,8 @@ class Block:
         return named[1] if named else ""
 
     def __str__(self) -> str:
-        return f"{self.page.relative_to(ROOT)}:{self.line}"
+        page = self.page.relative_to(ROOT) if self.page.is_relative_to(ROOT) else self.page.name
+        return f"{page}:{self.line}"
 
 
 def blocks(page: Path) -> list[Block]:

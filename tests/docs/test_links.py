@@ -1,6 +1,7 @@
 """Pages say what is there: links lead somewhere, every public name is listed, and a term is explained once."""
 
 import re
+import tomllib
 from collections import Counter
 
 import pytest
@@ -72,6 +73,13 @@ def test_api__lists_every_public_name_once():
     )
 
     assert Counter(listed) == Counter(evalcube.__all__)
+
+
+def test_install__lists_every_extra():
+    listed = re.findall(r"^\| `(\w+)` \|", (ROOT / "docs" / "install.md").read_text(), re.MULTILINE)
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+
+    assert set(listed) == extras.keys() - {"dev", "docs"}
 
 
 def test_glossary__explains_each_term_once():

@@ -53,7 +53,7 @@ class BareCluster:
         self.processes.append(process)
         return process
 
-    def start_scheduler(self, host="127.0.0.1", *arguments):
+    def start_scheduler(self, *arguments, host="127.0.0.1"):
         """Start it, and wait until it says where it is."""
         self._note.unlink(missing_ok=True)
         self.start(
@@ -118,14 +118,25 @@ class BareCluster:
 
 
 @contextmanager
-def bare_cluster(folder, workers=2, **options):
+def bare_cluster(folder, workers=2, *, security=None, scheduler_options=(), **options):
     """Such a cluster, for as long as the context."""
     folder.mkdir(exist_ok=True)
     cluster = BareCluster(folder, **options)
     try:
-        cluster.start_scheduler()
+        cluster.start_scheduler(*scheduler_options)
         for _ in range(workers):
             cluster.add_worker()
+        with Client(cluster.address, set_as_default=False, security=security) as client:
+            client.wait_for_workers(workers, timeout=60)
         yield cluster
     finally:
         cluster.close()
+
+
+def assert_nothing_is_left(cluster):
+    """Wait until it has nothing of evalcube any more, or fail."""
+    # A worker that was getting ready while the run ended looks for itself now and then whether it is still there.
+    deadline = time.monotonic() + 60
+    while left := cluster.left_behind():
+        assert time.monotonic() < deadline, left
+        time.sleep(0.5)

@@ -185,8 +185,8 @@ class Crew:
         shown = f"The last lines of {log}:\n{tail}" if tail else f"It left no log in {log}"
         return (
             f"{_MOST_FAILURES} jobs in a row ended before a worker came from them; the last one was {number} "
-            f"({state.state}). {shown}\nMend what it says, in the cluster's prologue, python, memory or walltime, and "
-            f"run the same command again."
+            f"({state.state}). {shown}\nMend what it says, in the cluster's prologue, python, interface, memory or "
+            f"walltime, and run the same command again."
         )
 
 

@@ -31,9 +31,15 @@ ALWAYS_EXPORTED = (
         "REQUESTS_CA_BUNDLE",
     ),
     *("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy", "XDG_STATE_HOME"),
+    *("XDG_CACHE_HOME", "HF_HOME"),
 )
 """Variables that jobs get from where they are submitted, where they are set."""
 
+CAREFUL = (
+    "set -e",
+    """trap 'echo "evalcube: the job ends, as this failed: $BASH_COMMAND" >&2' ERR""",
+)
+"""Lines after which one that fails ends the job, and is named."""
 _WORKER_SETTINGS = {
     # As `deploy.clusters.local.SETTINGS` has them, of which a worker elsewhere knows nothing.
     "DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": "False",
@@ -104,9 +110,11 @@ def sbatch_header(name: str, settings: JobSettings, more: Sequence[str] = ()) ->
         "export": ",".join(exported),
     }
     lines = [f"--{key}={shlex.quote(value)}" for key, value in options.items() if value is not None]
+    # A login shell: it knows `module`, which is a function and goes along with no variable that is exported by name.
+    first = "#!/bin/bash -l"
     # A job that is given back to the queue would come again under the number of one that is replaced already.
     return [
-        "#!/bin/bash",
+        first,
         *(f"#SBATCH {line}" for line in (*lines, "--no-requeue", *more, *settings.options)),
     ]
 
@@ -143,8 +151,7 @@ def worker_script(
         words += [option, tls[what]] if tls else []
     lines = [
         *sbatch_header(name, settings),
-        "set -e",
-        """trap 'echo "evalcube: the job ends, as this failed: $BASH_COMMAND" >&2' ERR""",
+        *CAREFUL,
         *(f"export {key}={value}" for key, value in _WORKER_SETTINGS.items()),
         *settings.prologue,
         "# Workers retire before the walltime ends them, so that others take over what they hold.",
@@ -162,9 +169,9 @@ def retirement(walltime: float) -> tuple[int, int]:
     Examples
     --------
     >>> retirement(3600), retirement(60)
-    ((120, 180), (10, 3))
+    ((120, 450), (10, 7))
     """
-    return int(min(120, max(10, walltime / 12))), int(min(300, walltime / 20))
+    return int(min(120, max(10, walltime / 12))), int(min(600, walltime / 8))
 
 
 def clock(seconds: float) -> str:

@@ -8,6 +8,8 @@ from itertools import product
 from flows.config.findings import Finding, Path
 from flows.config.models import EvaluationRule, ModelConfig, SweepConfig
 from flows.config.partial import each, keys, listed
+from flows.config.secrecy import show
+from flows.config.serving import SERVED
 from flows.config.templates import Template
 from flows.errors import TemplateError
 from stages.infer.apis import APIS, Api, ApiError
@@ -29,9 +31,19 @@ _NO_BATCHES: tuple[tuple[Callable[[ModelConfig], bool], str, str], ...] = (
         "Remove one of the two",
     ),
     (
-        lambda model: model.endpoint.startswith("local:"),
+        lambda model: model.addresses[0].startswith("local:"),
         "excludes local models, whose server has no batches",
         "Remove it",
+    ),
+    (
+        lambda model: model.serve is not None,
+        "excludes serve, as servers that a run starts have no batches",
+        "Remove it",
+    ),
+    (
+        lambda model: len(model.addresses) > 1,
+        "excludes several addresses, as a batch is known to one server only",
+        "Give one address, or remove it",
     ),
 )
 
@@ -43,6 +55,56 @@ def batches(config: SweepConfig) -> Iterator[Finding]:
         for index, broken in each(config.models, excludes):
             if broken and given.get(index):
                 yield Finding(("models", index, "batch"), rule, remedy=remedy, at_key=True, shown=True)
+
+
+def served(config: SweepConfig) -> Iterator[Finding]:
+    """A model has either an address or a server of its own, and a preset can serve it."""
+    for index, (given, endpoint) in each(
+        config.models, lambda model: (model.serve is not None, model.endpoint)
+    ):
+        if given != (endpoint == SERVED):
+            rule = "excludes serve" if given else "is the address of a model with serve: only"
+            yield Finding(
+                ("models", index, "endpoint"),
+                rule,
+                remedy="Remove one of the two" if given else "Add serve: {...}, or give its address",
+                at_key=given,
+            )
+    for index, (serve, model) in each(config.models, lambda model: (model.serve, model.model)):
+        if serve is not None and serve.preset == "ollama" and serve.model not in (None, model):
+            yield Finding(
+                ("models", index, "serve", "model"),
+                "Ollama serves a model under its own name, which is what is sent as model",
+                remedy=f"Write model: {show(serve.model)} beside the name, and leave this out",
+                shown=True,
+            )
+
+
+def in_turn(config: SweepConfig) -> Iterator[Finding]:
+    """Servers that take turns agree on how many run, and no judge waits for its turn."""
+    first: int | None = None
+    names: set[str] = set()
+    rows = each(config.models, lambda model: (model.name, None if model.serve is None else model.serve.keep))
+    for index, (name, keep) in rows:
+        if keep is None:
+            continue
+        names.add(name)
+        first = keep if first is None else first
+        if keep != first:
+            yield Finding(
+                ("models", index, "serve", "keep"),
+                f"must be the same for all servers that take turns, and is {first} above",
+                remedy="Give the same number",
+                shown=True,
+            )
+    for index, name in each(config.judges, lambda judge: judge.model):
+        if name in names:
+            yield Finding(
+                ("judges", index, "model"),
+                "a judge rates answers while others give them, and its server has `keep`: it waits for its turn",
+                remedy="Remove `keep` there, or serve the judge elsewhere and give its endpoint",
+                shown=True,
+            )
 
 
 def evaluations_fit(config: SweepConfig, samples: Samples) -> Iterator[Finding]:

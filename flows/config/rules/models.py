@@ -32,7 +32,8 @@ def repeated(names: Iterable[tuple[int, str]]) -> Iterator[tuple[int, int]]:
 def simulate_only_with_sim(config: SweepConfig) -> Iterator[Finding]:
     """Only simulated models have abilities."""
     for index, wrong in each(
-        config.models, lambda model: model.simulate is not None and not model.endpoint.startswith("sim:")
+        config.models,
+        lambda model: model.simulate is not None and not model.addresses[0].startswith("sim:"),
     ):
         if wrong:
             yield Finding(

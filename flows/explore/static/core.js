@@ -73,13 +73,9 @@ const explorer = { views: new Map(), bundle: null };
 
   const known = new Map();
   const arrived = new WeakSet();
-  let stamp = "";
 
-  /** Forget answers that may have changed; called with the stamp of the newest look at the cubes. */
-  explorer.renew = next => {
-    if (stamp && next !== stamp) known.clear();
-    stamp = next;
-  };
+  /** Forget answers, which may have changed. */
+  explorer.renew = () => known.clear();
 
   /**
    * The answer of an endpoint. Equal questions are asked once, until something new is recorded.

@@ -3,6 +3,19 @@
 {
   const { h, format } = explorer;
 
+  /** A text as it was before `explorer.label` escaped it for a chart. */
+  explorer.unlabel = text => (typeof text === "string" ? text.replaceAll("&lt;", "<").replaceAll("&gt;", ">").replaceAll("&amp;", "&") : text);
+
+  /** A sentence on the models of which a view shows nothing; null if there is none. */
+  explorer.unmeasured = (groups, models) => {
+    const size = groups.sizes.slice(1).reduce((a, b) => a * b, 1);
+    const nothing = models.filter(label => {
+      const model = groups.levels("model").indexOf(label);
+      return model < 0 || !groups.answer.trials.slice(model * size, (model + 1) * size).some(count => count > 0);
+    });
+    return nothing.length ? `Nothing is measured here of ${nothing.join(", ")}.` : null;
+  };
+
   /** Trials below which a number is marked as resting on few. */
   explorer.FEW = 30;
   /** Share of truncated trials from which a number is marked. */
@@ -122,6 +135,13 @@
 
   /** Ticks at the levels themselves, where they are few. */
   explorer.ticks = levels => (levels.length <= 16 && levels.every(format.isNumber) ? { tickvals: levels } : {});
+
+  /** Names on an axis: on a narrow page cut in the middle, where they differ least. */
+  explorer.named = names => {
+    const most = innerWidth < 640 ? 14 : 40;
+    const half = Math.floor((most - 1) / 2);
+    return { type: "category", tickmode: "array", tickvals: names, ticktext: names.map(name => (name.length > most ? `${name.slice(0, half)}…${name.slice(-half)}` : name)) };
+  };
 
   /** The condition of a parameter's value, as filters take it. */
   explorer.condition = (name, value) => `${name}=${value}`;

@@ -58,6 +58,8 @@
 
   const available = level => [...explorer.views.values()].filter(view => view.level === level && !view.hidden && (!view.ready || view.ready(overview)));
 
+  const told = (done, planned) => `${explorer.format.number(done)}${done < planned ? ` of ${explorer.format.number(planned)}` : ""} trials`;
+
   const drawHead = state => {
     const view = explorer.views.get(state.view);
     const page = pageOf(state);
@@ -67,7 +69,7 @@
     const next = theme.names[(theme.names.indexOf(theme.now) + 1) % 3];
     head.replaceChildren(
       h("div.brand", {}, h("a", { href: "#/ranking", title: overview.cubes.join("\n") }, overview.title),
-        h("span.status", {}, `${explorer.format.number(done)}${done < planned ? ` of ${explorer.format.number(planned)}` : ""} trials`),
+        h("span.status", { id: "done", title: "What is recorded, and what a run has graded since." }, told(done, planned)),
         running && !explorer.bundle ? h("span.live", { title: "This page follows the sweep." }, "live") : null,
         explorer.bundle ? h("span.status", {}, `as of ${explorer.bundle.date}`) : null),
       h("nav", { "aria-label": "Levels" }, LEVELS.map(([level, title]) => {
@@ -146,8 +148,12 @@
     try {
       const pulse = await explorer.ask("pulse", {}, { fresh: true });
       if (overview && (pulse.stamp !== overview.stamp || pulse.running !== overview.status.cubes.some(one => one.running))) {
-        explorer.renew(pulse.stamp);
+        explorer.renew();
         await draw();
+      }
+      if (pulse.graded !== null) {
+        const planned = overview.status.cubes.reduce((sum, one) => sum + one.trials, 0);
+        document.getElementById("done").textContent = told(Math.max(pulse.graded, overview.status.cubes.reduce((sum, one) => sum + one.done, 0)), planned);
       }
       head.classList.remove("gone");
     } catch {

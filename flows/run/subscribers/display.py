@@ -16,7 +16,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from flows.run.events import Event, Noted, Started
+from flows.run.events import Controlled, Event, Noted, Started
 from flows.run.progress import ModelProgress, Progress, RunProgress
 from flows.run.subscribers.duration import duration
 
@@ -69,7 +69,12 @@ class Display:
         """Take an event in."""
         self._progress(event)
         if isinstance(event, Noted):
-            self._console.print(Text(f"· {event.message}", style="dim"))
+            said = f": {event.said}" if event.said else ""
+            self._console.print(Text(f"· {event.message}{said}", style="dim"))
+        if isinstance(event, Controlled):
+            refused = "" if event.obeyed else "refused: "
+            by = event.by or "somebody"
+            self._console.print(Text(f"· {event.command} by {by}: {refused}{event.message}", style="yellow"))
         if isinstance(event, Started) and self._live is not None and event.done < event.trials:
             self._live.start()
 

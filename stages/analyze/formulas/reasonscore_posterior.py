@@ -110,8 +110,10 @@ def posterior_scores(
     if overlap is not None:
         _correlate(rng, corrected, np.asarray(overlap, dtype=float))
     low, mid, high = (_tier_scores(part, there) for part in corrected)
-    tiers = np.stack([_summary(*parts, tail) for parts in zip(low.T, mid.T, high.T, strict=True)])
-    return PosteriorScores(tiers, _summary(mean_score(low), mean_score(mid), mean_score(high), tail), mid)
+    # The mean as one more column: most of the time of a few draws goes into calling for quantiles.
+    low, both, high = (np.column_stack([part, mean_score(part)]) for part in (low, mid, high))
+    summaries = _summaries(low, both, high, tail)
+    return PosteriorScores(summaries[:-1], summaries[-1], mid)
 
 
 def _draw_rates(
@@ -159,12 +161,21 @@ def _tier_scores(rates: Floats, there: np.ndarray) -> Floats:
         return np.asarray(SCALE * np.exp(logs / np.where(present > 0, present, np.nan)))
 
 
-def _summary(low: Floats, mid: Floats, high: Floats, tail: float) -> Floats:
-    """Median, lower and upper."""
-    if np.isnan(mid).any():
-        return np.full(3, np.nan)
-    bounds = np.floor(np.quantile(low, tail)), np.ceil(np.quantile(high, 1.0 - tail))
+def _summaries(low: Floats, mid: Floats, high: Floats, tail: float) -> Floats:
+    """Median, lower and upper of each column of draws, shape (column, 3); NaN where one is."""
+    found = np.full((mid.shape[1], 3), np.nan)
+    known = ~np.isnan(mid).any(axis=0)
+    if known.any():
+        lower = np.floor(np.quantile(low[:, known], tail, axis=0))
+        upper = np.ceil(np.quantile(high[:, known], 1.0 - tail, axis=0))
+        median = np.median(mid[:, known], axis=0)
+        found[known] = [_rounded(*parts) for parts in zip(median, lower, upper, strict=True)]
+    return found
+
+
+def _rounded(median: float, least: float, most: float) -> tuple[float, float, float]:
+    """A median with its bounds, which are whole numbers, apart, and within the scale."""
     # Logarithms and back: the floor's own geometric mean may be a last bit below it.
-    least = SCALE * FLOOR
-    lower = least * (1.0 - 1e-12) if bounds[0] <= least else min(bounds[0], SCALE - 1.0)
-    return np.array([np.median(mid), lower, min(max(bounds[1], np.floor(lower + 1e-9) + 1.0), SCALE)])
+    floor = SCALE * FLOOR
+    lower = floor * (1.0 - 1e-12) if least <= floor else min(least, SCALE - 1.0)
+    return median, lower, min(max(most, np.floor(lower + 1e-9) + 1.0), SCALE)

@@ -80,13 +80,14 @@ def keys(ds: xr.Dataset) -> dict[str, Key]:
     found = {}
     sizes = {dim: ds.sizes[dim] for dim in (*MODEL, *CELL)}
     for name in [*sizes, *(str(item) for item in ds.coords if item not in sizes)]:
-        array = ds[name] if name in ds.coords else xr.DataArray(np.arange(sizes[name]), dims=name)
+        # Variables, and no arrays with all of the dataset's coordinates: pages ask for these again and again.
+        array = ds.variables[name] if name in ds.coords else xr.Variable(name, np.arange(sizes[name]))
         for dims in (MODEL, CELL):
             if array.ndim and set(array.dims) <= set(dims) and name != "facets":
-                spread = array.expand_dims({dim: sizes[dim] for dim in dims if dim not in array.dims})
-                found[name] = Key(
-                    dims, [_plain(value) for value in spread.transpose(*dims).values.ravel().tolist()]
-                )
+                inner = array.transpose(*(dim for dim in dims if dim in array.dims)).values
+                shaped = inner.reshape([sizes[dim] if dim in array.dims else 1 for dim in dims])
+                spread = np.broadcast_to(shaped, [sizes[dim] for dim in dims])
+                found[name] = Key(dims, [_plain(value) for value in spread.ravel().tolist()])
     rows = [facets(text) for text in names(ds, "facets")]
     for label in sorted({label for row in rows for label in row}):
         found.setdefault(f"facet_{label}", Key(MODEL, [row.get(label) for row in rows]))

@@ -144,7 +144,7 @@ class BatchSender(Sender):
         try:
             async with self._session.get(
                 URL(f"{self._base}/files/{quote(file)}/content", encoded=True),
-                proxy=self._proxy,
+                proxy=self._proxies[0],
                 allow_redirects=False,
                 timeout=timeout,
             ) as response:
@@ -181,7 +181,7 @@ class BatchSender(Sender):
             async with self._session.request(
                 method,
                 URL(f"{self._base}/{path}", encoded=True),
-                proxy=self._proxy,
+                proxy=self._proxies[0],
                 allow_redirects=False,
                 **more,
             ) as response:

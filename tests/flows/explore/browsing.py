@@ -32,6 +32,10 @@ def served(explored, token=""):
         loop.close()
 
 
+# What Chromium says of drawing in space without a graphics card.
+_SOFTWARE = ("GL Driver Message", "willReadFrequently", "software WebGL")
+
+
 class Page:
     """A page of the explorer, and what went wrong on it."""
 
@@ -40,15 +44,37 @@ class Page:
         self.faults = []
         page.on(
             "console",
-            lambda said: self.faults.append(said.text) if said.type in ("error", "warning") else None,
+            lambda said: (
+                self.faults.append(said.text)
+                if said.type in ("error", "warning") and not any(words in said.text for words in _SOFTWARE)
+                else None
+            ),
         )
         page.on("pageerror", lambda error: self.faults.append(str(error)))
+        page.on(
+            "response",
+            lambda reply: (
+                self.faults.append(f"{reply.status} {reply.url} {reply.text()}")
+                if reply.status >= 400
+                else None
+            ),
+        )
         page.on("dialog", lambda dialog: (self.faults.append("dialog"), dialog.dismiss()))
 
     def go(self, state):
         """Go to a state such as ``ranking?task=sort``, and wait until it is drawn."""
         self.page.goto(f"{self.base}#/{state}")
         self.settled()
+
+    def views(self):
+        """Names of all views that the page offers."""
+        return self.page.evaluate(
+            """async () => {
+                const overview = await explorer.ask("overview");
+                const offered = one => !one.hidden && (!one.ready || one.ready(overview));
+                return [...explorer.views.values()].filter(offered).map(one => one.name);
+            }"""
+        )
 
     def settled(self):
         """Wait until what the address means is drawn, charts too."""

@@ -1,9 +1,137 @@
-from tests.flows.explore.browsing import opened
+"""The explorer's pages in a browser: what they show, their links, keys and widths."""
+
+import re
+
+import pytest
+
+from flows.explore.answers import ENDPOINTS
+from flows.explore.endpoint import Endpoint
+from flows.explore.explored import Explored
+from flows.explore.ranking import ranking
+from tests.flows.explore.browsing import opened, served
+
+TRIAL = "trial?evaluation=alpha&asked=boolean&trial=2"
+STATES = ("curves?lines=task", "trials?status=incorrect", TRIAL, f"{TRIAL}&beside=beta")
+"""Beside each view as it is without being told anything."""
+OUTSIDE = """() => {
+    const width = document.documentElement.clientWidth;
+    const inside = element => element.closest(".scroll, pre, svg, .menu, .facts dd, .plot");
+    const beyond = one => one.getBoundingClientRect().right > width + 1;
+    return [...document.querySelectorAll("body *")].filter(one => !inside(one) && beyond(one))
+        .map(one => one.outerHTML.slice(0, 200));
+}"""
 
 
-def test_ranking__lists_models_without_a_console_error(chromium, address):
+@pytest.mark.parametrize(("width", "dark"), [(1400, False), (400, True)])
+def test_views__fit_and_say_nothing_on_the_console(address, chromium, width, dark):
+    with opened(chromium, address, width=width, dark=dark) as at:
+        at.go("ranking")
+        for state in [*at.views(), *STATES]:
+            at.go(state)
+
+            assert at.page.locator(".problem").count() == 0, state
+            assert at.page.evaluate(OUTSIDE) == [], state
+        ground = at.page.evaluate("getComputedStyle(document.body).backgroundColor")
+        light = sum(int(part) for part in re.findall(r"\d+", ground)[:3]) > 384
+        assert light is not dark
+        assert at.faults == []
+
+
+def test_ranking__filters_and_columns_stand_in_the_address(address, chromium):
     with opened(chromium, address) as at:
         at.go("ranking")
+        at.page.click("#pick-task > summary")
+        at.page.click("#pick-task label:has-text('boolean')")
+        at.settled()
+        at.page.wait_for_function("() => location.hash.includes('task=boolean')")
+        assert at.page.locator("#pick-task[open]").count() == 1  # it stays open for the next one
+        at.page.keyboard.press("Escape")
+        at.page.fill("#where", "facet_family=odd")
+        at.page.keyboard.press("Enter")
+        at.page.wait_for_function("() => document.querySelectorAll('tbody tr').length === 2")
+        at.page.click("#sort-label")
+        at.page.wait_for_function("() => location.hash.includes('sort=label')")
+        at.settled()
+        names = at.page.locator("tbody a.name").all_text_contents()
+        shared = at.page.url
 
-        assert at.page.locator("tbody tr").count() == 4
+    with opened(chromium, address) as other:
+        other.page.goto(shared)
+        other.settled()
+        assert other.page.locator("tbody a.name").all_text_contents() == names == ["alpha", "gamma"]
+        other.page.click(".chip")
+        other.page.wait_for_function("() => document.querySelectorAll('tbody tr').length === 4")
+        assert other.faults == []
+
+
+def test_ranking__exports_what_it_shows(address, chromium, tmp_path):
+    with opened(chromium, address) as at:
+        at.go("ranking?columns=label,rate")
+        with at.page.expect_download() as waited:
+            at.page.click("text=CSV")
+        waited.value.save_as(tmp_path / "table.csv")
+
+    lines = (tmp_path / "table.csv").read_text().splitlines()
+    assert lines[0] == "label,rate_value,rate_lower,rate_upper"
+    assert len(lines) == 5
+
+
+def test_trials__keys_lead_from_the_table_through_the_wrong_ones(address, chromium):
+    with opened(chromium, address) as at:
+        at.go("trials?model=alpha")
+        at.page.keyboard.press("j")
+        at.page.keyboard.press("j")
+        at.page.keyboard.press("Enter")
+        at.page.wait_for_function("() => location.hash.startsWith('#/trial?')")
+        at.settled()
+        assert "trial=1" in at.page.url
+        for _ in range(2):
+            before = at.page.url
+            at.page.keyboard.press("w")
+            at.page.wait_for_function("before => location.href !== before", arg=before)
+            at.settled()
+            assert at.page.locator(".badge.is-correct").count() == 0
+        at.page.keyboard.press("r")
+        at.page.wait_for_selector("details.reasoning[open]")
+        at.page.select_option("#beside", "beta")
+        at.page.wait_for_selector(".beside article:nth-child(2)")
+        assert at.page.locator(".shared .prompt").count() == 1  # one question for both
+        at.page.keyboard.press("u")
+        at.page.wait_for_function("() => location.hash.startsWith('#/trials?')")
         assert at.faults == []
+
+
+def test_trials__a_search_and_a_wrong_one_are_told(address, chromium):
+    with opened(chromium, address) as at:
+        at.go("trials")
+        at.page.keyboard.press("/")
+        at.page.keyboard.type("Answer: 1")
+        at.page.select_option("#search-in", "response")
+        at.page.click("form.search button")
+        at.page.wait_for_function("() => location.hash.includes('grep=')")
+        at.settled()
+        assert at.page.locator("tbody tr").count() > 0
+        at.page.goto(f"{address}#/trials?where=nonsense")
+        at.settled()
+        assert "nonsense" in at.page.locator(".problem").inner_text()
+        at.page.click(".chip")  # the remedy is at hand
+        at.page.wait_for_function("() => !document.querySelector('.problem')")
+
+
+def test_live__a_page_follows_what_is_recorded(explored_cube, chromium, monkeypatch):
+    explored = Explored([explored_cube])
+    with served(explored) as base, opened(chromium, base) as at:
+        at.page.add_init_script("window.setInterval = call => { window.look = call; return 0; }")
+        at.go("ranking")
+        at.page.evaluate("() => window.look()")
+        assert at.page.locator("tbody tr").count() == 4  # nothing new
+
+        def fewer(explored, query):
+            document = ranking(explored, query)
+            return {**document, "rows": document["rows"][:1]}
+
+        monkeypatch.setitem(ENDPOINTS, "ranking", Endpoint("ranking", fewer))
+        monkeypatch.setattr(explored, "stamp", lambda: "something new")
+        at.page.evaluate("() => window.look()")
+
+        at.page.wait_for_function("() => document.querySelectorAll('tbody tr').length === 1")

@@ -157,3 +157,40 @@ def test_what_is_asked__names_the_source_of_each_key(tmp_path):
         "filed at https://other.example/v1 with the key in /keys/a",
         "run at https://other.example/v1 with the key that pass prints",
     ]
+
+
+SERVED = {"name": "mine", "serve": {"command": "rm -rf {port} /", "env_from": {"A": "EXAMPLE_KEY"}}}
+
+
+@pytest.mark.parametrize(
+    ("model", "named"),
+    [
+        (SERVED, "it would run 'rm -rf {port} /' for mine"),
+        ({"name": "mine", "serve": {"preset": "vllm"}}, "it would run 'the preset vllm' for mine"),
+        (
+            {"name": "mine", "endpoint": ["https://a.example/v1", "https://b.example/v1"]},
+            "it would ask mine at https://a.example/v1 and https://b.example/v1",
+        ),
+    ],
+)
+def test_acting_config__a_strangers_cube_starts_no_server_and_names_none(tmp_path, model, named):
+    with pytest.raises(SweepError) as caught:
+        acting_config(noted(tmp_path, model), cache="c")
+
+    assert named in str(caught.value)
+
+
+def test_acting_config__an_endpoint_takes_the_place_of_a_strangers_command(tmp_path):
+    found = acting_config(noted(tmp_path, SERVED), cache="c", endpoints="https://own.example/v1")
+
+    assert found.models[0].serve is None
+    assert found.models[0].endpoint == "https://own.example/v1"
+
+
+def test_acting_config__a_command_of_the_users_own_run_is_his(tmp_path):
+    address = noted(tmp_path, SERVED)
+    remember_run(Cube.open(address), config_of(tmp_path, SERVED))
+
+    found = acting_config(address)
+
+    assert found.models[0].serve.command == ("rm", "-rf", "{port}", "/")

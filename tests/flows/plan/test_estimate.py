@@ -17,7 +17,7 @@ from flows.plan.requests import trial_request
 from storage.cache.cache import open_cache
 from storage.cube.regions import Region
 from tests.flows.judging import judged_config
-from tests.flows.support import sweep_config, write_config
+from tests.flows.support import evalcube, sweep_config, write_config
 
 
 def _windows(cells, trials, count):
@@ -182,3 +182,23 @@ def test_estimate__counts_what_judges_will_be_asked(tmp_path):
     assert strict.cost == pytest.approx(80 * 100 * 1000 / 1e6)
     assert strict.prompt_tokens > 80 * 200  # with an answer of as many tokens as the model may use
     assert estimate(config).to_send == 2 * 10 * 2 * 4
+
+
+def test_estimate__of_lengths_learns_from_what_is_recorded(simulator, tmp_path):
+    config = sweep_config(tmp_path, simulator.base_url, trials=8, cells=2)
+    path = write_config(tmp_path, config)
+    (before,) = estimate(path).evaluations
+    assert before.completion_basis == "max_tokens"
+    assert before.completion_tokens == 200 * before.to_send
+
+    assert evalcube("run", path, "--quiet", "--trials", "2", "--only", "task=boolean", cwd=tmp_path)[0] == 0
+    (some,) = estimate(path).evaluations
+    assert evalcube("run", path, "--quiet", "--trials", "2", cwd=tmp_path)[0] == 0
+    (all_points,) = estimate(path).evaluations
+
+    assert some.completion_basis == "mean of answers so far; of points without any: max_tokens"
+    assert all_points.completion_basis == "mean of answers so far"
+    assert some.to_send == before.to_send - 2
+    cube = ec.open_cube(config["cube"])
+    means = cube["tokens"].where(cube["status"] <= 4).mean(["trial", "repeat"])
+    assert all_points.completion_tokens == pytest.approx(6 * float(means.sum()), abs=1)

@@ -9,7 +9,7 @@ import pytest
 
 from flows.run.events import BlockDone, Noted
 from flows.run.sweep import run
-from tests.flows.bare_cluster import bare_cluster
+from tests.flows.bare_cluster import assert_nothing_is_left, bare_cluster
 from tests.flows.shared_cluster import SHARED
 from tests.flows.support import assert_same_cube, command, simulator_stats, sweep_config, write_config
 
@@ -57,7 +57,7 @@ def test_run__goes_on_where_workers_die_and_join(tmp_path, simulator, cluster):
     deadline = time.monotonic() + 30
     while len(cluster.run(os.getpid)) < 3:
         assert time.monotonic() < deadline, cluster.logs()
-    assert cluster.left_behind() == []
+    assert_nothing_is_left(cluster)
     calm = {**config, "cube": str(tmp_path / "calm.zarr"), "cache": str(tmp_path / "calm-cache")}
     run(calm, cluster=SHARED)
     assert_same_cube(config["cube"], calm["cube"])
@@ -103,7 +103,7 @@ def test_run__two_drivers_at_once_share_the_limits_of_an_endpoint(tmp_path, simu
     assert stats["requests"] == 600
     # The moment in which the first learns of the second is the only one in which there are more than 8.
     assert any("2 runs on this scheduler" in text for pair in outputs for text in pair)
-    assert cluster.left_behind() == []
+    assert_nothing_is_left(cluster)
 
 
 @pytest.mark.timeout(LIMIT)
@@ -117,7 +117,4 @@ def test_run__a_killed_driver_leaves_nothing_on_the_cluster(tmp_path, simulator,
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
 
-    deadline = time.monotonic() + 60
-    while cluster.left_behind():
-        assert time.monotonic() < deadline, cluster.left_behind()
-        time.sleep(0.5)
+    assert_nothing_is_left(cluster)

@@ -38,7 +38,7 @@ class Node:
 def block(tmp_path, monkeypatch):
     """A block of judged trials, its workspace, and counts of what is made and read."""
     plan = build_plan(from_mapping(judged_config(tmp_path, "http://127.0.0.1:9/v1")))
-    with serve_models(from_mapping(judged_config(tmp_path, "http://127.0.0.1:9/v1")).models) as routes:
+    with serve_models(from_mapping(judged_config(tmp_path, "http://127.0.0.1:9/v1")).models) as served:
         context = RunContext(
             "run",
             plan.spec(),
@@ -47,7 +47,7 @@ def block(tmp_path, monkeypatch):
             plan.prices,
             str(tmp_path / "cube.zarr"),
             str(tmp_path / "cache"),
-            routes,
+            served.routes,
             "",
         )
     work = Workspace(context)

@@ -22,7 +22,7 @@ def chain(*endings, total=12 * 3600.0):
         (["time"], "CANCELLED", "job 1 was cancelled"),
         (["cancelled"], None, "job 1 was cancelled"),
         (["complete"], "COMPLETED", "complete"),
-        (["bound"], "FAILED", "its bound of spending is reached"),
+        (["bound"], "FAILED", "the run was stopped, by its bound of spending or an order"),
         ([""], "OUT_OF_MEMORY", ""),
         ([""], None, ""),
         (["failed"] * MOST_RETRIES, "FAILED", ""),
@@ -73,6 +73,7 @@ def test_chain__is_kept_in_a_file(tmp_path):
         ),
         (Outlook("a", {8: "PENDING"}, chain("complete")), "a: complete"),
         (Outlook("a", {}, chain("time").before_next("CANCELLED")), "a: ended: job 1 was cancelled"),
+        (Outlook("a", {7: "RUNNING"}, chain(""), (5, 1000)), "a: job 7 RUNNING (5 of 1,000 trials)"),
         (Outlook("a", {}, chain("")), "a: no job is in the queue; the last one, 1, ended: killed"),
     ],
 )

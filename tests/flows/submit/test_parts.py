@@ -62,6 +62,13 @@ def test_cut__a_part_does_not_say_where_it_works():
     assert all("cluster" not in part.config for part in cut(sweep()))
 
 
+def test_cut__a_job_that_stops_at_its_walltime_is_no_end():
+    [part, *_] = cut(sweep(on_end={"command": ["tell"]}))
+    assert part.config["on_end"]["when"] == ["complete", "incomplete", "failed"]
+    [part, *_] = cut(sweep(on_end={"command": ["tell"], "when": ["stopped"]}))
+    assert "on_end" not in part.config
+
+
 def test_cut__names_that_look_alike_stay_apart():
     settings = sweep(models=[{"name": name, "endpoint": "sim:"} for name in ("x:y", "x/y")])
 

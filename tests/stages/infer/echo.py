@@ -98,11 +98,12 @@ class Echo:
         while not self._over.is_set():
             head, end, body = data.partition(b"\r\n\r\n")
             if end:
-                length = next(
+                lengths = (
                     int(line.split(b":")[1])
                     for line in head.split(b"\r\n")
                     if line.lower().startswith(b"content-len")
                 )
+                length = next(lengths, 0)  # a request without a body says none
                 if len(body) >= length:
                     return data
             try:

@@ -19,7 +19,7 @@ def no_proxies(monkeypatch):
 
 @pytest.mark.parametrize("base", [URL, URL + "/", URL + "//"])
 def test_url(base):
-    assert Endpoint("m", base).url == "https://api.example.com/v1/chat/completions"
+    assert Endpoint("m", base).targets == ("https://api.example.com/v1/chat/completions",)
 
 
 def test_key__comes_from_the_environment(monkeypatch):

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from storage.cube.directory import Directory
-from storage.cube.ledger import MAX_LINE, Ledger, Receipt, from_line, to_line
+from storage.cube.ledger import MAX_LINE, Ledger, Receipt, from_line, most_fingerprints, to_line
 from storage.cube.regions import Region
 from storage.errors import DiskFullError, NotWritableError, StorageError
 
@@ -104,7 +104,36 @@ def test_to_line__earlier_versions_read_a_line_with_a_time(workers):
         "shape",
         "unrated",
         "at",
+        "fingerprints",
     }
+
+
+def test_to_line__fingerprints_lie_where_earlier_versions_do_not_look(workers):
+    receipt = replace(workers.make_receipt(0), at=1_763_800_000, fingerprints={"fp_1": 3})
+    plain = replace(receipt, fingerprints={})
+
+    fields, without = (json.loads(to_line(one))["receipt"] for one in (receipt, plain))
+
+    assert from_line(to_line(receipt)) == receipt
+    assert fields.pop("causes") == {**without.pop("causes"), "fp": {"fp_1": 3}}
+    assert fields == without
+
+
+def test_to_line__leaves_out_fingerprints_that_find_no_room(workers):
+    receipt = replace(
+        workers.make_receipt(0), at=1_763_800_000, fingerprints={f"{number:0300}": 1 for number in range(4)}
+    )
+
+    assert from_line(to_line(receipt)) == replace(receipt, fingerprints={})
+
+
+def test_most_fingerprints__keeps_the_most_frequent():
+    counts = [{"a": 5, "b": 1}, {"b": 9}, dict.fromkeys("cdefgh", 2)]
+
+    found = most_fingerprints(counts)
+
+    assert list(found)[:2] == ["b", "a"]
+    assert len(found) == 4
 
 
 def test_to_line__the_longest_receipt_is_less_than_a_kilobyte():

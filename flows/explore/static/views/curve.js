@@ -35,6 +35,10 @@
     ready: overview => overview.tasks.some(suits),
     async render(root, page) {
       const task = explorer.shownTask(page, suits);
+      if (!task) {
+        root.append(h("p.empty", {}, "No task here has points that differ in a parameter."));
+        return;
+      }
       const options = axes(task);
       const names = options.map(([name]) => name);
       const first = names.find(name => name !== "difficulty") || "difficulty";
@@ -50,12 +54,12 @@
           layout: { xaxis: { title: { text: format.plain(x) }, type: numeric ? "linear" : "category", anchor: "y2", ...explorer.ticks(groups.answer.levels[1]) }, yaxis: { title: { text: "rate" }, range: [-0.02, 1.02], tickformat: ".0%", domain: [0.3, 1] },
             yaxis2: { title: { text: "truncated" }, range: [-0.03, 1.03], tickformat: ".0%", domain: [0, 0.2] }, hovermode: "closest", legend: { orientation: "h", y: 1.02, yanchor: "bottom" } },
           click: point => {
-            const value = point.customdata[2];
-            location.hash = page.link("trials", { model: point.data.name, task: task.label, where: x === "difficulty" ? page.all("where") : [...page.all("where"), explorer.condition(x, value)] });
+            const value = explorer.unlabel(point.customdata[2]);
+            location.hash = page.link("trials", { model: explorer.unlabel(point.data.name), task: task.label, where: x === "difficulty" ? page.all("where") : [...page.all("where"), explorer.condition(x, value)] });
           },
           caption: `An open mark: fewer than ${explorer.FEW} trials. A red ring: more than ${format.percent(explorer.CUT, 0)} truncated. A gap: nothing measured.`,
         })),
-        explorer.noted(groups.answer, page.all("model").length || page.overview.models.length <= models.length ? null : `The best ${models.length} of ${page.overview.models.length} models; choose others above.`));
+        explorer.noted(groups.answer, explorer.unmeasured(groups, models), page.all("model").length || page.overview.models.length <= models.length ? null : `The best ${models.length} of ${page.overview.models.length} models; choose others above.`));
     },
   });
 }

@@ -16,8 +16,7 @@
     const live = cube.live;
     const found = [["recorded", `${format.number(cube.done)} of ${format.number(cube.trials)} trials`]];
     if (live) {
-      const here = live.done - (live.cached || 0);
-      const rate = live.seconds > 0 ? Math.max(here, live.sent || 0) / live.seconds : null;
+      const rate = live.seconds > 0 ? (live.sent || 0) / live.seconds : null;
       found.push(["graded so far", format.number(live.done)], ["in flight", format.number(live.in_flight)], ["requests sent", `${format.number(live.sent)} in ${time(live.seconds)}`], ["answered by the cache", format.number(live.cached)]);
       if (rate) found.push(["requests a second", format.number(rate, 1)], ["tokens a second", format.number((live.prompt_tokens + live.completion_tokens) / live.seconds, 0)]);
       const retried = Object.entries(live.retries || {}).filter(([, count]) => count);
@@ -36,13 +35,13 @@
     return explorer.chart({ label: "Trials by model", height: 110 + 24 * names.length, name: "progress",
       traces: KINDS.filter(([key]) => key === "done" || cube.models.some(one => one[key])).map(([key, name, colour, shape]) => ({ type: "bar", orientation: "h", name, y: names, x: cube.models.map(one => (one.trials ? one[key] / one.trials : null)), marker: { color: colour, pattern: { shape, fillmode: "overlay", fgcolor: "rgba(255,255,255,0.6)", solidity: 0.2, size: 7 } },
         customdata: cube.models.map(one => [format.number(one[key]), format.number(one.trials)]), hovertemplate: "%{y}<br>%{customdata[0]} of %{customdata[1]} (%{x:.1%})<extra>%{fullData.name}</extra>" })),
-      layout: { barmode: "stack", bargap: 0.25, xaxis: { tickformat: ".0%", range: [0, 1] }, yaxis: { type: "category", autorange: "reversed" }, legend: { orientation: "h", y: 1.01, yanchor: "bottom", traceorder: "normal" } },
+      layout: { barmode: "stack", bargap: 0.25, xaxis: { tickformat: ".0%", range: [0, 1] }, yaxis: { ...explorer.named(names), autorange: "reversed" }, legend: { orientation: "h", y: 1.01, yanchor: "bottom", traceorder: "normal" } },
       caption: "What is recorded; a run records whole blocks, so that it has graded more." });
   };
 
-  const curve = cube => (cube.recorded.at.length < 3 ? null : h("div.panel", {}, h("h3", {}, "Recorded over time"), explorer.chart({ label: "Trials on record over time", height: 260, name: "recorded",
+  const curve = cube => (cube.recorded.at.length < 3 || cube.recorded.at.at(-1) - cube.recorded.at[0] < 60 ? null : h("div.panel", {}, h("h3", {}, "Recorded over time"), explorer.chart({ label: "Trials on record over time", height: 260, name: "recorded",
     traces: [{ type: "scatter", mode: "lines", line: { shape: "hv", color: explorer.theme().accent }, x: cube.recorded.at.map(at => new Date(1000 * at).toISOString()), y: cube.recorded.trials, customdata: cube.recorded.trials.map(count => format.number(count)), hovertemplate: "%{x}<br>%{customdata} trials<extra></extra>" }],
-    layout: { xaxis: { type: "date" }, yaxis: { rangemode: "tozero" } }, caption: "By the times of the newest receipts: regions that were written again count when they were." })));
+    layout: { xaxis: { type: "date" }, yaxis: { rangemode: "tozero" } }, caption: "UTC, by the times of the newest receipts: regions that were written again count when they were." })));
 
   explorer.view({
     name: "progress", title: "Progress", level: "breaks",

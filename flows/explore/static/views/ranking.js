@@ -2,6 +2,7 @@
 // The first level: the leaderboard, what scores cost, and scores against a facet of the models.
 {
   const { h, format } = explorer;
+  const IDLE = 1500;
   const SVG = "http://www.w3.org/2000/svg";
 
   /** The leaderboard of the part that is meant: at once with few draws where there are many rows, then with all. */
@@ -18,7 +19,7 @@
       if (location.hash !== here) return;
       await page.ask("ranking", query).catch(() => null);
       if (location.hash === here && explorer.has("ranking", query)) explorer.draw();
-    }, 400);
+    }, IDLE);
     return board;
   };
   let pending;

@@ -40,7 +40,9 @@
   const heat = (groups, model) => {
     const read = grid(groups, model, one => one);
     const text = read.map(row => row.map(one => (one.measured ? `${(100 * one.point).toFixed(0)}${one.cut > explorer.CUT ? " ✂" : ""}${one.few ? " ?" : ""}` : one.planned ? "…" : "")));
-    return [{ type: "heatmap", x: groups.answer.levels[1].map(String), y: groups.answer.levels[2].map(String), z: read.map(row => row.map(one => one.point)), zmin: 0, zmax: 1, colorscale: explorer.SCALE, xgap: 1, ygap: 1, hoverongaps: true,
+    const pending = groups.answer.levels[2].flatMap((b, j) => groups.answer.levels[1].map((a, i) => ({ a, b, group: read[j][i] }))).filter(one => one.group.planned && !one.group.measured);
+    return [{ type: "scatter", mode: "text", x: pending.map(one => String(one.a)), y: pending.map(one => String(one.b)), text: pending.map(() => "…"), textfont: { size: 18 }, hovertemplate: "%{x}, %{y}<br>not measured yet<extra></extra>", showlegend: false },
+      { type: "heatmap", x: groups.answer.levels[1].map(String), y: groups.answer.levels[2].map(String), z: read.map(row => row.map(one => one.point)), zmin: 0, zmax: 1, colorscale: explorer.SCALE, xgap: 1, ygap: 1, hoverongaps: true,
       text, texttemplate: "%{text}", customdata: read.map(row => row.map(explorer.said)), hovertemplate: "%{x}, %{y}<br>%{customdata}<extra></extra>", colorbar: { tickformat: ".0%", thickness: 10 } }];
   };
 
@@ -60,6 +62,10 @@
     ready: overview => overview.tasks.some(suits),
     async render(root, page) {
       const task = explorer.shownTask(page, suits);
+      if (!task) {
+        root.append(h("p.empty", {}, "No task here has points that differ in two parameters."));
+        return;
+      }
       const names = explorer.varying(task).map(one => one.name);
       const x = names.includes(page.get("x")) ? page.get("x") : names[0];
       const y = names.includes(page.get("y")) && page.get("y") !== x ? page.get("y") : names.find(name => name !== x);
@@ -84,9 +90,9 @@
           return h("div.panel", {}, h("h3", {}, label, " ", h("span.status", {}, said)), explorer.chart({
             label: `Rate of ${label} on ${task.label} over ${pair.join(" and ")}: ${said}`, height: flat ? 420 : 480, name: `surface-${task.label}-${label}`,
             traces: flat ? heat(groups, model) : space(groups, model, label),
-            layout: flat ? { xaxis: { title: { text: pair[0] }, type: "category" }, yaxis: { title: { text: pair[1] }, type: "category" } }
+            layout: flat ? { xaxis: { title: { text: pair[0] }, ...whole(groups.answer.levels[1]) }, yaxis: { title: { text: pair[1] }, ...whole(groups.answer.levels[2]) } }
               : { margin: { l: 0, r: 0, t: 0, b: 0 }, uirevision: "kept", scene: { xaxis: { title: { text: pair[0] }, tickvals: groups.answer.levels[1] }, yaxis: { title: { text: pair[1] }, tickvals: groups.answer.levels[2] }, zaxis: { title: { text: "rate" }, range: [0, 1], tickformat: ".0%" }, aspectmode: "manual", aspectratio: { x: 1.2, y: 1.2, z: 0.8 }, camera: { eye: { x: 1.5, y: -1.5, z: 0.9 } } } },
-            click: point => go(label, point.x, point.y),
+            click: point => go(label, explorer.unlabel(point.x), explorer.unlabel(point.y)),
             caption: flat ? `✂ more than ${format.percent(explorer.CUT, 0)} truncated, ? fewer than ${explorer.FEW} trials, … planned and not measured, empty: not planned.`
               : `Drag to turn. Grey: lower bound of the 95 % interval. Green diamond: it is above 90 %. Open mark: fewer than ${explorer.FEW} trials. Red tower: share truncated. Hole: nothing measured.`,
           }));
@@ -94,11 +100,14 @@
         h("div.grid", {}, [x, y].map((name, place) => h("div.panel", {}, h("h3", {}, `Projection on ${format.plain(name)}`), explorer.chart({
           label: `Rate over ${format.plain(name)}`, height: 300, traces: projection(flats[place], 0, models, page.overview, name, theme),
           layout: { xaxis: { title: { text: format.plain(name) }, type: flats[place].answer.levels[1].every(format.isNumber) ? "linear" : "category", ...explorer.ticks(flats[place].answer.levels[1]) }, yaxis: { range: [-0.02, 1.02], tickformat: ".0%" }, legend: { orientation: "h", y: 1.02, yanchor: "bottom" } },
-          click: point => { location.hash = page.link("trials", { model: point.data.name, task: task.label, where: [...page.all("where"), explorer.condition(name, point.customdata[2])] }); },
+          click: point => { location.hash = page.link("trials", { model: explorer.unlabel(point.data.name), task: task.label, where: [...page.all("where"), explorer.condition(name, explorer.unlabel(point.customdata[2]))] }); },
         })))),
         explorer.noted(groups.answer, page.overview.models.length > models.length ? `${models.length} of ${page.overview.models.length} models, at most ${MOST}; choose others above.` : null));
     },
   });
+
+  // All levels, measured or not.
+  const whole = levels => ({ type: "category", categoryorder: "array", categoryarray: levels.map(String), range: [-0.5, levels.length - 0.5] });
 
   const summary = (groups, model) => {
     const found = groups.answer.levels[1].flatMap((_, i) => groups.answer.levels[2].map((__, j) => groups.at(model, i, j)));

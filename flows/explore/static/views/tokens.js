@@ -67,7 +67,7 @@
           return causes.flatMap(cause => line(answer, answer[form][cause], `${answer.model}, ${cause}`, colour, cause === "right" ? "solid" : "dot", form === "hazard" ? "vh" : "hv").map(trace => ({ ...trace, meta: answer.model })));
         });
         root.append(h("div.panel", {}, explorer.chart({ label: FORMS.find(([key]) => key === form)[2], height: 460, name: form, traces, layout: layout(FORMS.find(([key]) => key === form)[1]),
-          click: point => { const answer = known.find(one => one.model === (point.data.meta || point.data.name)); if (answer) go(answer, null, point.pointIndex); } })));
+          click: point => { const answer = known.find(one => one.model === explorer.unlabel(point.data.meta || point.data.name)); if (answer) go(answer, null, point.pointIndex); } })));
       }
       const width0 = known[0]?.width;
       root.append(h("p.legend", {}, form === "counts" ? null : h("span.key", {}, `Band: 95 % interval. Open mark: fewer than ${explorer.FEW} trials left.${form === "hazard" ? ` With fewer than ${LEAST} left none is drawn.` : ""}`), width0 ? h("span.key", {}, `Bins of ${width0} tokens.`) : null, limits(known).length ? h("span.key", {}, "Dashed red: limit of tokens.") : null,

@@ -37,9 +37,7 @@
           click: point => {
             const place = point.customdata[0];
             const at = answer.points[answer.sample.point[place]];
-            const params = Object.entries(JSON.parse(at.params)).filter(([, value]) => typeof value !== "object").map(([name, value]) => `param_${name}=${value}`);
-            const known_ = new Set((page.overview.tasks.find(one => one.label === at.task)?.params || []).filter(one => one.levels.length > 1).map(one => one.name));
-            location.hash = page.link("trials", { model: answer.model, task: at.task, status: point.data.meta, where: [...params.filter(text => known_.has(text.split("=")[0])), `trial=${answer.sample.trial[place]}`] });
+            location.hash = explorer.href("trial", { evaluation: answer.model, asked: at.task, point: at.params, trial: answer.sample.trial[place], repeat: answer.sample.repeat[place] || null });
           },
         })))),
         explorer.table(page, { name: "compression", rows: known.flatMap(one => one.rows), columns: [

@@ -160,7 +160,7 @@
     return [
       trial.reasoning ? h("details.reasoning", { id: `reasoning-${trial.label}`, open }, h("summary", {}, `Reasoning, ${format.number(trial.reasoning.length)} characters`), h("pre", { tabindex: "0" }, visible(trial.reasoning))) : null,
       trial.response === null
-        ? h("p.problem", {}, trial.replies ? "The cache does not hold this reply." : "No cache is at hand: give this sweep's with --cache.")
+        ? h("p.note", {}, trial.replies ? "The cache does not hold this reply." : "The reply is not here: no cache is at hand. Give this sweep's with --cache.")
         : block("response", "response", trial.response ? marked(trial.response.replace(/^\n+/, ""), marks) : h("span.note", {}, "(empty)")),
     ];
   };

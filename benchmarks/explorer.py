@@ -1,0 +1,172 @@
+"""How long pages of the explorer take in Chromium: the first one, a filter, trials; 200 models, 12 tasks of 40 points.
+
+The cube has the suite m12's points, all counters and all trial arrays, and no replies. The server is a process of its
+own, as `evalcube explore` starts it; times are those that the browser's own clock gives, from the change of the address
+to the drawn page. The first look at a part counts: nothing is asked twice.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from flows.config.suites import load_suite
+from flows.plan.build import build_plan
+from flows.plan.store import SweepStore, open_store
+from flows.plan.targets import SampleTargets
+from stages.reply.status import COUNTERS
+from storage.cube.ledger import Receipt
+from storage.cube.schema import VARIABLES
+
+GOALS = {"first paint": 2.0, "filter": 0.3, "trials": 1.0}
+"""Seconds that each may take."""
+
+TO_DRAWN = """async hash => {
+    const main = document.getElementById("main");
+    const before = performance.now();
+    main.dataset.drawn = "";
+    location.hash = hash;
+    const until = test => new Promise(done => {
+        const look = () => (test() ? done() : requestAnimationFrame(look));
+        look();
+    });
+    await until(() => main.dataset.drawn !== "");
+    await new Promise(done => requestAnimationFrame(() => setTimeout(done)));
+    if (document.querySelector("#main .problem")) throw new Error(document.querySelector("#main .problem").textContent);
+    return performance.now() - before;
+}"""
+FIRST = """() => new Promise(done => {
+    const look = () => (document.querySelector("#main tbody tr") ? requestAnimationFrame(() => done(performance.now()))
+        : requestAnimationFrame(look));
+    look();
+})"""
+
+
+def fill(folder: Path, models: int) -> tuple[str, int]:
+    """Make a cube as a finished run leaves it, its outcomes made up; returns its address and its number of trials."""
+    plan = build_plan(load_suite("m12", [f"model-{i:03}=sim:" for i in range(models)]))
+    url = str(folder / "m12.zarr")
+    cube = open_store(plan, url).cube
+    store = SweepStore(cube, plan, SampleTargets.uniform(plan, plan.trials, plan.repeats))
+    store.grow()
+    rng = np.random.default_rng(0)
+    trials = cube.read_planned("trial").astype(np.int64)
+    right = rng.binomial(trials, rng.uniform(0.2, 0.9, size=(len(trials), 1, 1)))
+    cut = rng.binomial(trials - right, 0.1)
+    counters = np.zeros((*trials.shape, cube.sizes["counter"]))
+    sums = {
+        "trials": trials,
+        "completed": trials - cut,
+        "correct": right,
+        "truncated": cut,
+        "tokens_sum": 90 * trials,
+    }
+    for name, values in {**sums, "prompt_tokens_sum": 50 * trials, "latency_sum": 2.5 * trials}.items():
+        counters[..., COUNTERS.index(name)] = values
+    cube.write_counters(dict(enumerate(counters)))
+    for region in cube.regions():
+        shape = cube.region_shape(region)
+        arrays: dict[str, Any] = {
+            name: np.zeros(shape, variable.dtype) for name, variable in VARIABLES.items()
+        }
+        arrays["status"] = rng.integers(0, 3, shape).astype(np.uint8)
+        arrays["tokens"] = rng.integers(1, 400, shape).astype(np.int32)
+        arrays["latency"] = rng.random(shape).astype(np.float32)
+        done = int(trials[region.model].sum())
+        digest = cube.write_region(region, arrays)
+        store.ledger.append(Receipt(region, 1, *shape[2:], done, True, 0, 0, {}, digest))
+    store.note({"name": "m12"})
+    return url, int(trials.sum())
+
+
+def opened(browser: Browser, address: str) -> Page:
+    """A page of a fresh profile; a fault on it ends the benchmark."""
+    page = browser.new_context(viewport={"width": 1400, "height": 900}).new_page()
+    page.on("pageerror", lambda error: sys.exit(f"the page failed: {error}"))
+    page.goto(address, wait_until="commit")
+    return page
+
+
+def told(name: str, kind: str, times: list[float]) -> None:
+    """Print the times of one thing."""
+    print(
+        f"| {name:44s} | {statistics.median(times):6.2f} | {max(times):6.2f} | {GOALS[kind]:4.1f} |",
+        flush=True,
+    )
+
+
+def main() -> None:
+    """Make the cube, serve it and measure."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--models", type=int, default=200)
+    parser.add_argument("--browser", default=shutil.which("chromium") or shutil.which("google-chrome"))
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        url, trials = fill(Path(name), options.models)
+        began = time.perf_counter()
+        words = [sys.executable, "-m", "evalcube_command", "explore", url]
+        server = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
+        try:
+            address = server.stdout.readline().strip() if server.stdout else ""
+            print(f"{trials:,} trials; {time.perf_counter() - began:.1f} s until the server listens")
+            print("| seconds | median | worst | goal |\n|---|---|---|---|")
+            with sync_playwright() as driver:
+                flags = ["--no-sandbox", "--disable-quic"]
+                browser = driver.chromium.launch(executable_path=options.browser, args=flags)
+                _measure(browser, address)
+                browser.close()
+        finally:
+            server.terminate()
+            server.wait(30)
+
+
+def _measure(browser: Browser, address: str) -> None:
+    told("first page, at once", "first paint", [opened(browser, address).evaluate(FIRST) / 1000])
+    told(
+        "first page, again",
+        "first paint",
+        [opened(browser, address).evaluate(FIRST) / 1000 for _ in range(3)],
+    )
+    page = opened(browser, address)
+    page.evaluate(FIRST)
+    tasks = [one["label"] for one in page.evaluate("() => explorer.ask('overview')")["tasks"]]
+
+    def times(*states: str) -> list[float]:
+        found = []
+        for state in states:
+            found.append(page.evaluate(TO_DRAWN, f"#/{state}") / 1000)
+            page.wait_for_timeout(300)
+        return found
+
+    told("ranking: one task", "filter", times(*(f"ranking?task={task}" for task in tasks[:6])))
+    several = [f"ranking?task={tasks[0]}&task={task}&task={tasks[-1]}" for task in tasks[1:6]]
+    told("ranking: three tasks", "filter", times(*several))
+    told("ranking: a tier", "filter", times(*(f"ranking?tier={tier}" for tier in ("easy", "medium", "hard"))))
+    told("ranking: a name", "filter", times(*(f"ranking?find=model-{i}" for i in range(3))))
+    told("ranking: sorted", "filter", times("ranking?sort=-truncated", "ranking?sort=label"))
+    told("trials", "trials", times("trials", "trials?offset=50", "trials?offset=1000000"))
+    told("trials: wrong ones", "trials", times("trials?status=incorrect", "trials?status=truncated"))
+    told(
+        "trials: of a model and a task",
+        "trials",
+        times(*(f"trials?model=model-{10 * i:03}&task={tasks[i]}" for i in range(4))),
+    )
+    told(
+        "one trial",
+        "trials",
+        times(*(f"trial?evaluation=model-{i:03}&asked={tasks[0]}&point={i}" for i in range(10, 13))),
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,93 @@
+"""How well-known model servers are started: each one's command, and the path that shows that it is ready."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+HOST = "127.0.0.1"
+"""Where servers listen: whoever else may use the machine's network has no business there."""
+DEFAULT_HEALTH = "/health"
+
+
+@dataclass(frozen=True)
+class Preset:
+    """How one kind of server is started."""
+
+    command: tuple[str, ...]
+    """Words with ``{model}``, ``{name}`` (what requests call it), ``{host}`` and ``{port}`` in them."""
+    health: str = DEFAULT_HEALTH
+    """Path that answers 200 once requests are taken."""
+    env: Mapping[str, str] = field(default_factory=dict)
+    """Variables that it needs, with the same words in them."""
+    file_ending: str = ""
+    """What paths of weights end with that are given by `of_file` in place of `command`."""
+    of_file: tuple[str, ...] = ()
+
+
+_LISTENING = ("--host", "{host}", "--port", "{port}")
+
+PRESETS: Mapping[str, Preset] = MappingProxyType(
+    {
+        "vllm": Preset(("vllm", "serve", "{model}", "--served-model-name", "{name}", *_LISTENING)),
+        "sglang": Preset(
+            (
+                *("python3", "-m", "sglang.launch_server", "--model-path", "{model}"),
+                *("--served-model-name", "{name}", *_LISTENING),
+            )
+        ),
+        "llama.cpp": Preset(
+            ("llama-server", "--hf-repo", "{model}", "--alias", "{name}", *_LISTENING),
+            file_ending=".gguf",
+            of_file=("llama-server", "--model", "{model}", "--alias", "{name}", *_LISTENING),
+        ),
+        # It serves whatever it has, each model under its own name, and takes its address from a variable.
+        "ollama": Preset(("ollama", "serve"), "/api/version", {"OLLAMA_HOST": "{host}:{port}"}),
+    }
+)
+"""All presets by name."""
+
+
+def preset_command(name: str, model: str, arguments: Sequence[str] = ()) -> tuple[str, ...]:
+    """The command of a preset for some weights, with ``{name}``, ``{host}`` and ``{port}`` still in it.
+
+    Parameters
+    ----------
+    name
+        One of `PRESETS`.
+    model
+        Weights: a name on a model hub or a path.
+    arguments
+        Further ones, which come last.
+
+    Examples
+    --------
+    >>> preset_command("ollama", "qwen3:8b")
+    ('ollama', 'serve')
+    >>> preset_command("llama.cpp", "/weights/a.gguf", ["-ngl", "99"])[:3]
+    ('llama-server', '--model', '/weights/a.gguf')
+    """
+    preset = PRESETS[name]
+    words = preset.of_file if preset.file_ending and model.endswith(preset.file_ending) else preset.command
+    return (*(model if word == "{model}" else word for word in words), *arguments)
+
+
+def filled(text: str, words: Mapping[str, object]) -> str:
+    """A text with ``{port}`` and the like replaced; other braces stay, as arguments may be JSON.
+
+    Parameters
+    ----------
+    text
+        One word of a command, or a variable's value.
+    words
+        What stands for each name.
+
+    Examples
+    --------
+    >>> filled('--port={port} {"a": 1}', {"port": 8000})
+    '--port=8000 {"a": 1}'
+    """
+    for name, value in words.items():
+        text = text.replace(f"{{{name}}}", str(value))
+    return text

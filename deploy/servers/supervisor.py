@@ -1,0 +1,130 @@
+"""Looks after a model server while it is used: starts it again when it ends or hangs, so many times."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from deploy.errors import DeployError
+from deploy.servers.managed import ManagedServer
+
+_POLL_SECONDS = 0.1
+_HUNG = 3
+"""Probes in a row that a server which still runs may leave unanswered."""
+_ANSWER_SECONDS = 10.0
+_NOTE_LINES = 5
+"""Of the server's output, in what is said of a failure that is no error yet."""
+
+Note = Callable[[str, str], None]
+
+
+class Supervisor:
+    """Keeps one server running between `start` and `stop`.
+
+    Parameters
+    ----------
+    server
+        The server; nobody else starts or stops it.
+    restarts
+        How often it is started again, over all its times between `start` and `stop`.
+    probe_seconds
+        Between two probes of its health.
+    given_up
+        File that is written, with the reason, when it is not started any more: for whoever waits for it elsewhere.
+    note
+        Called with what happens to it and with its last lines, from any thread.
+    """
+
+    def __init__(
+        self,
+        server: ManagedServer,
+        *,
+        restarts: int = 3,
+        probe_seconds: float = 30.0,
+        given_up: Path | None = None,
+        note: Note = lambda _, __: None,
+    ) -> None:
+        self.server = server
+        self.over = ""
+        """Why it is not started any more; empty while it is."""
+        self._left = restarts
+        self._restarts = restarts
+        self._probe_seconds = probe_seconds
+        self._given_up = given_up
+        self._note = note
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Start the server, wait until it is healthy, and look after it from then on.
+
+        Raises
+        ------
+        DeployError
+            It ends at once, cannot be started, or is not ready in time.
+        """
+        self._stop.clear()
+        self.server.start()
+        self._thread = threading.Thread(target=self._look_after, name="evalcube-server", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop the server; without one do nothing."""
+        self._stop.set()
+        if self._thread is not None:
+            # It may be in the midst of a start, which takes minutes: the server's end ends that, too.
+            while self._thread.is_alive():
+                self.server.stop()
+                self._thread.join(_POLL_SECONDS)
+            self._thread = None
+        self.server.stop()
+
+    def _look_after(self) -> None:
+        unanswered, due = 0, time.monotonic() + self._probe_seconds
+        while not self._stop.wait(_POLL_SECONDS):
+            problem = self.server.ended
+            if not problem and time.monotonic() >= due:
+                due = time.monotonic() + self._probe_seconds
+                unanswered = 0 if self.server.is_healthy(_ANSWER_SECONDS) else unanswered + 1
+                if unanswered >= _HUNG:
+                    problem = f"{self.server.name} does not answer any more"
+            if problem and not self._stop.is_set():
+                unanswered = 0
+                if not self._start_again(problem):
+                    return
+                due = time.monotonic() + self._probe_seconds
+
+    def _start_again(self, problem: str) -> bool:
+        """Whether the server runs again."""
+        while not self._stop.is_set():
+            self.server.stop()  # first, since its last lines may still be on their way
+            tail = self.server.log_tail.splitlines()[-_NOTE_LINES:]
+            said = " | ".join(tail)
+            if not self._left:
+                self._give_up(f"{problem}, and {self._restarts} restarts are used up", said)
+                return False
+            self._left -= 1
+            self._note(
+                f"{problem} and is started again ({self._left} of {self._restarts} restarts left)", said
+            )
+            try:
+                self.server.start()
+            except DeployError as error:
+                problem = error.message
+            else:
+                self._note(f"{self.server.name} is back", "")
+                return True
+        return False
+
+    def _give_up(self, problem: str, said: str) -> None:
+        self.over = reason = f"{problem}: {said}" if said else problem
+        self._note(f"{problem}: it is given up", said)
+        if self._given_up is not None:
+            with suppress(OSError):  # those who wait do so in vain, and only for some time
+                # Whole or not at all: whoever reads it reads the reason.
+                draft = self._given_up.with_suffix(".draft")
+                draft.write_text(reason, encoding="utf-8")
+                draft.replace(self._given_up)

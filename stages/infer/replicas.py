@@ -1,0 +1,274 @@
+"""Spreads one model's requests over the servers that all have it, and waits for those that are away.
+
+Used on the event loop's thread only. A server leaves when a request fails in a way that may be the server's and a probe
+finds nobody there; it returns when a later probe finds it again. What was in flight there goes to another one, or waits
+where there is none and somebody starts it again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import zlib
+from collections import deque
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from stages.infer.endpoint import Endpoint
+from stages.infer.reply import Reply, RetryClass, one_line
+
+SUSPECT = frozenset(
+    {"connect", "dns", "tls", "reset", "cut reply", "timeout", "http 500"}
+    | {f"http {status}" for status in (502, 503, 504, 520, 521, 522, 523, 524)}
+)
+"""Causes that may be those of a server which is gone or about to go."""
+_CUT = frozenset({"connect", "reset", "cut reply"})
+_PREFERRED = 1
+"""Requests that the server which has seen a text before may have in flight beyond the fewest of any."""
+_TRUSTED_SECONDS = 1.0
+"""How long a server that was found is not probed again."""
+_FIRST_PROBE, _LONGEST_PROBE = 0.25, 5.0
+"""Seconds between probes of one that is away: at first, and at most."""
+_SICK = 8
+"""Failures in a row after which a server that can be reached is left alone, while others answer."""
+_SICK_SECONDS = 10.0
+_LOOK_SECONDS = 0.5
+"""How often those who wait look whether they still have to."""
+_READ_CHARACTERS = 4096
+
+Spawn = Callable[[Coroutine[Any, Any, None]], object]
+
+
+class Replica:
+    """One server, as this process knows it."""
+
+    __slots__ = ("asked", "away", "failures", "found_at", "in_flight", "place")
+
+    def __init__(self, place: int) -> None:
+        self.place = place
+        self.in_flight = 0
+        self.away = False
+        self.failures = 0
+        """In a row."""
+        self.found_at = float("-inf")
+        """When it answered a probe last, seconds on the loop's clock."""
+        self.asked: asyncio.Future[bool] | None = None
+        """The probe under way."""
+
+
+def choose(loads: Sequence[int | None], preferred: int, most: int | None = None) -> int | None:
+    """Which server gets a request: the one that saw its text before, or else the one with the fewest in flight.
+
+    Parameters
+    ----------
+    loads
+        Requests in flight at each; None for one that is away.
+    preferred
+        Any whole number, the same for the same text.
+    most
+        Bound on the requests in flight at one.
+
+    Returns
+    -------
+    int or None
+        None if all are away or full.
+
+    Examples
+    --------
+    >>> choose([3, 1, None], preferred=1), choose([3, 1, None], preferred=0), choose([1, 1], 0, most=1)
+    (1, 1, None)
+    """
+    there = [place for place, load in enumerate(loads) if load is not None]
+    if not there:
+        return None
+    fewest = min(load for load in loads if load is not None)
+    if most is not None and fewest >= most:
+        return None
+    # Whoever begins is spread by the text as well: workers that all began with the first one would burden it.
+    order = [there[(preferred + step) % len(there)] for step in range(len(there))]
+    first = loads[order[0]] or 0
+    if first <= fewest + _PREFERRED and (most is None or first < most):
+        return order[0]
+    return next(place for place in order if loads[place] == fewest)
+
+
+class Replicas:
+    """The servers of one endpoint.
+
+    Parameters
+    ----------
+    endpoint
+        Whose addresses they are.
+    probe
+        Returns whether the server of that number answers; never raises.
+    spawn
+        Starts a coroutine that ends with the queue.
+    back
+        Called with the number of a server that has come back.
+    """
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        probe: Callable[[int], Awaitable[bool]],
+        spawn: Spawn,
+        back: Callable[[int], None] = lambda _: None,
+    ) -> None:
+        self._all = [Replica(place) for place in range(len(endpoint.urls))]
+        self._most_of_all = endpoint.replica_connections
+        self._most = self._most_of_all
+        self._outage = endpoint.outage
+        self._given_up = None if endpoint.given_up is None else Path(endpoint.given_up)
+        self._probe = probe
+        self._spawn = spawn
+        self._back = back
+        self._gone_at: float | None = None
+        """Since when all are away."""
+        self._over = ""
+        """Why none of them will come back."""
+        self._waiting: deque[asyncio.Future[None]] = deque()
+
+    def resize(self, workers: int) -> None:
+        """Take this worker's part of the bound on each server."""
+        if self._most_of_all is not None and workers:
+            self._most = max(1, self._most_of_all // workers)
+            self._wake(len(self._waiting))
+
+    @property
+    def away(self) -> int:
+        """How many are away."""
+        return sum(replica.away for replica in self._all)
+
+    async def take(self, body: bytes, over: asyncio.Event) -> int | None:
+        """The number of the server to ask, which then has one more in flight; None if there is none to wait for.
+
+        Parameters
+        ----------
+        body
+            Of the request: one with the same text goes where its beginning is known already, if that one is free.
+        over
+            Set when nobody wants the request any more.
+        """
+        preferred = zlib.crc32(body)
+        while True:
+            loads = [None if one.away else one.in_flight for one in self._all]
+            place = choose(loads, preferred, self._most)
+            if place is not None:
+                self._all[place].in_flight += 1
+                return place
+            # Where some are there, all are full, and one of their requests ends sooner or later.
+            if over.is_set() or (self.away == len(self._all) and not self._is_worth_waiting()):
+                return None
+            await self._wait()
+
+    def leave(self, place: int) -> None:
+        """End a request at that server."""
+        self._all[place].in_flight -= 1
+        self._wake(1)
+
+    async def lost(self, place: int, reply: Reply) -> bool:
+        """Whether a request failed because its server is gone, so that it has to go elsewhere.
+
+        Parameters
+        ----------
+        place
+            Number of the server.
+        reply
+            What came of the request there.
+        """
+        replica = self._all[place]
+        if reply.cause not in SUSPECT or not reply.retryable or reply.retry_after is not None:
+            if reply.is_final:
+                replica.failures = 0
+            return False
+        replica.failures += 1
+        # One that was there a moment ago may be slow or have too much to do; one that cuts connections may be gone.
+        trusted = reply.cause not in _CUT and self._now() - replica.found_at < _TRUSTED_SECONDS
+        if replica.away or not (trusted or await self._is_there(replica)):
+            return True
+        others = any(one.failures == 0 and not one.away for one in self._all if one is not replica)
+        if replica.failures >= _SICK and others:
+            # It can be reached and fails all the same. The request's own failure counts; further ones go elsewhere.
+            self._send_away(replica, _SICK_SECONDS)
+        return False
+
+    def absence(self) -> Reply:
+        """The reply to a request that no server is there for."""
+        if self._over:
+            return Reply(RetryClass.FATAL, "server", self._over)
+        count = len(self._all)
+        text = "the server is away" if count == 1 else f"none of the {count} servers answers"
+        return Reply(RetryClass.RETRY, "connect", text)
+
+    async def _is_there(self, replica: Replica) -> bool:
+        if replica.asked is None:
+            # All requests of a server that went fail at once: one probe answers for all of them.
+            replica.asked = asyncio.get_running_loop().create_future()
+            self._spawn(self._ask(replica, replica.asked))
+        there = await asyncio.shield(replica.asked)
+        if there:
+            replica.found_at = self._now()
+        elif not replica.away:
+            self._send_away(replica, _FIRST_PROBE)
+        return there
+
+    async def _ask(self, replica: Replica, answer: asyncio.Future[bool]) -> None:
+        there = await self._probe(replica.place)
+        replica.asked = None
+        answer.set_result(there)
+
+    def _send_away(self, replica: Replica, pause: float) -> None:
+        replica.away = True
+        if self.away == len(self._all):
+            self._gone_at = self._now()
+        self._spawn(self._watch(replica, pause))
+
+    async def _watch(self, replica: Replica, pause: float) -> None:
+        """Probe a server that is away until it is back, or nobody starts it any more."""
+        await asyncio.sleep(pause)
+        wait = _FIRST_PROBE
+        while not await self._probe(replica.place):
+            if self._read_end():
+                break
+            await asyncio.sleep(wait)
+            wait = min(2 * wait, _LONGEST_PROBE if self._given_up is None else 4 * _FIRST_PROBE)
+        else:
+            replica.away, replica.failures, replica.found_at = False, 0, self._now()
+            self._gone_at = None
+            self._back(replica.place)
+        self._wake(len(self._waiting))
+
+    def _read_end(self) -> bool:
+        """Whether whoever started the server has given it up, and left a note why."""
+        if self._given_up is not None and not self._over:
+            with suppress(OSError):
+                text = self._given_up.read_text(encoding="utf-8", errors="replace")[:_READ_CHARACTERS]
+                self._over = one_line(text) or "the server was given up"
+        return bool(self._over)
+
+    def _is_worth_waiting(self) -> bool:
+        since = self._now() if self._gone_at is None else self._gone_at
+        return not self._over and self._now() - since < self._outage
+
+    async def _wait(self) -> None:
+        future = asyncio.get_running_loop().create_future()
+        self._waiting.append(future)
+        try:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_LOOK_SECONDS):
+                    await future
+        finally:
+            if not future.done():
+                future.cancel()
+
+    def _wake(self, count: int) -> None:
+        while count > 0 and self._waiting:
+            future = self._waiting.popleft()
+            if not future.done():
+                future.set_result(None)
+                count -= 1
+
+    @staticmethod
+    def _now() -> float:
+        return asyncio.get_running_loop().time()

@@ -1,0 +1,124 @@
+"""Real SSH servers for tests: on this machine, or in a network namespace each, as if they were hosts of their own."""
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from deploy.clusters.ssh import Host, Login
+from tests.tiers import need
+
+_CONFIG = """
+HostKey {folder}/host_key
+AuthorizedKeysFile {folder}/id.pub
+PidFile none
+StrictModes no
+PasswordAuthentication no
+UsePAM no
+PermitRootLogin yes
+"""
+
+
+@dataclass
+class Server:
+    """One that runs."""
+
+    folder: Path
+    address: str
+    port: int
+    process: subprocess.Popen
+
+    @property
+    def host(self):
+        """It, with this process's Python."""
+        return Host(self.address, port=self.port, python=sys.executable)
+
+    @property
+    def login(self):
+        """The key that it takes, and the file that knows its own."""
+        return Login(str(self.folder / "known_hosts"), str(self.folder / "id"))
+
+
+def sshd_program():
+    """Path of the server's program; skips the test if there is none."""
+    found = shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
+    need("sshd", found, "apt-get install openssh-server")
+    return found
+
+
+@contextmanager
+def serving(folder, address="127.0.0.1", prefix=()):
+    """A server at an address; `prefix` are words that put it elsewhere, such as into a namespace."""
+    program, port = sshd_program(), free_port()
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in ("host_key", "id"):
+        if not (folder / name).exists():
+            subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder / name], check=True)
+    (folder / "config").write_text(_CONFIG.format(folder=folder))
+    known = (folder / "host_key.pub").read_text().split()
+    with (folder / "known_hosts").open("a") as file:
+        file.write(f"[{address}]:{port} {known[0]} {known[1]}\n")
+    if os.geteuid() == 0:
+        Path("/run/sshd").mkdir(exist_ok=True)
+    words = [
+        *prefix,
+        program,
+        "-D",
+        "-e",
+        "-f",
+        folder / "config",
+        "-p",
+        str(port),
+        "-o",
+        f"ListenAddress={address}",
+    ]
+    with (folder / "log").open("wb") as log:
+        process = subprocess.Popen(list(map(str, words)), stderr=log, stdin=subprocess.DEVNULL)
+    try:
+        _wait_for(folder / "log", process)
+        yield Server(folder, address, port, process)
+    finally:
+        process.terminate()
+        process.wait(10)
+
+
+def _wait_for(log, process):
+    deadline = time.monotonic() + 20
+    while "listening" not in log.read_text():
+        assert process.poll() is None, log.read_text()
+        assert time.monotonic() < deadline, log.read_text()
+        time.sleep(0.05)
+
+
+def free_port():
+    """A port that nobody uses now."""
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return found.getsockname()[1]
+
+
+def processes(name):
+    """Ids of processes whose command line has a word in it."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                line = (entry / "cmdline").read_bytes().decode(errors="replace")
+            except OSError:
+                continue
+            if name in line:
+                found.append(int(entry.name))
+    return found
+
+
+def wait_until(condition, seconds=40.0):
+    """Wait until something holds."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come about in time"
+        time.sleep(0.1)

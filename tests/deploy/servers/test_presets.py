@@ -1,0 +1,48 @@
+from typing import get_args
+
+import pytest
+
+from deploy.servers.presets import PRESETS, filled, preset_command
+from flows.config.serving import PresetName
+
+SGLANG = "python3 -m sglang.launch_server"
+
+
+def test_presets__are_those_that_a_config_may_name():
+    assert set(get_args(PresetName)) == set(PRESETS)
+
+
+@pytest.mark.parametrize(
+    ("name", "model", "command"),
+    [
+        ("vllm", "Q/q", "vllm serve Q/q --served-model-name {name} --host {host} --port {port} --x 1"),
+        (
+            "sglang",
+            "Q/q",
+            f"{SGLANG} --model-path Q/q --served-model-name {{name}} --host {{host}} --port {{port}} --x 1",
+        ),
+        (
+            "llama.cpp",
+            "Q/q:Q4",
+            "llama-server --hf-repo Q/q:Q4 --alias {name} --host {host} --port {port} --x 1",
+        ),
+        (
+            "llama.cpp",
+            "/w/a.gguf",
+            "llama-server --model /w/a.gguf --alias {name} --host {host} --port {port} --x 1",
+        ),
+        ("ollama", "qwen3:8b", "ollama serve --x 1"),
+    ],
+)
+def test_preset_command__is_that_of_the_servers_documentation(name, model, command):
+    assert " ".join(preset_command(name, model, ["--x", "1"])) == command
+
+
+def test_ollama__takes_its_address_from_a_variable():
+    words = {"host": "127.0.0.1", "port": 5}
+
+    assert filled(PRESETS["ollama"].env["OLLAMA_HOST"], words) == "127.0.0.1:5"
+
+
+def test_filled__leaves_other_braces_alone():
+    assert filled('{"port": {port}, "a": {}}', {"port": 5}) == '{"port": 5, "a": {}}'

@@ -1,0 +1,236 @@
+"""What the explorer answers, held against what the library says of the same cube."""
+
+import json
+
+import pytest
+
+from flows.cubes.reader import Reader
+from flows.cubes.statistics import aggregate, leaderboard, rank
+from flows.errors import SweepError
+from flows.explore.answers import ENDPOINTS, ask
+from flows.explore.explored import Explored
+from flows.explore.query import Query
+from flows.trials.read import trials
+from stages.analyze.labelled.aggregate import aggregate as groups
+from tests.flows.support import evalcube, reset, sweep_config, write_config
+
+
+@pytest.fixture(scope="module")
+def explored(explored_cube):
+    return Explored([explored_cube])
+
+
+def test_every_answer_that_a_bundle_holds__is_json(explored):
+    for name, endpoint in ENDPOINTS.items():
+        for query in endpoint.bundled(explored):
+            json.dumps(ask(explored, name, query), allow_nan=False)
+
+
+def test_overview__names_what_there_is(explored):
+    found = ask(explored, "overview", Query())
+
+    assert [one["label"] for one in found["models"]] == ["alpha", "beta", "gamma", "<b>delta</b>"]
+    assert [one["label"] for one in found["tasks"]] == ["arithmetic", "boolean"]
+    by_name = {one["name"]: one for one in found["facets"]}
+    assert by_name["facet_step"] == {
+        "name": "facet_step",
+        "numeric": True,
+        "dated": False,
+        "levels": [1000, 2000, 4000, 8000],
+    }
+    assert by_name["facet_family"]["numeric"] is False
+    assert found["status"]["cubes"][0]["done"] == 4 * (4 + 1) * 6
+
+
+def test_ranking__is_the_leaderboard_with_the_groups_of_rank(explored, explored_cube):
+    found = ask(explored, "ranking", Query.make(mode="E_P"))
+
+    board = leaderboard(explored_cube, mode="E_P").to_dict()
+    added = {"label", "groups", "latency", "front"}
+    assert [{k: v for k, v in row.items() if k not in added} for row in found["rows"]] == board["rows"]
+    letters = {item.label: item.letters for item in rank(explored_cube)[1].rows}
+    plain = ask(explored, "ranking", Query())
+    assert {row["label"]: row["groups"].replace(" ", "") for row in plain["rows"]} == letters
+    assert found["final"]
+
+
+def test_ranking__takes_the_part_that_filters_mean(explored):
+    query = Query.make(task="arithmetic", where=["param_length=3..4", "facet_family=odd"])
+
+    found = ask(explored, "ranking", query)
+
+    assert {row["label"] for row in found["rows"]} == {"alpha", "gamma"}
+    assert {row["trials"] for row in found["rows"]} == {12}
+    with pytest.raises(SweepError, match="param_length"):
+        ask(explored, "ranking", Query.make(where="param_lenght=3"))
+
+
+def test_ranking__front_has_nobody_who_is_beaten_in_score_and_cost(explored):
+    rows = ask(explored, "ranking", Query())["rows"]
+
+    for row in rows:
+        beaten = any(
+            one["rate"]["value"] >= row["rate"]["value"]
+            and one["cost_per_1000"] <= row["cost_per_1000"]
+            and (one["rate"]["value"], one["cost_per_1000"]) != (row["rate"]["value"], row["cost_per_1000"])
+            for one in rows
+        )
+        assert ("cost_per_1000" in row["front"]) is not beaten
+
+
+def test_by_task__is_what_aggregate_says(explored, explored_cube):
+    found = ask(explored, "by_task", Query())
+
+    opened, _ = aggregate(explored_cube)
+    expected = groups(opened.dataset, by=("model", "task")).compute()
+    for place, row in enumerate(found["rows"]):
+        assert [one["value"] for one in row["rates"]] == expected["point"].values[place].tolist()
+        assert [one["upper"] for one in row["rates"]] == expected["upper"].values[place].tolist()
+
+
+@pytest.mark.parametrize(
+    "filters",
+    [
+        {},
+        {"status": ["incorrect", "invalid"]},
+        {"model": ["beta", "<b>delta</b>"], "task": "boolean"},
+        {"where": "param_length=3..4", "tier": "easy"},
+    ],
+)
+def test_trials__pages_and_counts_are_those_of_the_table(explored, explored_cube, filters):
+    seen, offset = [], 0
+    while offset is not None:
+        page = ask(explored, "trials", Query.make(limit="7", offset=str(offset), **filters))
+        seen += page["rows"]
+        offset = page["next"]
+
+    assert page["count"] == len(seen)
+    assert [row["n"] for row in seen] == list(range(len(seen)))
+    models, where = filters.get("model"), []
+    if models:
+        where.append(f"model={','.join(models)}")
+    where += [f"{name}={filters[name]}" for name in ("task", "tier") if name in filters]
+    where += [filters["where"]] if "where" in filters else []
+    table = trials(explored_cube, where=where, status=filters.get("status", ()))
+    keys = ("task", "params", "trial", "repeat", "status", "answer", "tokens")
+    assert [tuple(row[key] for key in keys) for row in seen] == [
+        tuple(row[key] for key in keys) for row in table.rows()
+    ]
+
+
+def test_trials__a_search_finds_what_grep_finds(explored, explored_cube):
+    found, offset = [], 0
+    while offset is not None:
+        query = Query.make(grep="Answer: 1", limit="3", offset=str(offset), **{"in": "response"})
+        page = ask(explored, "trials", query)
+        found += page["rows"]
+        offset = page["next"]
+
+    expected = trials(explored_cube, grep="Answer: 1", within=("response",)).rows()
+    assert [(row["label"], row["params"], row["trial"]) for row in found] == [
+        (row["model"], row["params"], row["trial"]) for row in expected
+    ]
+    assert found
+
+
+def test_trial__is_what_show_says_and_its_neighbours_lead_through_all(explored, explored_cube):
+    table = list(trials(explored_cube, status=("incorrect",)).rows())
+    place = {"evaluation": "alpha", "asked": "arithmetic", "point": "length=3", "trial": "0"}
+    here = ask(explored, "trial", Query.make(**place))
+    reader = Reader(explored_cube)
+    shown = reader.view(0, *reader.point("arithmetic", "length=3"), 0).to_dict()
+    assert {name: here[name] for name in shown} == shown
+
+    seen = [place] if here["status"] == "incorrect" else []
+    while (found := ask(explored, "neighbour", Query.make(status="incorrect", **place))["trial"]) is not None:
+        place = {
+            "evaluation": found["label"],
+            "asked": found["task"],
+            "point": json.dumps(found["params"]),
+            "trial": str(found["trial"]),
+            "repeat": str(found["repeat"]),
+        }
+        seen.append(place)
+
+    assert [(one["evaluation"], one["asked"], int(one["trial"])) for one in seen] == [
+        (row["model"], row["task"], row["trial"]) for row in table
+    ]
+
+
+def test_same__tells_how_all_did_on_one_question(explored, explored_cube):
+    query = Query.make(evaluation="alpha", asked="boolean", trial="2")
+
+    found = {row["label"]: row["status"] for row in ask(explored, "same", query)["rows"]}
+
+    rows = trials(explored_cube, where=("task=boolean", "trial=2")).rows()
+    assert found == {row["model"]: row["status"] for row in rows}
+
+
+@pytest.mark.parametrize(
+    ("name", "query", "fragment"),
+    [
+        ("nothing", {}, "There are"),
+        ("ranking", {"mode": "C_X"}, "mode"),
+        ("ranking", {"task": "none"}, "task"),
+        ("trials", {"limit": "100000"}, "limit"),
+        ("trials", {"regex": "(", "in": "response"}, "regex"),
+        ("trials", {"model": "nobody"}, "nobody"),
+        ("trial", {"evaluation": "alpha", "asked": "boolean", "trial": "99"}, "trial"),
+        ("trial", {"evaluation": "alpha", "asked": "sort"}, "sort"),
+    ],
+)
+def test_ask__what_is_wrong_is_told(explored, name, query, fragment):
+    with pytest.raises(SweepError) as told:
+        ask(explored, name, Query.make(**query))
+
+    assert fragment in f"{told.value.message} {told.value.remedy}"
+
+
+def test_kept__is_made_anew_when_something_is_recorded(explored_cube, monkeypatch):
+    explored = Explored([explored_cube])
+    made = []
+
+    def make():
+        made.append(1)
+        return len(made)
+
+    assert [explored.kept("x", make), explored.kept("x", make)] == [1, 1]
+    monkeypatch.setattr(explored, "stamp", lambda: "later")
+    assert explored.kept("x", make) == 2
+
+
+@pytest.fixture(scope="module")
+def apart(tmp_path_factory, _served):
+    """Two cubes of one sweep: two checkpoints in the first, the second of them and a third in the other."""
+    reset(_served)
+    folder = tmp_path_factory.mktemp("apart")
+    config = sweep_config(folder, _served.base_url, trials=3, cells=2, models=("one", "two", "three"))
+    for step, model in enumerate(config["models"]):
+        model["facets"] = {"step": step + 1}
+    cubes = []
+    for name, models in (("first", config["models"][:2]), ("second", config["models"][1:])):
+        part = {**config, "models": models, "cube": str(folder / f"{name}.zarr")}
+        path = write_config(folder, part, f"{name}.yaml")
+        assert evalcube("run", path, "--quiet", cwd=folder)[0] == 0
+        cubes.append(part["cube"])
+    return cubes
+
+
+def test_several_cubes__are_read_as_one(apart):
+    explored = Explored(apart)
+    facets = {one["name"]: one["levels"] for one in ask(explored, "overview", Query())["facets"]}
+    ranked = {row["label"]: row["trials"] for row in ask(explored, "ranking", Query())["rows"]}
+    third = ask(explored, "trials", Query.make(model="three", limit="2"))["rows"]
+    place = {"evaluation": "one", "asked": "boolean", "trial": "2"}
+
+    assert facets["facet_step"] == [1, 2, 3]
+    assert ranked == {"one": 9, "two": 9, "three": 9}
+    assert [(row["cube"], row["label"]) for row in third] == [(1, "three")] * 2
+    assert {row["label"] for row in ask(explored, "same", Query.make(**place))["rows"]} == set(ranked)
+    # After the last trial of the first model come those of the next, and of the next cube.
+    found = ask(explored, "neighbour", Query.make(**place))["trial"]
+    assert (found["cube"], found["label"], found["trial"]) == (0, "two", 0)
+    found = ask(explored, "neighbour", Query.make(**place, model="three"))["trial"]
+    assert (found["cube"], found["label"], found["trial"]) == (1, "three", 0)
+    with pytest.raises(SweepError, match="none"):
+        ask(explored, "trials", Query.make(task="none"))

@@ -1,0 +1,203 @@
+"""What the second level answers: the same numbers as the command line, and what is missing is said to be."""
+
+import json
+
+import numpy as np
+import pytest
+
+from evalcube import EvalcubeError
+from flows.cubes.forensics import compression, hazard
+from flows.cubes.selection import Part
+from flows.cubes.statistics import aggregate
+from flows.explore.answers import ENDPOINTS, ask
+from flows.explore.endings import with_trials
+from flows.explore.explored import Explored
+from flows.explore.groups import groups, with_unasked
+from flows.explore.judges import agreement
+from flows.explore.progress import limits
+from flows.explore.query import Query
+from stages.analyze.verdict.agreement import gwet_ac2
+from tests.flows.cli.test_statistics_cli import make_cube
+
+NAMES = ("strong", "middle", "weak")
+
+
+@pytest.fixture(scope="module")
+def cube(tmp_path_factory):
+    """Three models, three tiers of two tasks, made up."""
+    return make_cube(tmp_path_factory.mktemp("breaks"))
+
+
+@pytest.fixture
+def explored(cube):
+    return Explored([cube])
+
+
+@pytest.mark.parametrize("by", ["model", "model,task", "model,tier,task", "model,param_length", "task"])
+def test_groups__are_what_the_command_says(explored, cube, by):
+    answer = ask(explored, "groups", Query.make(by=by, mode="E_P"))
+
+    _, found = aggregate(cube, by=by.split(","), mode="E_P")
+    for name in ("point", "lower", "upper"):
+        expected = [
+            None if np.isnan(one) else pytest.approx(one, abs=1e-4) for one in found[name].values.ravel()
+        ]
+        assert answer[name] == expected
+    sizes = [len(levels) for levels in answer["levels"]]
+    assert np.prod(sizes) == len(answer["trials"])
+    if by.startswith("model"):
+        assert answer["levels"][0] == list(NAMES)
+    assert answer["trials"] == found["counters"].sel(counter="trials").values.ravel().tolist()
+
+
+def test_groups__of_some_models_and_a_part(explored, cube):
+    query = Query.make(by="model,task", model=["weak", "strong"], tier="hard", where="param_length=5..")
+
+    answer = ask(explored, "groups", query)
+
+    _, found = aggregate(cube, Part(("tier=hard", "param_length=5..")), by=["model", "task"])
+    assert answer["levels"] == [["weak", "strong"], found["task"].values.tolist()]
+    np.testing.assert_allclose(answer["point"], found["point"].values[[2, 0]].ravel(), atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("query", "told"),
+    {
+        "unknown model": (Query.make(model="strang"), "there is no 'strang'"),
+        "unknown name": (Query.make(by="modle"), "modle"),
+        "too many names": (Query.make(by="model,task,tier,param_length"), "4 names"),
+        "nothing left": (Query.make(model="weak", where="family=other"), "nothing of weak"),
+        "unknown estimator": (Query.make(mode="X"), "there is no 'X'"),
+    }.values(),
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_groups__refuses(explored, query, told):
+    with pytest.raises(EvalcubeError, match=told):
+        ask(explored, "groups", query)
+
+
+def test_with_unasked__counts_what_is_planned_and_in_no_region_yet(explored):
+    dataset = explored.whole().dataset
+    names = dataset["counter"].values.tolist()
+    bare = dataset.assign(counters=dataset["counters"] * 0.0)
+
+    found = with_unasked(bare)["counters"].values[..., names.index("missing")]
+
+    planned = (dataset["planned_trials"] * dataset["planned_repeats"]).values
+    np.testing.assert_array_equal(found, planned)
+    assert (bare["counters"].values == 0).all()
+    np.testing.assert_array_equal(with_unasked(dataset)["counters"].values, dataset["counters"].values)
+
+
+def test_hazard__is_that_of_the_command(explored, cube):
+    answer = ask(explored, "hazard", Query.make(model="middle", width="64"))
+
+    rows = [row for row in hazard(cube, width=64)[2] if row["model"] == "middle"]
+    assert answer["tokens"] == [row["tokens"] for row in rows]
+    assert answer["at_risk"] == [row["at_risk"] for row in rows]
+    for name, kind in (("right", "right"), ("wrong", "wrong")):
+        assert answer["ends"][name] == [row[f"ends_{kind}"] for row in rows]
+        np.testing.assert_allclose(
+            answer["hazard"][name]["value"], [row[f"hazard_{kind}"] for row in rows], atol=1e-5
+        )
+    np.testing.assert_allclose(
+        answer["survival"]["lower"], [row["survival_lower"] for row in rows], atol=1e-5
+    )
+    assert answer["limit"] == 500
+
+
+def test_traces__are_spread_over_all_and_their_table_is_that_of_the_command(explored, cube, monkeypatch):
+    monkeypatch.setattr("flows.explore.endings.SAMPLE", 50)
+
+    answer = ask(explored, "traces", Query.make(model="weak"))
+
+    rows = [row for row in compression(cube)[2] if row["model"] == "weak"]
+    assert [(row["outcome"], row["traces"]) for row in answer["rows"]] == [
+        (row["outcome"], row["traces"]) for row in rows
+    ]
+    sample = answer["sample"]
+    assert len(sample["tokens"]) == 50 < answer["traces"]
+    assert {answer["points"][place]["task"] for place in sample["point"]} == {"arithmetic", "sort"}
+    assert json.loads(answer["points"][0]["params"])["length"] == 3
+    status = with_trials(explored, Query()).dataset["status"].isel(model=2)
+    assert answer["traces"] == int((status.values <= 4).sum())
+
+
+@pytest.mark.parametrize("name", ["hazard", "traces"])
+def test_single_models__must_be_named(explored, name):
+    with pytest.raises(EvalcubeError, match="Name one"):
+        ask(explored, name, Query())
+
+
+def test_agreement__of_judges():
+    rng = np.random.default_rng(2)
+    first = rng.integers(1, 6, 40).astype(float)
+    second = np.clip(first + rng.integers(-1, 2, 40), 1, 5)
+    second[:3] = np.nan
+
+    found = agreement(np.stack([first, second], axis=1)[..., np.newaxis], ["strict", "loose"])
+
+    assert found["units"] == 37
+    assert found["ac2"] == pytest.approx(gwet_ac2(np.stack([first, second], axis=1)))
+    assert [one["units"] for one in found["judges"]] == [40, 37]
+    (pair,) = found["pairs"]
+    assert pair["counts"].sum() == 37
+    assert pair["counts"][int(first[5]) - 1, int(second[5]) - 1] > 0
+
+
+def test_agreement__of_one_judge_is_unknown():
+    found = agreement(np.ones((5, 1, 2)), ["only"])
+
+    assert np.isnan(found["ac2"])
+    assert found["pairs"] == []
+
+
+def test_judges__of_a_cube_without_any(explored):
+    assert ask(explored, "judges", Query()) == {"judges": [], "models": []}
+
+
+@pytest.mark.parametrize("config", [None, [], {"models": 3}, {"models": ["a", {"limits": 4}, {"name": "b"}]}])
+def test_limits__of_odd_notes_are_unknown(config):
+    assert limits(config) == {}
+
+
+def test_progress__says_what_is_planned_and_the_limits(explored):
+    (found,) = ask(explored, "progress", Query())["cubes"]
+
+    assert [model["model"] for model in found["models"]] == list(NAMES)
+    assert found["limits"]["weak"]["connections"] == 4
+    assert found["recorded"] == {"at": [], "trials": []}
+
+
+def test_spectrum__needs_a_tokenizer(explored):
+    with pytest.raises(EvalcubeError, match="--tokenizer FILE"):
+        ask(explored, "spectrum", Query())
+
+
+def test_spectrum__of_the_prompts_of_each_task(cube, tmp_path):
+    tokenizers = pytest.importorskip("tokenizers")
+    model = tokenizers.models.WordLevel({"?": 0, "+": 1, "-": 2, "*": 3, "the": 9}, unk_token="?")
+    tokenizer = tokenizers.Tokenizer(model)
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+    path = tmp_path / "tokenizer.json"
+    tokenizer.save(str(path))
+
+    answer = ask(Explored([cube], tokenizer=str(path)), "spectrum", Query.make(model="weak"))
+
+    assert [(one["task"], one["prompts"]) for one in answer["tasks"]] == [("arithmetic", 36), ("sort", 24)]
+    assert (answer["window"], answer["mean_removed"], answer["tokenizer"]) == ("Hann", True, "tokenizer.json")
+    assert max(answer["tasks"][0]["mean"]) > 0
+    path.write_text("{}")
+    with pytest.raises(EvalcubeError, match="is no tokenizer"):
+        Explored([cube], tokenizer=str(path))
+    with pytest.raises(EvalcubeError, match="cannot be read"):
+        Explored([cube], tokenizer=str(tmp_path / "none.json"))
+
+
+def test_bundled__queries_of_groups_have_answers(explored):
+    queries = list(ENDPOINTS["groups"].bundled(explored))
+
+    assert len({query.key for query in queries}) == len(queries)
+    assert Query.make(task="arithmetic", by="model,param_length").key in {query.key for query in queries}
+    for query in queries:
+        assert groups(explored, query)["by"]

@@ -1,0 +1,116 @@
+"""The views of "Where it breaks" in a real browser: drawn without a fault, kept in the address, leading to trials."""
+
+import pytest
+
+from tests.flows.explore.browsing import opened
+
+VIEWS = (
+    "heat",
+    "curve",
+    "surface?form=heat",
+    "failures",
+    "tokens",
+    "tokens?form=hazard",
+    "traces",
+    "progress",
+)
+
+
+@pytest.fixture(scope="module")
+def at(chromium, address):
+    with opened(chromium, address) as page:
+        yield page
+
+
+@pytest.mark.parametrize(("width", "dark"), [(1400, False), (400, True)])
+def test_views__are_drawn_without_a_fault_and_fit_the_page(at, width, dark):
+    at.page.set_viewport_size({"width": width, "height": 900})
+    at.page.emulate_media(color_scheme="dark" if dark else "light")
+    for state in VIEWS:
+        at.go(state)
+
+        assert at.page.locator(".problem").count() == 0, state
+        assert at.page.locator("#main .plot[data-drawn], #main table, #main .empty").count() > 0, state
+        assert at.page.evaluate("document.documentElement.scrollWidth") <= width, state
+        assert "null" not in at.page.locator("#main").inner_text().split("\n"), state
+    assert at.faults == []
+
+
+def test_heat__cells_lead_to_their_trials_and_sorting_is_in_the_address(at):
+    at.page.set_viewport_size({"width": 1400, "height": 900})
+    at.go("heat")
+
+    names = at.page.locator("tbody th").all_inner_texts()
+    assert sorted(names) == sorted(["alpha", "beta", "gamma", "<b>delta</b>"])
+    at.page.get_by_role("button", name="boolean").click()
+    at.settled()
+    assert "sort=boolean" in at.page.url
+    link = at.page.locator("tbody tr", has_text="beta").locator("td a").first.get_attribute("href")
+    assert link == "#/trials?model=beta&task=arithmetic"
+    at.go("heat?model=beta&mode=E_P&task=arithmetic")
+    assert at.page.locator("tbody tr").count() == 1
+    assert at.page.locator("tbody td").count() == 1
+    assert at.faults == []
+
+
+def test_curve__a_click_on_a_point_leads_to_its_trials(at):
+    at.go("curve?model=%3Cb%3Edelta%3C%2Fb%3E&mode=E_P&x=param_length")
+    at.page.evaluate("""() => {
+        const plot = document.querySelector(".plot");
+        const data = plot.data[0];
+        plot.emit("plotly_click", { points: [{ data, x: data.x[1], customdata: data.customdata[1] }] });
+    }""")
+    at.page.wait_for_url("**/trials?*")
+
+    assert "task=arithmetic" in at.page.url
+    assert "param_length%3D4" in at.page.url
+    at.settled()
+    assert at.faults == []
+
+
+def test_curve__changes_of_controls_are_in_the_address(at):
+    at.go("curve?mode=E_P")
+    at.page.get_by_label("over", exact=True).select_option("difficulty")
+    at.settled()
+
+    assert "x=difficulty" in at.page.url
+    assert "mode=E_P" in at.page.url
+
+
+@pytest.mark.integration
+def test_surface__in_space_is_drawn(chromium, swept_grid):
+    with opened(chromium, swept_grid) as page:
+        page.go("surface?mode=E_P")
+
+        kinds = page.page.evaluate("[...document.querySelector('.plot').data].map(trace => trace.type)")
+        assert kinds[:2] == ["surface", "surface"]
+        shadow, surface = page.page.evaluate(
+            "document.querySelector('.plot').data.slice(0, 2).map(trace => trace.z)"
+        )
+        pairs = [
+            (a, b) for low, high in zip(shadow, surface, strict=True) for a, b in zip(low, high, strict=True)
+        ]
+        assert all(low <= high for low, high in pairs)
+        page.go("radar")
+        assert page.page.locator(".plot[data-drawn]").count() == 2
+        assert page.faults == []
+
+
+@pytest.fixture(scope="module")
+def swept_grid(tmp_path_factory, _served):
+    """Where a cube is explored of which one task has a grid of two parameters, and there are three tasks."""
+    from flows.explore.explored import Explored
+    from tests.flows.explore.browsing import served
+    from tests.flows.support import evalcube, reset, sweep_config, write_config
+
+    reset(_served)
+    folder = tmp_path_factory.mktemp("grid")
+    tasks = {
+        "arithmetic": {"manifold": [{"grid": {"length": [3, 4, 5], "max_depth": [0, 1]}, "tiers": ["easy"]}]},
+        "boolean": {"manifold": [{"points": [{"length": 4}], "tiers": ["easy", "hard"]}]},
+        "sort": {"manifold": [{"points": [{"length": 3}], "tiers": ["easy"]}]},
+    }
+    config = sweep_config(folder, _served.base_url, trials=3, tasks=tasks)
+    assert evalcube("run", write_config(folder, config), "--quiet", cwd=folder)[0] == 0
+    with served(Explored([config["cube"]])) as base:
+        yield base

@@ -1,0 +1,37 @@
+import pytest
+
+from flows.errors import SweepError
+from flows.explore.query import LONGEST, MOST_ITEMS, Query
+
+
+def test_key__does_not_depend_on_order_and_escapes_as_a_browser_does():
+    one = Query.of([("where", "a=1..2"), ("task", "b&c"), ("task", "ä (x)")])
+    other = Query.of([("task", "ä (x)"), ("where", "a=1..2"), ("task", "b&c")])
+
+    assert one.key == other.key == "task=%C3%A4%20(x)&task=b%26c&where=a%3D1..2"
+
+
+@pytest.mark.parametrize(
+    ("items", "fragment"),
+    [
+        ([("task", "a")] * (MOST_ITEMS + 1), "settings"),
+        ([("grep", "x" * LONGEST)], "too long"),
+    ],
+)
+def test_of__bounds_what_is_asked(items, fragment):
+    with pytest.raises(SweepError, match=fragment):
+        Query.of(items)
+
+
+@pytest.mark.parametrize("text", ["-1", "1.5", "x", "²", "9" * 400])
+def test_number__refuses_what_is_none(text):
+    with pytest.raises(SweepError, match="limit"):
+        Query.make(limit=text).number("limit", 5, 0, 100)
+
+
+def test_one__refuses_several_values_and_takes_none_for_the_default():
+    query = Query.make(sort=["a", "b"], mode="")
+
+    assert query.one("mode", "C_P") == "C_P"
+    with pytest.raises(SweepError, match="2 values"):
+        query.one("sort")

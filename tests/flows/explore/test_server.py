@@ -1,0 +1,97 @@
+"""Whom the explorer's server answers, and what it lets a browser do."""
+
+import http.client
+import json
+from urllib.parse import urlsplit
+
+import pytest
+
+from flows.explore.explored import Explored
+from tests.flows.explore.browsing import served
+
+TOKEN = "t0ken"
+
+
+def request(base, path, method="GET", **headers):
+    connection = http.client.HTTPConnection(urlsplit(base).netloc, timeout=30)
+    connection.request(
+        method, path, headers={name.replace("_", "-"): value for name, value in headers.items()}
+    )
+    reply = connection.getresponse()
+    body = reply.read()
+    connection.close()
+    return reply, body
+
+
+@pytest.fixture(scope="module")
+def guarded(explored_cube):
+    with served(Explored([explored_cube]), TOKEN) as base:
+        yield base
+
+
+@pytest.mark.parametrize("path", ["/", "/core.js", "/views/ranking.js", "/plotly.min.js", "/api/overview"])
+def test_replies__come_with_a_policy_that_allows_no_inline_script(address, path):
+    reply, body = request(address, path)
+
+    assert reply.status == 200
+    assert body
+    policy = dict(part.split(" ", 1) for part in reply.headers["Content-Security-Policy"].split("; "))
+    assert policy["default-src"] == "'none'"
+    assert policy["script-src"] == "'self'"
+    assert policy["frame-ancestors"] == "'none'"
+    assert reply.headers["X-Content-Type-Options"] == "nosniff"
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/../flows/errors.py", "/%2e%2e/server.py", "/views/../../server.py", "/etc/passwd", "/server.py"],
+)
+def test_files__are_those_of_the_page_and_no_others(address, path):
+    reply, body = request(address, path)
+
+    assert reply.status == 404
+    assert b"import" not in body
+
+
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:80", "127.0.0.1.evil.example", ""])
+def test_guard__refuses_other_names_of_this_machine(address, host):
+    assert request(address, "/api/overview", Host=host)[0].status in (400, 403)
+
+
+def test_guard__answers_any_port_of_this_machine_as_behind_a_tunnel(address):
+    assert request(address, "/api/overview", Host="localhost:9999")[0].status == 200
+
+
+@pytest.mark.parametrize("origin", ["http://evil.example", "null", "http://127.0.0.1:1"])
+def test_guard__refuses_pages_of_others(address, origin):
+    reply, body = request(address, "/api/overview", Origin=origin)
+
+    assert reply.status == 403
+    assert b"alpha" not in body
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH"])
+def test_server__only_reads(address, method):
+    assert request(address, "/api/overview", method)[0].status == 405
+
+
+def test_answers__of_wrong_questions_are_messages(address):
+    reply, body = request(address, "/api/ranking?mode=C_X")
+
+    assert reply.status == 400
+    assert "mode" in json.loads(body)["error"]["message"]
+
+
+def test_token__is_asked_for_and_kept_in_a_cookie(guarded):
+    assert request(guarded, "/api/overview")[0].status == 401
+    assert request(guarded, "/?token=wrong")[0].status == 401
+    assert request(guarded, "/api/overview", Authorization="Bearer wrong")[0].status == 401
+
+    reply, _ = request(guarded, f"/?token={TOKEN}")
+
+    assert (reply.status, reply.headers["Location"]) == (303, "/")
+    cookie = reply.headers["Set-Cookie"]
+    assert "HttpOnly" in cookie
+    assert "SameSite=Strict" in cookie
+    assert request(guarded, "/api/overview", Cookie=cookie.split(";")[0])[0].status == 200
+    assert request(guarded, "/api/overview", Authorization=f"Bearer {TOKEN}")[0].status == 200

@@ -1,0 +1,78 @@
+"""llama.cpp's own server by its preset, with the small real model; it is killed in mid-sweep."""
+
+import json
+import os
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from deploy.servers import local_model
+from tests.flows.support import evalcube, write_config
+
+pytestmark = [
+    pytest.mark.model,
+    pytest.mark.skipif(os.environ.get("EVALCUBE_SKIP_MODEL") == "1", reason="EVALCUBE_SKIP_MODEL=1"),
+]
+SERVER = Path(__file__).parents[2] / "deploy" / "servers" / "llama_server.py"
+
+
+def processes_of(path):
+    """Process ids of the Python processes that run a file."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (folder / "cmdline").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if len(words) > 1 and words[1] == str(path).encode():
+            found.append(int(folder.name))
+    return found
+
+
+def test_run__a_preset_serves_the_model_and_starts_it_again(tmp_path, monkeypatch):
+    program = tmp_path / "bin" / "llama-server"
+    own = tmp_path / "server.py"  # so that only this test's process is found
+    program.parent.mkdir()
+    own.write_text(SERVER.read_text())
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{own}" "$@"\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    serve = {
+        "preset": "llama.cpp",
+        "model": str(local_model.model_path()),
+        "args": "--ctx-size 1024 --parallel 2",
+        "env": {"OMP_WAIT_POLICY": "passive"},
+        "log": str(tmp_path / "server.log"),
+    }
+    config = {
+        "name": "test",
+        "trials": 16,
+        "cube": str(tmp_path / "cube.zarr"),
+        "cache": str(tmp_path / "cache"),
+        "models": [{"name": "smollm", "serve": serve, "limits": {"connections": 2, "retries": 0}}],
+        "samplers": {"greedy": {"temperature": 0, "max_tokens": 12}},
+        "tasks": {"arithmetic": {"params": {"length": 3}}},
+    }
+
+    def kill():
+        while not list((tmp_path / "cache").rglob("*.pack")):
+            time.sleep(0.05)
+        time.sleep(0.5)
+        for pid in processes_of(own):
+            os.kill(pid, signal.SIGKILL)
+
+    threading.Thread(target=kill, daemon=True).start()
+    code, output, errors = evalcube("run", write_config(tmp_path, config), cwd=tmp_path)
+
+    assert code == 0, errors
+    assert "16 of 16 trials done" in output + errors
+    assert (tmp_path / "server.log").read_text().count("listening at") == 2
+    assert processes_of(own) == []
+    (row,) = json.loads(evalcube("status", tmp_path / "cube.zarr", "--json", cwd=tmp_path)[1])["models"]
+    (engine,) = row["engines"]
+    assert (engine["engine"], engine["quantization"]) == ("llama.cpp", "Q4_1")
+    assert row["fingerprints"] == {engine["version"]: 16}

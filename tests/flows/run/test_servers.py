@@ -1,0 +1,199 @@
+"""Sweeps whose models are served by what the config starts, or by several servers; a tiny one stands for them all."""
+
+import json
+import os
+import signal
+import sys
+import threading
+import time
+from contextlib import ExitStack
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from deploy.servers.command import CommandServer
+from flows.plan.engines import ENGINES
+from storage.cube.cube import Cube
+from tests.flows.support import assert_same_cube, evalcube, write_config
+
+FAKE = Path(__file__).parents[2] / "deploy" / "servers" / "fake_server.py"
+pytestmark = pytest.mark.cluster
+CONNECTIONS = 4
+
+
+def command(*arguments):
+    return [sys.executable, str(FAKE), "--port", "{port}", *map(str, arguments)]
+
+
+def served(name, *arguments, **serve):
+    return {
+        "name": name,
+        "serve": {"command": command(*arguments), "start_limit": 30, **serve},
+        "limits": {"connections": CONNECTIONS, "retries": 0},
+    }
+
+
+def config(folder, *models, trials=60, cube="cube.zarr", cache="cache"):
+    return {
+        "name": "test",
+        "trials": trials,
+        "cube": str(folder / cube),
+        "cache": str(folder / cache),
+        "models": list(models),
+        "tasks": {"sort": {"params": {"length": 4}}},
+    }
+
+
+def run(folder, settings):
+    return evalcube("run", write_config(folder, settings), "--quiet", cwd=folder)
+
+
+def asked(path):
+    """Process ids of the servers that were asked, in order."""
+    return path.read_text().split() if path.exists() else []
+
+
+def test_run__a_server_that_dies_in_mid_sweep_costs_what_was_in_flight_and_nothing_else(tmp_path):
+    calm = config(tmp_path, served("a"), cube="calm.zarr", cache="calm")
+    assert run(tmp_path, calm)[0] == 0
+    count = tmp_path / "count"
+    model = served("a", "--delay", 0.01, "--die-after", 20, "--once", tmp_path / "died", "--count", count)
+
+    code, output, errors = run(tmp_path, config(tmp_path, model))
+
+    assert code == 0, errors
+    assert "60 of 60 trials done" in output
+    assert len(set(asked(count))) == 2
+    assert 60 < len(asked(count)) <= 60 + CONNECTIONS
+    assert_same_cube(str(tmp_path / "cube.zarr"), str(tmp_path / "calm.zarr"))
+
+
+def test_run__a_server_that_dies_for_good_ends_its_model_and_no_other(tmp_path):
+    models = served("a", "--die-after", 10, restarts=0), served("b")
+
+    code, _, errors = run(tmp_path, config(tmp_path, *models))
+    status = json.loads(evalcube("status", tmp_path / "cube.zarr", "--json", cwd=tmp_path)[1])
+
+    assert code == 1
+    assert "server (the server of a stopped with code 9" in errors
+    assert "out of memory:  [31mGPU" in errors.replace("memory: [", "memory:  [")
+    assert "\x1b" not in errors
+    rows = {row["model"].split(" ")[0]: row for row in status["models"]}
+    assert rows["b"]["done"] == 60
+    assert rows["a"]["done"] < 60
+
+
+def test_run__a_server_that_does_not_start_ends_the_run_before_anything_is_sent(tmp_path):
+    count = tmp_path / "count"
+    broken = {**served("b"), "serve": {"command": "no-such-server {port}"}}
+
+    code, _, errors = run(tmp_path, config(tmp_path, served("a", "--count", count), broken))
+
+    assert code == 2
+    assert "cannot start no-such-server" in errors
+    assert "Traceback" not in errors
+    assert asked(count) == []
+
+
+def test_run__servers_that_take_turns_never_run_together(tmp_path):
+    count = tmp_path / "count"
+    models = [served(name, "--count", count, "--engine", name, keep=1) for name in "abc"]
+
+    code, output, errors = run(tmp_path, config(tmp_path, *models, trials=30))
+
+    assert code == 0, errors
+    assert "90 of 90 trials done" in output
+    pids = asked(count)
+    assert len(pids) == 90
+    assert sum(left != right for left, right in pairwise(pids)) == 2
+
+
+@pytest.fixture
+def two(tmp_path):
+    """Two servers of one model, of different versions of an engine, which count what they are asked."""
+    with ExitStack() as stack:
+        found = []
+        for fingerprint in ("fp_old", "fp_new"):
+            words = (
+                "--fingerprint",
+                fingerprint,
+                "--version",
+                fingerprint[3:],
+                "--count",
+                tmp_path / "count",
+            )
+            made = CommandServer(command("--delay", 0.02, *words), name="m")
+            found.append(stack.enter_context(made))
+        yield found
+
+
+def pool(servers, **more):
+    addresses = [server.known_url for server in servers]
+    return {"name": "a", "endpoint": addresses, "limits": {"connections": 8, "retries": 0}, **more}
+
+
+def test_run__one_of_several_servers_may_die_and_costs_what_was_in_flight_there(tmp_path, two):
+    guard = two[1].pid
+    server = int(Path(f"/proc/{guard}/task/{guard}/children").read_text().split()[0])
+
+    def kill():
+        while asked(tmp_path / "count").count(str(server)) < 30:
+            time.sleep(0.01)
+        os.kill(server, signal.SIGKILL)
+
+    killing = threading.Thread(target=kill, daemon=True)
+    killing.start()
+    code, output, errors = run(tmp_path, config(tmp_path, pool(two), trials=400))
+    killing.join(10)
+
+    assert code == 0, errors
+    assert "400 of 400 trials done" in output
+    pids = asked(tmp_path / "count")
+    assert 400 <= len(pids) <= 400 + 8
+    assert pids[-1] != str(server)
+
+
+def test_run__says_where_replies_of_one_model_come_from_several_engines(tmp_path, two):
+    code, _, errors = run(tmp_path, config(tmp_path, pool(two)))
+    assert code == 0, errors
+    cube = tmp_path / "cube.zarr"
+
+    status = json.loads(evalcube("status", cube, "--json", cwd=tmp_path)[1])
+    (row,) = status["models"]
+    assert {info["version"] for info in row["engines"]} == {"old", "new"}
+    assert sum(row["fingerprints"].values()) == 60
+    assert set(row["fingerprints"]) == {"fp_old", "fp_new"}
+    assert "replies come from different engines (vLLM new, vLLM old)" in row["warning"]
+    assert row["warning"] in evalcube("leaderboard", cube, cwd=tmp_path)[2]
+    page = tmp_path / "report.html"
+    assert evalcube("report", cube, "-o", page, cwd=tmp_path)[0] == 0
+    assert "replies come from different engines" in page.read_text()
+
+    # It goes along with what is shared, without the addresses.
+    copy = tmp_path / "copy.zarr"
+    code, _, errors = evalcube("publish", cube, copy, cwd=tmp_path)
+    assert code == 0, errors
+    assert "vLLM new" in (copy / "README.md").read_text()
+    assert json.loads(evalcube("status", copy, "--json", cwd=tmp_path)[1])["models"][0]["warning"]
+    assert "127.0.0.1" not in (copy / "_evalcube" / ENGINES).read_text()
+
+
+def test_status__stands_any_record_of_engines(tmp_path, two):
+    assert run(tmp_path, config(tmp_path, pool(two), trials=2))[0] == 0
+    cube = Cube.open(tmp_path / "cube.zarr")
+    eval_id = next(
+        iter(json.loads((tmp_path / "cube.zarr" / "_evalcube" / ENGINES).read_text())["evaluations"])
+    )
+    hostile = {"engine": "\x1b[2J<b>" + "x" * 9999, "version": ["1"], "quantization": 5}
+    for document in (b"[", b"[]", b'{"evaluations": 5}', b'{"evaluations": {"a": 5}}'):
+        cube.records.put(ENGINES, document)
+        assert evalcube("status", tmp_path / "cube.zarr", cwd=tmp_path)[0] == 0
+    cube.records.put(ENGINES, json.dumps({"evaluations": {eval_id: [hostile, 5, {}]}}).encode())
+
+    code, output, _ = evalcube("status", tmp_path / "cube.zarr", cwd=tmp_path)
+
+    assert code == 0
+    assert "answered by ?[2J<b>xxx" in output
+    assert "\x1b" not in output
+    assert "x" * 65 not in output

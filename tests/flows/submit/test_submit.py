@@ -1,0 +1,192 @@
+"""Submitting on a real Slurm of one node, and over an ssh that stays here."""
+
+import json
+import os
+import re
+import stat
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from flows.submit.chain import Chain
+from tests.deploy.clusters.slurm.slurm_node import slurm_node
+from tests.flows.support import own_process, refused, simulator_stats, sweep_config, write_config
+
+ROOT = str(Path(__file__).parents[3])
+
+
+@pytest.fixture(scope="module")
+def node():
+    with slurm_node() as found:
+        yield found
+
+
+@pytest.fixture(autouse=True)
+def _home(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setenv("PYTHONPATH", ROOT)
+
+
+@pytest.fixture
+def slurm(node, monkeypatch):
+    for name, value in node.environment.items():
+        monkeypatch.setenv(name, value)
+    return node
+
+
+def submitted(tmp_path, simulator, *, latency=0.0, cluster=None, **changes):
+    config = sweep_config(tmp_path, simulator.base_url, **changes)
+    for model in config["models"]:
+        model["simulate"]["latency"] = latency
+    return {**config, "cluster": {"kind": "slurm", "memory": "1G", **(cluster or {})}}
+
+
+def chains(folder):
+    return {path.parent.name: Chain.read(path) for path in folder.glob("slurm-logs/*/*/chain.json")}
+
+
+def is_attempt(words, folder):
+    return "attempt" in (words or ()) and any(word.startswith(str(folder)) for word in words)
+
+
+def wait_for(what, seconds=100):
+    deadline = time.monotonic() + seconds
+    while not (found := what()):
+        assert time.monotonic() < deadline
+        time.sleep(0.5)
+    return found
+
+
+@pytest.mark.integration
+def test_submit__a_job_for_each_model_and_one_cube_in_the_end(tmp_path, simulator, slurm):
+    config = write_config(tmp_path, submitted(tmp_path, simulator, trials=4, models=("alpha", "beta")))
+
+    code, output, errors = own_process("submit", config, cwd=tmp_path)
+
+    assert code == 0, errors
+    assert re.search(r"submitted as (evalcube-test-[0-9a-f]{6}): alpha is job \d+, beta is job \d+", output)
+    cube = tmp_path / "cube.zarr"
+    wait_for(cube.exists)
+    wait_for(lambda: slurm.jobs() == {})
+    found = chains(tmp_path)
+    assert {name: chain.complete for name, chain in found.items()} == {"alpha": True, "beta": True}
+    code, output, _ = own_process("status", cube, cwd=tmp_path)
+    assert "alpha: complete" in output
+    assert "beta: complete" in output
+    sent = simulator_stats(simulator)["requests"]
+    code, output, errors = own_process("run", config, "--cluster", "local", "--quiet", cwd=tmp_path)
+    assert code == 0, errors
+    assert simulator_stats(simulator)["requests"] == sent  # the merged cube is that of the config
+
+
+@pytest.mark.integration
+def test_submit__a_job_that_is_killed_is_followed_by_one_that_goes_on_and_scancel_ends_the_chain(
+    tmp_path, simulator, slurm
+):
+    # Enough for minutes: it is never complete.
+    settings = submitted(tmp_path, simulator, latency=1.0, trials=2000)
+    config = write_config(tmp_path, settings)
+    assert own_process("submit", config, cwd=tmp_path)[0] == 0
+    chain = wait_for(lambda: [one for one in chains(tmp_path).values() if one.attempts])[0]
+    first = chain.attempts[0].job
+    wait_for(lambda: simulator_stats(simulator)["requests"] > 20)
+    wait_for(lambda: slurm.jobs().get(first + 1) == "PENDING")
+
+    # Not with scancel, after which a job counts as cancelled.
+    [process] = [one for one in psutil.process_iter(["cmdline"]) if is_attempt(one.info["cmdline"], tmp_path)]
+    process.kill()
+    wait_for(lambda: slurm.jobs().get(first + 1) == "RUNNING")
+    chain = wait_for(lambda: [one for one in chains(tmp_path).values() if len(one.attempts) == 2])[0]
+    before = simulator_stats(simulator)["requests"]
+    wait_for(lambda: simulator_stats(simulator)["requests"] > before)
+    third = wait_for(lambda: [job for job, state in slurm.jobs().items() if state == "PENDING"])[0]
+
+    slurm.command("scancel", str(first + 1))
+    wait_for(lambda: slurm.jobs() == {})
+
+    [chain] = chains(tmp_path).values()
+    assert chain.stopped == f"job {first + 1} was cancelled"
+    assert len(chain.attempts) == 2
+    assert third > first + 1
+
+
+@pytest.mark.integration
+def test_cancel__ends_all_jobs_of_a_submission(tmp_path, simulator, slurm):
+    config = write_config(
+        tmp_path, submitted(tmp_path, simulator, cluster={"options": ["--hold"]}, models=("a", "b"))
+    )
+    assert own_process("submit", config, cwd=tmp_path)[0] == 0
+    assert len(slurm.jobs()) == 2
+
+    code, output, errors = own_process("cancel", cwd=tmp_path)
+
+    assert code == 0, errors
+    assert "2 jobs ended" in output
+    wait_for(lambda: slurm.jobs() == {}, 20)
+    assert {chain.stopped for chain in chains(tmp_path).values()} == {"cancelled"}
+
+
+@pytest.mark.cluster
+def test_submit__dry_run_prints_everything_and_writes_nothing(tmp_path, simulator):
+    config = write_config(tmp_path, submitted(tmp_path, simulator, models=("alpha", "beta")))
+    before = sorted(tmp_path.rglob("*"))
+
+    code, output, errors = own_process("submit", config, "--dry-run", "--total", "3h", cwd=tmp_path)
+
+    assert code == 0, errors
+    assert "2 chains of jobs, each job 01:00:00, at most 03:00:00 in all" in output
+    assert output.count("#SBATCH --signal=B:TERM@120") == 2
+    assert f"evalcube merge {tmp_path}/cube.zarr" in output
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.cluster
+def test_submit__without_slurm_says_so(tmp_path, simulator, monkeypatch):
+    config = write_config(tmp_path, submitted(tmp_path, simulator))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    refused(own_process("submit", config, cwd=tmp_path), "`sbatch` is not on this machine")
+    refused(
+        own_process("submit", config, "--cluster", "local", cwd=tmp_path), "only to a cluster of kind slurm"
+    )
+    refused(
+        own_process("submit", config, "--total", "5 weeks", cwd=tmp_path), "--total: '5 weeks' is no time"
+    )
+
+
+@pytest.mark.cluster
+def test_submit__over_ssh_copies_config_and_files_and_submits_there(tmp_path, simulator, monkeypatch):
+    there = tmp_path / "there"
+    tools = tmp_path / "tools"
+    for folder in (there, tools):
+        folder.mkdir()
+    # An ssh that runs the line here, in another home directory; and an evalcube that only prints.
+    program(tools / "ssh", f'[ "$4" = me@login ] || exit 255\ncd {there}; HOME={there} exec bash -c "$5"')
+    program(tools / "evalcube", f'exec {sys.executable} -m flows "$@"')
+    monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
+    (there / ".bash_profile").write_text(f"PATH={tools}:$PATH\n")
+    (tmp_path / "q.jsonl").write_text('{"question": "1+1?", "answer": "2"}\n')
+    config = submitted(tmp_path, simulator)
+    config["tasks"] = {"dataset": {"params": {"file": "q.jsonl", "prompt": "question", "answer": "answer"}}}
+    path = write_config(tmp_path, {**config, "cube": "c.zarr", "cache": "cache"})
+
+    code, output, errors = own_process("submit", path, "--ssh", "me@login", "--dry-run", cwd=tmp_path)
+
+    assert code == 0, errors
+    [folder] = (there / "evalcube-submitted").iterdir()
+    assert f"{folder}/c.zarr" in output
+    assert sorted(one.name for one in folder.iterdir()) == ["q.jsonl", "sweep.yaml"]
+    assert stat.S_IMODE((folder / "sweep.yaml").stat().st_mode) & 0o077 == 0
+    assert json.loads((folder / "sweep.yaml").read_text())["cluster"]["kind"] == "slurm"
+    refused(
+        own_process("submit", path, "--ssh", "elsewhere", cwd=tmp_path), "elsewhere: ssh ended with code 255"
+    )
+    refused(own_process("submit", path, "--ssh", "-oProxyCommand=x", cwd=tmp_path), "is no host")
+
+
+def program(path, line):
+    path.write_text(f"#!/bin/bash\n{line}\n")
+    path.chmod(0o755)
