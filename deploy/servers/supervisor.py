@@ -18,6 +18,8 @@ _ANSWER_SECONDS = 10.0
 _NOTE_LINES = 5
 """Of the server's output, in what is said of a failure that is no error yet."""
 
+Note = Callable[[str, str], None]
+
 
 class Supervisor:
     """Keeps one server running between `start` and `stop`.
@@ -33,7 +35,7 @@ class Supervisor:
     given_up
         File that is written, with the reason, when it is not started any more: for whoever waits for it elsewhere.
     note
-        Called with what happens to it, from any thread.
+        Called with what happens to it and with its last lines, from any thread.
     """
 
     def __init__(
@@ -43,7 +45,7 @@ class Supervisor:
         restarts: int = 3,
         probe_seconds: float = 30.0,
         given_up: Path | None = None,
-        note: Callable[[str], None] = lambda _: None,
+        note: Note = lambda _, __: None,
     ) -> None:
         self.server = server
         self.over = ""
@@ -100,26 +102,26 @@ class Supervisor:
         while not self._stop.is_set():
             self.server.stop()  # first, since its last lines may still be on their way
             tail = self.server.log_tail.splitlines()[-_NOTE_LINES:]
-            said = f": {' | '.join(tail)}" if tail else ""
+            said = " | ".join(tail)
             if not self._left:
-                self._give_up(f"{problem}, and {self._restarts} restarts are used up{said}")
+                self._give_up(f"{problem}, and {self._restarts} restarts are used up", said)
                 return False
             self._left -= 1
             self._note(
-                f"{problem} and is started again ({self._left} of {self._restarts} restarts left){said}"
+                f"{problem} and is started again ({self._left} of {self._restarts} restarts left)", said
             )
             try:
                 self.server.start()
             except DeployError as error:
                 problem = error.message
             else:
-                self._note(f"{self.server.name} is back")
+                self._note(f"{self.server.name} is back", "")
                 return True
         return False
 
-    def _give_up(self, reason: str) -> None:
-        self.over = reason
-        self._note(f"{reason}. It is given up")
+    def _give_up(self, problem: str, said: str) -> None:
+        self.over = reason = f"{problem}: {said}" if said else problem
+        self._note(f"{problem}: it is given up", said)
         if self._given_up is not None:
             with suppress(OSError):  # those who wait do so in vain, and only for some time
                 # Whole or not at all: whoever reads it reads the reason.

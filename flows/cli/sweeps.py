@@ -43,6 +43,12 @@ def run(
     log: LogOption = None,
     quiet: QuietOption = False,
     grader: GraderOption = "current",
+    wait: Annotated[
+        float,
+        typer.Option(
+            "--wait", min=0, metavar="SECONDS", help="Wait so long for another run to leave the cube."
+        ),
+    ] = 0.0,
     as_json: JsonOption = False,
 ) -> None:
     """Run a sweep, or resume it: what is recorded is never asked again."""
@@ -62,6 +68,7 @@ def run(
             trials=trials,
             grader=grader,  # type: ignore[arg-type]  # refused above if it is neither
             subscribers=followers,
+            wait=wait,
         )
     tell(summary, as_json=as_json)
 

@@ -229,9 +229,61 @@ class SshSection(Section):
     )
 
 
+def _kube_memory(value: object) -> object:
+    if isinstance(value, str) and re.fullmatch(r"\d{1,9}(\.\d{1,3})?(Ki|Mi|Gi|Ti)", value):
+        return value
+    raise values.refusal("must be a size such as 4Gi or 500Mi", "Write digits and one of Ki, Mi, Gi, Ti")
+
+
+def _kube_name(value: object) -> object:
+    if isinstance(value, str) and re.fullmatch(r"[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?", value):
+        return value
+    raise values.refusal(
+        "must be a name of Kubernetes: small letters, digits and dashes", "Write it as kubectl shows it"
+    )
+
+
+def _mount(value: object) -> object:
+    if isinstance(value, str) and re.fullmatch(r"/[\w./-]{1,256}", value, re.ASCII) and ".." not in value:
+        return value
+    raise values.refusal("must be the absolute path at which the claim is mounted", "Write it as in /results")
+
+
+KubeName = Annotated[str, BeforeValidator(_kube_name)]
+
+
+class KubernetesSection(Section):
+    """Pods of Kubernetes, which Dask's operator starts from manifests."""
+
+    kind: Literal["kubernetes"] = Field(description="Which kind of cluster this is.")
+    image: Word | None = Field(
+        None, description="Image of all pods, such as registry.example/evalcube:0.1.0."
+    )
+    name: KubeName | None = Field(None, description="Of the cluster; default: made from the sweep's name.")
+    namespace: KubeName | None = Field(None, description="Default: where the manifests are applied.")
+    workers: Annotated[Jobs, BeforeValidator(_jobs)] = Field(
+        Jobs(maximum=1), description="How many: 8 or {minimum: 2, maximum: 8}, then as many as have work."
+    )
+    cores: Whole = Field(1, ge=1, le=1024, description="CPUs of a worker.")
+    memory: Annotated[str, BeforeValidator(_kube_memory)] = Field(
+        "2Gi", description="Memory of a worker, as Kubernetes writes it, such as 2Gi."
+    )
+    secrets: tuple[KubeName, ...] = Field(
+        (), description="NAMES of secrets, whose entries become environment variables of driver and workers."
+    )
+    claims: dict[KubeName, Annotated[str, BeforeValidator(_mount)]] = Field(
+        {}, description="Name of a volume claim -> where it is mounted; the first is the working directory."
+    )
+    service_account: KubeName | None = Field(None, description="Service account of driver and workers.")
+    patience: Seconds = Field(
+        1800.0, description="How long the run waits without any worker before it gives up, such as 1h."
+    )
+
+
 KINDS: Mapping[str, type[Section]] = {
     "slurm": SlurmSection,
     "ssh": SshSection,
+    "kubernetes": KubernetesSection,
     "scheduler": SchedulerSection,
     "local": LocalSection,
 }
@@ -261,12 +313,13 @@ def _form(value: Any) -> str:  # noqa: ANN401 - any value
     return f"\0{value['kind'] if isinstance(value, Mapping) else value.kind}"
 
 
-ClusterSection = SlurmSection | SshSection | SchedulerSection | LocalSection
+ClusterSection = SlurmSection | SshSection | KubernetesSection | SchedulerSection | LocalSection
 Cluster = Annotated[
     Annotated[
         Annotated[Name, Tag("\0name")]
         | Annotated[SlurmSection, Tag("\0slurm")]
         | Annotated[SshSection, Tag("\0ssh")]
+        | Annotated[KubernetesSection, Tag("\0kubernetes")]
         | Annotated[SchedulerSection, Tag("\0scheduler")]
         | Annotated[LocalSection, Tag("\0local")],
         Discriminator(_form),

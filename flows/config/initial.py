@@ -19,6 +19,8 @@ models:
   #   https://host/v1         any OpenAI-compatible server, or another api: the base URL
   #   local:smollm2           a small real model on this machine (evalcube local setup)
   #   local:/path/model.gguf  your own weights, served by llama.cpp on this machine
+  #   [https://a/v1, https://b/v1]   several servers of one model
+  # or, in its place, serve: {preset: vllm} or {command: ...} has the run start a server
   #   "sim:"                  a simulated model; the quotes are needed
   - name: simulated           # unique label in reports
     endpoint: "sim:"

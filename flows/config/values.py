@@ -44,6 +44,7 @@ _RESERVED_HEADERS = {
 }
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}")
 _DEEPEST_JSON = 20
+_CAPITALS = re.compile(r"[A-Z]{2,16}(_[A-Z]{2,16}){1,6}")
 
 
 def refusal(
@@ -237,7 +238,8 @@ def key_env(value: object) -> str:
     """Check the name of an environment variable; a key given in its place is never shown."""
     if not isinstance(value, str):
         raise refusal("must be the name of an environment variable", KEY_REMEDY, secret=True)
-    if looks_secret(value):
+    # HF_TOKEN begins like a key of Hugging Face; keys are not of words in capitals.
+    if looks_secret(value) and not _CAPITALS.fullmatch(value):
         raise refusal(
             "looks like a key, not like the name of an environment variable", KEY_REMEDY, secret=True
         )

@@ -10,7 +10,14 @@ from typing import Any
 from deploy.clusters import Certificates, Cluster, ExistingScheduler, LocalProcesses
 from deploy.clusters.slurm import JobSettings, Slurm
 from deploy.clusters.ssh import Host, Login, Ssh
-from flows.config.cluster import ClusterSection, LocalSection, SchedulerSection, SlurmSection, SshSection
+from flows.config.cluster import (
+    ClusterSection,
+    KubernetesSection,
+    LocalSection,
+    SchedulerSection,
+    SlurmSection,
+    SshSection,
+)
 from flows.config.models import SweepConfig
 from flows.config.sites import named_cluster
 from flows.errors import SweepError
@@ -132,6 +139,14 @@ def _ssh(section: SshSection, settings: SweepConfig) -> Cluster:
     )
 
 
+def _kubernetes(section: KubernetesSection, settings: SweepConfig) -> Cluster:  # noqa: ARG001
+    raise SweepError(
+        "a sweep on Kubernetes is started there",
+        "Print its manifests with `evalcube cluster manifest`, and apply them: "
+        "`evalcube cluster manifest sweep.yaml | kubectl apply -f -`",
+    )
+
+
 def _keys(settings: SweepConfig) -> list[str]:
     return [model.key_env for model in settings.models if model.key_env is not None]
 
@@ -172,4 +187,5 @@ _MAKERS: Mapping[type, Callable[[Any, SweepConfig], Cluster]] = {
     SchedulerSection: _scheduler,
     SlurmSection: _slurm,
     SshSection: _ssh,
+    KubernetesSection: _kubernetes,
 }

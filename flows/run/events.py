@@ -173,6 +173,8 @@ class Noted:
     """Something that a person should read."""
 
     message: str
+    said: str = ""
+    """What a server said to that, for a terminal: no log holds it."""
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -12,7 +12,7 @@ from deploy.servers.command import CommandServer
 from deploy.servers.llama import LlamaServer
 from deploy.servers.presets import DEFAULT_HEALTH, PRESETS, preset_command
 from deploy.servers.simulator import Simulator
-from deploy.servers.supervisor import Supervisor
+from deploy.servers.supervisor import Note, Supervisor
 from flows.config.models import ModelConfig
 from flows.config.serving import SERVED, Serve
 from flows.plan.build import request_model
@@ -51,9 +51,7 @@ def is_managed(model: ModelConfig) -> bool:
 
 
 @contextmanager
-def serve_models(
-    models: Sequence[ModelConfig], note: Callable[[str], None] = lambda _: None
-) -> Iterator[Served]:
+def serve_models(models: Sequence[ModelConfig], note: Note = lambda _, __: None) -> Iterator[Served]:
     """Give each model its route; managed servers run as long as the context, those that take turns when they are due.
 
     Parameters
@@ -62,7 +60,7 @@ def serve_models(
         The models that have requests to answer. Two of the same local weights, or of the same command, share one
         server.
     note
-        Called with what is being started, and with what happens to it, from any thread.
+        Called with what is being started or happens to it, and with what it said, from any thread.
 
     Raises
     ------
@@ -80,7 +78,7 @@ def serve_models(
         stack.callback(turns.stop)
         for name in own:
             if turns.may_ask(name):
-                note(f"starting {own[name].supervisor.server.name}")
+                note(f"starting {own[name].supervisor.server.name}", "")
         turns.start()
         addresses: dict[str, str] = {}
         for model in models:
@@ -88,7 +86,7 @@ def serve_models(
             if target in addresses or target == SERVED:
                 continue
             if target.startswith(LOCAL):
-                note(f"starting the local model {target.removeprefix(LOCAL) or _BUNDLED}")
+                note(f"starting the local model {target.removeprefix(LOCAL) or _BUNDLED}", "")
                 addresses[target] = stack.enter_context(_local_server(target, model)).base_url
             elif target == SIMULATED:
                 addresses[target] = stack.enter_context(Simulator()).base_url
@@ -103,9 +101,7 @@ def serve_models(
         yield Served(routes, turns)
 
 
-def _own_servers(
-    models: Sequence[ModelConfig], stack: ExitStack, note: Callable[[str], None]
-) -> dict[str, _OwnServer]:
+def _own_servers(models: Sequence[ModelConfig], stack: ExitStack, note: Note) -> dict[str, _OwnServer]:
     """By label, the server of each model that has one; none of them is started."""
     found: dict[str, _OwnServer] = {}
     by_command: dict[str, _OwnServer] = {}

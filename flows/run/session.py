@@ -128,7 +128,7 @@ class Session:
         known = read_engines(store.cube.records)
         for origin in origins_of(named, known, store.ledger.newest().values()):
             if origin.warning:
-                self._note(origin.warning)
+                self._note(f"replies of {origin.label} come from different systems", str(origin))
 
     def _next_round(self) -> _Work:
         """Ask the sampling how far to go now, and bring the cube to that size."""
@@ -163,7 +163,7 @@ class Session:
                 connection = stack.enter_context(cluster.connect())
             client = connection.client
             addresses = wait_for_workers(cluster, connection, self._lease, self._note, self._is_stopped)
-            if self._control.stopped:
+            if self._is_stopped():
                 return "stopped"
             refuse_far_workers(asked, addresses)
             context = self._context(served.routes, connection, cluster.environment != "inherited")
@@ -299,8 +299,8 @@ class Session:
             for subscriber in self._subscribers:
                 subscriber(event)
 
-    def _note(self, message: str) -> None:
-        self._emit(Noted(message))
+    def _note(self, message: str, said: str = "") -> None:
+        self._emit(Noted(message, said))
 
     def _started(self, work: _Work) -> Started:
         store = self._store

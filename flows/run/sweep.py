@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Literal
@@ -36,8 +37,11 @@ from stages.infer.endpoint import InferenceError
 from stages.infer.key_source import check_source
 from storage.cache.cache import open_cache
 from storage.cube.lease import Lease
+from storage.cube.space import Space
+from storage.errors import LeaseHeldError
 from storage.urls import absolute
 
+_WAIT_SECONDS = 1.0
 Graders = Literal["current", "pinned"]
 
 
@@ -55,6 +59,7 @@ def run(
     grader: Graders = "current",
     subscribers: Sequence[Subscriber] = (),
     flush_seconds: float = FLUSH_SECONDS,
+    wait: float = 0.0,
     progress: bool | None = None,
 ) -> RunSummary:
     """Run a sweep, or resume it.
@@ -92,6 +97,8 @@ def run(
         Called with each event (see `flows.run.events`), always from one thread at a time.
     flush_seconds
         Regions under way are written at least this often.
+    wait
+        Seconds to wait for another run to leave the cube, such as the one of a pod that is being replaced.
     progress
         Whether to show how far the run is: below the cell in a notebook, else on standard error. Default: in
         notebooks.
@@ -132,7 +139,7 @@ def run(
         subscribers = (*subscribers, *_display(stack, progress))
         # The hook comes after the lease: what it starts may need that.
         ended = stack.enter_context(when_ended(settings, notify))
-        lease = stack.enter_context(Lease.acquire(opened.records, notify=notify))
+        lease = stack.enter_context(_lease(opened.records, notify, wait))
         # Opened again: whoever held the lease a moment ago may have grown the cube and added to the ledger.
         opened, plan = sweep_cube(plan, settings.cube)
         mended = mend_shared(opened)
@@ -153,6 +160,21 @@ def run(
             store.note(notes)
         ended.summary = summary
     return summary
+
+
+def _lease(records: Space, notify: Callable[[str], None], wait: float) -> Lease:
+    """The right to be the cube's only driver, which another one may give up in time."""
+    deadline, said = time.monotonic() + wait, False
+    while True:
+        try:
+            return Lease.acquire(records, notify=notify)
+        except LeaseHeldError as error:
+            if time.monotonic() >= deadline:
+                raise
+            if not said:
+                notify(f"waiting for up to {wait:g} s, as another run has the cube: {error.message}")
+                said = True
+        time.sleep(_WAIT_SECONDS)
 
 
 def _display(stack: ExitStack, wanted: bool | None) -> tuple[Subscriber, ...]:

@@ -8,7 +8,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 
 from deploy.errors import DeployError
-from deploy.servers.supervisor import Supervisor
+from deploy.servers.supervisor import Note, Supervisor
+
+_NOTE_LINES = 5
+"""Of a server's output, in what is said of one that did not start."""
 
 
 class Turns:
@@ -23,7 +26,7 @@ class Turns:
     keep
         How many of these.
     note
-        Called with what happens, from any thread.
+        Called with what happens and what a server said to that, from any thread.
     """
 
     def __init__(
@@ -31,7 +34,7 @@ class Turns:
         servers: Mapping[str, Supervisor],
         taking_turns: Sequence[str] = (),
         keep: int = 1,
-        note: Callable[[str], None] = lambda _: None,
+        note: Note = lambda _, __: None,
     ) -> None:
         self._servers = dict(servers)
         self._in_turn = list(dict.fromkeys(servers[label] for label in taking_turns))
@@ -110,7 +113,7 @@ class Turns:
                 self._change(server, server.stop)
         held = len([server for server in self._in_turn if server in self._up or server in self._changing])
         for server in waiting[: max(self._keep - held, 0)]:
-            self._note(f"starting {server.server.name}")
+            self._note(f"starting {server.server.name}", "")
             self._change(server, server.start)
 
     def _wants(self, server: Supervisor, needed: Callable[[str], bool]) -> bool:
@@ -137,7 +140,8 @@ class Turns:
                 future.result()
             except DeployError as error:
                 self._failed[server] = error
-                self._note(f"{error} Its model is left out of this run")
+                tail = error.log.splitlines()[-_NOTE_LINES:]
+                self._note(f"{error.message}; its model is left out of this run", " | ".join(tail))
             else:
                 self._up.add(server)
                 self._worked = True

@@ -18,7 +18,7 @@ _AGAIN_SECONDS = 600.0
 def wait_for_workers(
     cluster: Cluster,
     connection: Connection,
-    lease: Lease,
+    lease: Lease | None,
     note: Callable[[str], None],
     stopped: Callable[[], bool] = lambda: False,
 ) -> list[str]:
@@ -31,7 +31,7 @@ def wait_for_workers(
     connection
         A connection to it.
     lease
-        Of the run; nothing is begun once it is lost.
+        Of the run; nothing is begun once it is lost. None where nothing is written.
     note
         Called with what the user should read.
     stopped
@@ -52,7 +52,8 @@ def wait_for_workers(
     began = time.monotonic()
     next_note = began + _NOTE_SECONDS
     while True:
-        lease.check()
+        if lease is not None:
+            lease.check()
         try:
             there = present(connection.client)
         except (OSError, TimeoutError) as error:

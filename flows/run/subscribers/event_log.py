@@ -16,6 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from deploy.errors import DeployError
 from evalcube import EvalcubeError
 from flows.errors import SweepError
 from flows.run.events import (
@@ -86,8 +87,7 @@ class EventLog:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if error is not None:
-            shown = isinstance(error, EvalcubeError)
-            self._write("failed", {"error": type(error).__name__, "message": str(error) if shown else ""})
+            self._write("failed", {"error": type(error).__name__, "message": _shown(error)})
         if self._file is not None:
             self._file.close()
             self._file = None
@@ -165,6 +165,13 @@ _NAMES: Mapping[type[Event], str] = {
     Controlled: "control",
     Finished: "finished",
 }
+
+
+def _shown(error: BaseException) -> str:
+    """An error's message, without the output of a server that failed: it may quote questions and answers."""
+    if isinstance(error, DeployError):
+        return f"{error.message}. {error.remedy}".strip()
+    return str(error) if isinstance(error, EvalcubeError) else ""
 
 
 def _started(event: Started) -> _Fields:

@@ -149,7 +149,9 @@ def test_command_server__dies_with_a_driver_that_is_killed():
 
 def supervised(server, tmp_path, **settings):
     notes = []
-    supervisor = Supervisor(server, note=notes.append, given_up=tmp_path / "over", **settings)
+    supervisor = Supervisor(
+        server, note=lambda *note: notes.append(": ".join(note)), given_up=tmp_path / "over", **settings
+    )
     return supervisor, notes
 
 

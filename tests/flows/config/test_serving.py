@@ -109,6 +109,14 @@ def test_serve__shows_no_key_that_stands_in_a_command(word):
     assert "pw@" not in text
 
 
+def test_variables__of_well_known_tokens_are_no_keys():
+    found = config({**served(preset="vllm", env_from={"HF_TOKEN": "TEAM_HF_TOKEN"}), "key_env": "HF_TOKEN"})
+
+    assert found.models[0].serve.env_from == {"HF_TOKEN": "TEAM_HF_TOKEN"}
+    for key in ("hf_abcdEFGH12345", "AKIA1234567890ABCDEF"):
+        assert "must be the name" in problems(served(preset="vllm", env_from={"HF_TOKEN": key}))
+
+
 def test_serve__weights_below_folders_with_long_names_are_no_key():
     path = "/hub/models--q/snapshots/9c1b2a3d4e5f6a7b8c9d0e1f2a3b4c5d6e7f8a9b/q.gguf"
 

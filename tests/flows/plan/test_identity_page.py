@@ -134,7 +134,7 @@ CHANGES = {
     "nothing": lambda config: None,  # noqa: ARG005
     "another order of models, tasks or points": reorder,
     "`cube`, `cache`, `name`, `spend`, `views`": elsewhere,
-    "a model's `endpoint`, `limits`, `stream`, `batch`, `headers`, keys": another_way,
+    "a model's `endpoint` or `serve`, `limits`, `stream`, `batch`, `headers`, keys": another_way,
     "a model's `name`, with its `model:` as before": edit(("models", 0, "name"), "first"),
     "a model's `model:`": edit(("models", 0, "model"), "org/new"),
     "a model's `revision`": edit(("models", 0, "revision"), "Q4"),

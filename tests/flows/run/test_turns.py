@@ -101,7 +101,7 @@ def test_turns__two_models_of_one_server_need_it_once():
 def test_turns__a_server_that_does_not_start_is_left_out_and_the_next_has_its_turn():
     log, notes = [], []
     servers = {"a": Server("a", log, "no GPU"), "b": Server("b", log)}
-    turns = Turns(servers, "ab", 1, notes.append)
+    turns = Turns(servers, "ab", 1, lambda *note: notes.append(": ".join(note)))
 
     assert walk(turns, {"a": 1, "b": 1}) == "b"
     assert any("no GPU" in note and "left out" in note for note in notes)

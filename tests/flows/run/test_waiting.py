@@ -1,10 +1,12 @@
 """Waiting for a cluster's first workers."""
 
 import itertools
+from types import SimpleNamespace
 
 import pytest
 
 from deploy.clusters import ClusterError, Connection, ExistingScheduler
+from deploy.clusters.code import View
 from flows.run import waiting, workers
 from flows.run.waiting import wait_for_workers
 from tests.flows.support import sweep_config
@@ -17,9 +19,22 @@ class Lease:
         self.checks += 1
 
 
+class Seen:
+    """What is seen of a cluster, one look after another."""
+
+    carried = False
+
+    def __init__(self, workers):
+        self.workers = iter(workers)
+
+    def look(self):
+        view = View(next(self.workers), {})
+        return SimpleNamespace(done=True, answer=lambda: view)
+
+
 class Queue(Connection):
-    def __init__(self, notes=()):
-        super().__init__(None)
+    def __init__(self, notes=(), workers=()):
+        super().__init__(None, Seen(workers))
         self.notes = iter(notes)
 
     def tend(self, present):  # noqa: ARG002 - the interface
@@ -71,20 +86,18 @@ def test_wait_for_workers__ends_after_the_patience(monkeypatch):
 
 def test_workers__what_tending_finds_reaches_the_user(monkeypatch):
     notes = []
-    monkeypatch.setattr(workers, "present", lambda _: {"a": "job-1"})
     monkeypatch.setattr(workers.Workers, "_share_out", lambda _: None)
 
-    workers.Workers(Queue(["job 4 is replaced"]), "run", (), notes.append).poll()
+    workers.Workers(Queue(["job 4 is replaced"], [{"a": "job-1"}]), "run", (), notes.append).poll()
 
     assert [note.message for note in notes] == ["job 4 is replaced"]
 
 
 def test_workers__of_a_cluster_that_replaces_them_come_and_go_without_a_note(monkeypatch):
-    there, notes = iter(range(100)), []
-    monkeypatch.setattr(workers, "present", lambda _: {f"{next(there)}": ""})
+    notes = []
     monkeypatch.setattr(workers, "_POLL_SECONDS", -1.0)
     monkeypatch.setattr(workers.Workers, "_share_out", lambda _: None)
-    replaced = Queue()
+    replaced = Queue(workers=({f"{number}": ""} for number in range(100)))
     replaced.replaces = True
 
     of_a_batch_system = workers.Workers(replaced, "run", (), notes.append)

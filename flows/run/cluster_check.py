@@ -1,0 +1,327 @@
+"""Asks each worker of a cluster whether it could take part in a sweep; no question is sent to any model."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import platform
+import secrets
+import socket
+import ssl
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from distributed import Worker, WorkerPlugin
+
+from deploy.clusters import Cluster, ClusterError, Connection, LocalProcesses
+from deploy.clusters.asking import Question, ask_each
+from deploy.clusters.carried import owner_here
+from deploy.clusters.code import State
+from flows.config.models import ModelConfig, SweepConfig
+from flows.run.chosen_cluster import chosen_cluster
+from flows.run.proof import missing_key
+from flows.run.servers import is_managed, keyed
+from flows.run.waiting import wait_for_workers
+from stages.infer.endpoint import Endpoint, InferenceError
+from storage.cache.cache import open_cache
+from storage.cube.address import space_of
+from storage.cube.space import Space, When
+from storage.errors import StorageError, guarded
+from storage.reach import Token
+from storage.urls import absolute
+
+CHECKS = ("versions", "cube", "cache", "puts", "keys", "endpoints")
+"""What is asked of each worker: its packages, whether it reaches the sweep's places, whether of several that put one
+object only if it is absent one succeeds, whether it has the models' keys, and whether it reaches their addresses."""
+
+_READY_SECONDS = 90.0
+_ANSWER_SECONDS = 60.0
+_CONNECT_SECONDS = 10.0
+_POLL_SECONDS = 0.2
+_CLOCK_SECONDS = 60.0
+
+
+@dataclass(frozen=True)
+class WorkerCheck:
+    """What one worker said."""
+
+    address: str
+    name: str
+    host: str = ""
+    python: str = ""
+    dask: str = ""
+    problems: Mapping[str, str] | None = None
+    """By check, why the worker could not take part; those that are well are not in it. None if it did not answer."""
+    warning: str = ""
+    """What does not matter to a run, and should be known: a clock that is off."""
+
+    @property
+    def well(self) -> bool:
+        """Whether it could take part."""
+        return self.problems is not None and not self.problems
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON values."""
+        return {**asdict(self), "well": self.well}
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where workers prove that they see the same cube: beside it, since it may not be there yet, or be in use."""
+
+    cube: str
+    url: str
+    secret: str
+
+    @property
+    def space(self) -> Space:
+        return space_of(self.url)
+
+    def make(self) -> None:
+        """Make it, with a token in it."""
+        with guarded(self.cube, "write beside the sweep's cube"):
+            self.space.assemble(lambda draft: _put_token(draft, self.secret))
+
+    def remove(self) -> None:
+        """Remove it with all that workers left there."""
+        with suppress(OSError, StorageError):
+            if not self.space.remove():
+                self.space.clear("")
+
+    def problem(self) -> str:
+        """Runs on a worker: why it cannot use the place."""
+        try:
+            found = self.space.get("token", 1000)
+            if found is None or found.data.decode(errors="replace") != self.secret:
+                return (
+                    f"does not see where the sweep's cube is ({self.cube}). Mount the same file system there, or give "
+                    "the cube an address that all reach (such as s3://...)"
+                )
+        except (OSError, StorageError) as error:
+            return f"cannot use the place of the sweep's cube ({self.cube}): {error}"
+        return ""
+
+    def puts(self, who: str) -> tuple[str, bool]:
+        """Runs on a worker: why conditional writes cannot be relied upon, and whether it won the one of all workers.
+
+        Two runs that take a cube's lease at once are told apart by such a write alone.
+        """
+        own = f"own-{who}"
+        try:
+            won = self.space.put("claim", who.encode(), when=When.ABSENT, durable=False) is not None
+            first = self.space.put(own, b"1", when=When.ABSENT, durable=False)
+            if first is None or self.space.put(own, b"2", when=When.ABSENT, durable=False) is not None:
+                return "a put on the condition that nothing is there replaces what is there", won
+            second = self.space.put(own, b"3", when=first, durable=False)
+            if second is None or self.space.put(own, b"4", when=first, durable=False) is not None:
+                return "a put on the condition that nothing has changed replaces what has", won
+        except (OSError, StorageError) as error:
+            return f"cannot write beside the sweep's cube ({self.cube}): {error}", False
+        return "", won
+
+
+def _put_token(draft: Space, secret: str) -> None:
+    draft.put("token", secret.encode())
+
+
+class CheckPlugin(WorkerPlugin):
+    """Has every worker look at itself once; what it found is asked for afterwards."""
+
+    def __init__(self, name: str, place: _Place, cache: Token, endpoints: Sequence[Endpoint]) -> None:
+        self.name = name
+        self._place, self._cache, self._endpoints = place, cache, tuple(endpoints)
+        self.report: dict[str, Any] | None = None
+
+    def check(self, worker: Worker) -> str:
+        """Look at this worker; finds nothing that keeps it from answering."""
+        who = str(worker.id).replace("/", "-").replace(":", "-")
+        problems = {
+            "cube": self._place.problem(),
+            "cache": self._cache.answer(who),
+            "keys": missing_key(self._endpoints),
+            "endpoints": "; ".join(filter(None, map(unreached, self._endpoints))),
+        }
+        won = False
+        if not problems["cube"]:
+            problems["puts"], won = self._place.puts(who)
+        self.report = {
+            "host": platform.node(),
+            "python": platform.python_version(),
+            "dask": importlib.metadata.version("distributed"),
+            "problems": {name: problem for name, problem in problems.items() if problem},
+            "won": won,
+            "who": who,
+        }
+        return ""
+
+    def open(self) -> None:
+        """Nothing is kept open."""
+
+    def start(self, worker: Worker) -> None:
+        """Nothing goes on."""
+
+    def setup(self, worker: Worker) -> None:
+        """Look at a worker that has this process's code."""
+        self.check(worker)
+
+    async def teardown(self, worker: Worker) -> None:
+        """Nothing is left."""
+
+
+def unreached(endpoint: Endpoint) -> str:
+    """Runs on a worker: why an endpoint cannot be reached, by connecting and no more; empty if it can.
+
+    Of one behind a proxy, the proxy is connected to.
+    """
+    try:
+        proxy = endpoint.proxy()
+        parts = urlsplit(proxy or endpoint.base_url)
+        port = parts.port or (443 if parts.scheme == "https" else 80)
+        with ExitStack() as stack:
+            connected = socket.create_connection((parts.hostname or "", port), _CONNECT_SECONDS)
+            stack.callback(connected.close)
+            if proxy is None and parts.scheme == "https":
+                context = endpoint.tls()
+                made = context if isinstance(context, ssl.SSLContext) else ssl.create_default_context()
+                stack.enter_context(made.wrap_socket(connected, server_hostname=parts.hostname))
+    except InferenceError as error:
+        return str(error)
+    except (OSError, ValueError) as error:
+        where = f"{parts.hostname}:{port}" if "port" in locals() else endpoint.base_url
+        said = getattr(error, "verify_message", None) or error.__class__.__name__
+        return f"{endpoint.name}: {where} cannot be reached ({getattr(error, 'strerror', None) or said})"
+    return ""
+
+
+def check_cluster(
+    settings: SweepConfig,
+    *,
+    cluster: Cluster | str | Path | None = None,
+    scheduler: str | None = None,
+    note: Callable[[str], None] = lambda _: None,
+) -> list[WorkerCheck]:
+    """Ask each worker whether it could take part in a sweep.
+
+    Parameters
+    ----------
+    settings
+        The sweep's config.
+    cluster, scheduler
+        As for `flows.run.sweep.run`; default: the config's, else one local worker.
+    note
+        Called with what the user should read while the cluster starts.
+
+    Returns
+    -------
+    list of WorkerCheck
+        One for each worker, by its address.
+
+    Raises
+    ------
+    SweepError
+        If there is no such cluster.
+    StorageError
+        If this process cannot write where cube and cache are.
+    ClusterError
+        If the cluster cannot be started or reached, or has no worker.
+    """
+    chosen = chosen_cluster(settings, cluster=cluster, scheduler=scheduler) or LocalProcesses(
+        1, dashboard=False
+    )
+    number = uuid.uuid4().hex[:12]
+    cube, cache = absolute(settings.cube), absolute(settings.cache)
+    place = _Place(cube, f"{cube}.check-{number}", secrets.token_hex(16))
+    open_cache(cache).close()
+    token = Token("cache", cache, f"check-{number}", secrets.token_hex(16))
+    endpoints = [endpoint for model in settings.models for endpoint in _endpoints(model)]
+    with ExitStack() as stack:
+        stack.callback(place.remove)
+        place.make()
+        answered: list[str] = []
+        stack.callback(token.remove, answered)
+        token.leave()
+        connection = stack.enter_context(chosen.connect())
+        wait_for_workers(chosen, connection, None, note)
+        name = f"evalcube-check-{number}"
+        stack.callback(connection.code.remove, name)
+        plugin = CheckPlugin(name, place, token, endpoints)
+        _install(connection, plugin, settings.name)
+        return _collect(connection, name, answered)
+
+
+def _endpoints(model: ModelConfig) -> list[Endpoint]:
+    """Where a model is asked; none of one whose server a run starts itself."""
+    if is_managed(model):
+        return []
+    ca_file = None if model.ca_file is None else str(Path(model.ca_file).expanduser().absolute())
+    urls = [address.removeprefix("sim:") for address in model.addresses]
+    return [replace(keyed(model, url), ca_file=ca_file) for url in urls]
+
+
+def _install(connection: Connection, plugin: CheckPlugin, sweep: str) -> None:
+    try:
+        connection.code.install(
+            plugin.name, plugin, owner=owner_here(f"check of {sweep}"), group=plugin.name, endpoints=()
+        )
+    except OSError as error:
+        raise ClusterError(f"the cluster went away while it was asked ({type(error).__name__})") from error
+
+
+def _collect(connection: Connection, name: str, answered: list[str]) -> list[WorkerCheck]:
+    """What the workers say, those that do not answer in time too; `answered` gets the names of those that do."""
+    there = dict(connection.code.look().answer().workers)
+    states: dict[str, State] = {}
+    apart: dict[str, float] = {}
+    deadline = time.monotonic() + _READY_SECONDS
+    while set(there) - set(states) and time.monotonic() < deadline:
+        with suppress(OSError):
+            answers = connection.code.states(name, sorted(set(there) - set(states))).answer()
+            states |= {address: state for address, state in answers.items() if state.ready or state.problem}
+            now = time.time()
+            apart |= {address: (state.time or now) - now for address, state in answers.items()}
+        time.sleep(_POLL_SECONDS)
+    well = [address for address, state in states.items() if state.ready]
+    asked = ask_each(connection.client, _report_of, name, workers=well, seconds=_ANSWER_SECONDS)
+    reports = Question(connection.client, asked).answer() if well else {}
+    said = {address: report for address, report in reports.items() if report is not None}
+    answered += [report["who"] for report in said.values()]
+    winners = [address for address, report in said.items() if report["won"]]
+    for address in winners[1:]:
+        said[address]["problems"]["puts"] = (
+            f"put an object that {winners[0]} had put, both on the condition that nothing is there: the store does not "
+            "keep to conditions, or they see different places"
+        )
+    return [
+        _check_of(address, there[address], states.get(address), said.get(address), apart.get(address, 0.0))
+        for address in there
+    ]
+
+
+def _check_of(
+    address: str, name: str, state: State | None, report: dict[str, Any] | None, apart: float
+) -> WorkerCheck:
+    if report is None:
+        unfit = {"versions": state.problem} if state is not None and state.problem else None
+        return WorkerCheck(address, name, problems=unfit)
+    off = abs(apart) > _CLOCK_SECONDS
+    return WorkerCheck(
+        address,
+        name,
+        report["host"],
+        report["python"],
+        report["dask"],
+        report["problems"],
+        f"its clock is {abs(apart) / 60:.1f} minutes off" if off else "",
+    )
+
+
+def _report_of(name: str, dask_worker: Any = None) -> dict[str, Any] | None:  # noqa: ANN401 - Dask's own worker
+    """Runs on workers: what they found."""
+    plugin = dask_worker.plugins.get(name)
+    inner = getattr(plugin, "inner", plugin)
+    return getattr(inner, "report", None)
