@@ -233,8 +233,8 @@ def requirements_here() -> tuple[tuple[str, ...], str]:
     """What evalcube requires, extras apart, and of which version of Python; from the package's own metadata."""
     # A checkout that is worked in has newer ones in its project file than those that it was installed with.
     project = _ROOT / "pyproject.toml"
-    if project.is_file():
-        described = tomllib.loads(project.read_text(encoding="utf-8"))["project"]
+    described = tomllib.loads(project.read_text("utf-8")).get("project", {}) if project.is_file() else {}
+    if described.get("name") == carrier.FACE:
         return tuple(described["dependencies"]), described["requires-python"]
     found = importlib.metadata.metadata(carrier.FACE)
     required = importlib.metadata.requires(carrier.FACE) or ()
