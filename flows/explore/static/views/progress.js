@@ -4,6 +4,9 @@
   const { h, format } = explorer;
   const KINDS = [["done", "done", "#2f9e6e", ""], ["transport", "no reply", "#b3372f", "\\"], ["missing", "not asked yet", "#b9c0c9", "+"]];
 
+  /** Milliseconds between looks at a run that goes on. */
+  const AGAIN = 4000;
+
   const time = seconds => {
     if (!format.isNumber(seconds)) return format.absent;
     const [hours, minutes] = [Math.floor(seconds / 3600), Math.floor((seconds % 3600) / 60)];
@@ -27,7 +30,7 @@
     }
     if (cube.spent) found.push(["spent", [cube.spent.usd ? format.money(cube.spent.usd) : null, `${format.number(cube.spent.tokens)} tokens`].filter(Boolean).join(", ")]);
     if (cube.damaged) found.push(["damaged regions", `${format.number(cube.damaged)}, which a run does again from the cache`]);
-    return h("dl.facts", {}, found.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))));
+    return h("dl.run-facts", {}, found.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))));
   };
 
   const bars = cube => {
@@ -59,6 +62,8 @@
             { key: "causes", title: "causes", left: true, value: row => causes(row.causes) }, { key: "limits", title: "limits", left: true, value: row => limit(cube.limits[row.model]) },
           ] }));
       }
+      // What a run says of itself changes sooner than anything is recorded.
+      if (!explorer.bundle && answer.cubes.some(cube => cube.running)) setTimeout(() => { if (root.isConnected && !document.hidden) explorer.draw(); }, AGAIN);
     },
   });
 }
