@@ -127,13 +127,16 @@ class Explored:
                 if key in self._kept:
                     self._kept.move_to_end(key)
                     return self._kept[key]
-            made = make()
+            try:
+                made = make()
+            finally:
+                with self._lock:
+                    self._making.pop(key, None)
             with self._lock:
                 if stamp == self._stamp:
                     self._kept[key] = made
                     while len(self._kept) > _KEPT:
                         self._kept.popitem(last=False)
-                self._making.pop(key, None)
         return made
 
     def whole(self) -> OpenPart:
