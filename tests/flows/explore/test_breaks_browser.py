@@ -83,6 +83,37 @@ def test_curve__numbers_are_reached_by_keyboard_and_lead_to_trials(at):
     assert "param_length%3D3" in at.page.url
 
 
+def test_compression__a_click_on_a_trace_leads_to_its_trial(at):
+    at.go("traces?model=beta")
+    at.page.evaluate("""() => {
+        const plot = document.querySelector(".plot");
+        const data = plot.data[0];
+        plot.emit("plotly_click", { points: [{ data, customdata: data.customdata[0] }] });
+    }""")
+    at.page.wait_for_url("**/trial?*")
+    at.settled()
+
+    assert "evaluation=beta" in at.page.url
+    assert at.page.locator(".problem").count() == 0
+    assert at.faults == []
+
+
+def test_failures__a_click_on_a_bar_leads_to_trials_with_that_outcome(at):
+    at.go("failures")
+    at.page.evaluate("""() => {
+        const plot = document.querySelector(".plot");
+        const data = plot.data.find(one => one.meta === "correct");
+        plot.emit("plotly_click", { points: [{ data, y: data.y.find(name => name.includes("delta")) }] });
+    }""")
+    at.page.wait_for_url("**/trials?*")
+    at.settled()
+
+    assert "status=correct" in at.page.url
+    assert at.page.locator(".problem").count() == 0
+    assert at.page.locator("tbody tr").count() > 0
+    assert at.faults == []
+
+
 def test_curve__changes_of_controls_are_in_the_address(at):
     at.go("curve?mode=E_P")
     at.page.get_by_label("over", exact=True).select_option("difficulty")
