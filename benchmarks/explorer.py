@@ -154,6 +154,16 @@ def _measure(browser: Browser, address: str) -> None:
     told("ranking: a tier", "filter", times(*(f"ranking?tier={tier}" for tier in ("easy", "medium", "hard"))))
     told("ranking: a name", "filter", times(*(f"ranking?find=model-{i}" for i in range(3))))
     told("ranking: sorted", "filter", times("ranking?sort=-truncated", "ranking?sort=label"))
+    told("tasks: first look", "filter", times("heat"))
+    told("tasks: a tier", "filter", times(*(f"heat?tier={tier}" for tier in ("easy", "medium", "hard"))))
+    told("tasks: one task", "filter", times(*(f"heat?task={task}" for task in tasks[:4])))
+    told("difficulty: a task", "filter", times("curve", *(f"curve?task={task}" for task in tasks[1:5])))
+    told("spider: a tier", "filter", times("radar", *(f"radar?tier={tier}" for tier in ("easy", "hard"))))
+    told(
+        "failures: a tier",
+        "filter",
+        times("failures", *(f"failures?tier={tier}" for tier in ("easy", "hard"))),
+    )
     told("trials", "trials", times("trials", "trials?offset=50", "trials?offset=1000000"))
     told("trials: wrong ones", "trials", times("trials?status=incorrect", "trials?status=truncated"))
     told(

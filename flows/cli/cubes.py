@@ -29,7 +29,7 @@ from flows.cli.options import (
 )
 from flows.cli.output import safe, show, show_json
 from flows.cli.selecting import part_of, several
-from flows.cli.tables import emit, one_form, show_csv, warn
+from flows.cli.tables import emit, one_form, show_csv, show_table, warn
 
 if TYPE_CHECKING:
     from flows.cubes.reader import Reader, TrialView
@@ -37,20 +37,36 @@ if TYPE_CHECKING:
 
 
 def status(
-    cube: CubeArgument,
+    cube: CubesArgument,
     watch: Annotated[
         bool, typer.Option("--watch", "-w", help="Go on showing it until the sweep is complete, or Ctrl-C.")
     ] = False,
     interval: Annotated[float, typer.Option(min=0.1, max=3600, help="Seconds between two looks.")] = 2.0,
     as_json: JsonOption = False,
+    as_csv: CsvOption = False,
 ) -> None:
-    """Show how far a sweep is, also while it runs elsewhere."""
+    """Show how far a sweep is, also while it runs elsewhere; of several cubes, how far each is."""
+    one_form(as_json=as_json, as_csv=as_csv)
+    cubes = list(dict.fromkeys(cube))
+    if watch and (len(cubes) > 1 or as_csv):
+        from flows.errors import SweepError
+
+        raise SweepError(
+            "--watch follows one cube, and has no CSV", "Give one cube; --json has a line each time"
+        )
+    if len(cubes) > 1 or as_csv:
+        _several_statuses(cubes, as_json=as_json, as_csv=as_csv)
+    else:
+        _one_status(cubes[0], interval if watch else None, as_json=as_json)
+
+
+def _one_status(cube: str, interval: float | None, *, as_json: bool) -> None:
     from evalcube import EvalcubeError
     from flows.cli import watching
     from flows.cubes.status import cube_status
     from flows.submit.watch import lines_about
 
-    if watch:
+    if interval is not None:
         watching.watch(cube, interval, as_json=as_json)
         return
     told = [] if as_json else lines_about(cube)
@@ -66,6 +82,25 @@ def status(
         show_json(document)
     else:
         watching.print_status(document)
+
+
+def _several_statuses(cubes: Sequence[str], *, as_json: bool, as_csv: bool) -> None:
+    from flows.cli import watching
+    from flows.cubes.status import cube_status
+
+    documents = {address: cube_status(address) for address in cubes}
+    if as_json:
+        show_json({"cubes": documents})
+    elif as_csv:
+        named = len(cubes) > 1
+        rows = (
+            ({"cube": address} if named else {}) | row
+            for address, one in documents.items()
+            for row in one["models"]
+        )
+        show_csv(list(rows))
+    else:
+        show_table(watching.several(documents))
 
 
 def leaderboard(

@@ -6,7 +6,7 @@ import json
 import sys
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,8 @@ from flows.run.subscribers.duration import duration, waits
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+
+    from stages.analyze.render.table import TableSpec
 
 _RATE_SECONDS = 30.0
 _SHOWN_CAUSES = 5
@@ -138,6 +140,32 @@ def _live_parts(live: dict[str, Any]) -> list[str]:
     if live["waiting"]:
         parts.append(safe(waits(live["waiting"])))
     return parts
+
+
+def several(documents: Mapping[str, dict[str, Any]]) -> TableSpec:
+    """How far each of several cubes is, by address, and all together."""
+    from stages.analyze.render.table import Column, TableSpec
+
+    def state(row: Mapping[str, Any]) -> str:
+        damaged = f"{row['damaged']} regions damaged; " if row["damaged"] else ""
+        return damaged + safe(row["running"] or ("complete" if row["complete"] else "nobody works on it now"))
+
+    rows = []
+    for address, document in documents.items():
+        done, trials = _graded(document)
+        failed = sum(model["transport"] for model in document["models"])
+        kept = {name: document[name] for name in ("damaged", "complete", "running")}
+        rows.append({"cube": safe(address), "done": done, "trials": trials, "failed": failed, **kept})
+    columns = (
+        Column("cube", lambda row: row["cube"], right=False, name=True),
+        Column("done", lambda row: f"{row['done']:,}"),
+        Column("trials", lambda row: f"{row['trials']:,}"),
+        Column("%", lambda row: str(100 * row["done"] // row["trials"]) if row["trials"] else "–"),
+        Column("transport errors", lambda row: f"{row['failed']:,}", 1),
+        Column("state", state, right=False),
+    )
+    done, trials = (sum(row[name] for row in rows) for name in ("done", "trials"))
+    return TableSpec(columns, rows, (f"{done:,} of {trials:,} trials done in all.",))
 
 
 def _render(document: dict[str, Any], pace: _Pace | None = None) -> RenderableType:

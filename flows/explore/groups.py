@@ -28,6 +28,9 @@ MOST_NAMES, MOST_GROUPS = 3, 100_000
 MOST_LEVELS = 60
 """Levels of a parameter up to which a bundle holds curves and surfaces over it."""
 
+MOST_BUNDLED = 20_000
+"""Groups of a surface up to which a bundle holds it."""
+
 _DIGITS = 4
 
 
@@ -115,11 +118,15 @@ def _bundled(explored: Explored) -> Iterable[Query]:
     for part in parts(explored):
         for by in ("model", "model,task", "model,tier,task", "task"):
             yield Query((*part.items, ("by", by)))
+    models = len(explored.labels())
     for task in overview(explored, Query())["tasks"]:
+        levels = {one["name"]: len(one["levels"]) for one in task["params"]}
         several = [one["name"] for one in task["params"] if 1 < len(one["levels"]) <= MOST_LEVELS]
         for place, name in enumerate(several):
             yield Query.make(task=task["label"], by=f"model,{name}")
             for other in several[place + 1 :]:
+                if models * levels[name] * levels[other] > MOST_BUNDLED:
+                    continue
                 yield Query.make(task=task["label"], by=f"model,{name},{other}")
         yield Query.make(task=task["label"], by="model,difficulty")
 

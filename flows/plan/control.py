@@ -199,9 +199,22 @@ def read_answer(records: Space, token: str, number: int) -> Answer | None:
     return Answer(document.get("obeyed") is True, document["message"][:_MOST_CHARACTERS])
 
 
-def forget_orders(records: Space) -> None:
-    """Remove all orders and answers: before a run begins, and when it has ended, they are nobody's."""
-    records.clear(f"{FOLDER}/")
+def forget_orders(records: Space, token: str | None = None) -> None:
+    """Remove orders and answers, which are nobody's before a run begins and after it has ended.
+
+    Parameters
+    ----------
+    records
+        Those of the cube.
+    token
+        Of the lease of a run whose orders are kept; None keeps none.
+    """
+    if token is None:
+        records.clear(f"{FOLDER}/")
+        return
+    places = {key.split("/")[1] for key in records.list(f"{FOLDER}/")}
+    for place in sorted(places - {_place(token)}):
+        records.clear(f"{FOLDER}/{place}/")
 
 
 def _numbers(records: Space, token: str) -> list[int]:

@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from pydantic import Field
 
@@ -16,7 +17,9 @@ from stages.process.judging import read_judge
 from stages.process.reading import read_reply
 from stages.process.rubric import judge_messages, judge_prompt_digest
 from stages.reply.record import Record
-from storage.cache.cache import Cache
+
+if TYPE_CHECKING:
+    from storage.cache.cache import Cache
 
 _WITHOUT_LENGTH = judge_prompt_digest(length_debias=False)
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from flows.plan.plan import Plan
 from stages.reply.status import COUNTERS
+
+if TYPE_CHECKING:
+    from flows.plan.plan import Plan
 
 _SHOWN = 4
 KEY = "unnamed"

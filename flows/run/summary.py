@@ -7,7 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,9 +17,11 @@ from flows.run.events import TALLY, BlockDone, Controlled, Event, Extended, Look
 from flows.run.poison_isolation import KILLED
 from flows.run.summary_words import lines_of, table_of
 from stages.analyze.render.shown import Shown
-from stages.analyze.render.table import TableSpec
 from stages.infer.endpoint import Endpoint
 from stages.infer.rates import strictest
+
+if TYPE_CHECKING:
+    from stages.analyze.render.table import TableSpec
 
 FloatArray = npt.NDArray[np.float64]
 

@@ -15,6 +15,10 @@ SLOW = ("scipy", "xarray", "pandas", "jsonschema", "bokeh", "matplotlib")
         ("flows.cli.app, flows.config.suites, flows.run.sweep, flows.cli.running", SLOW),
         ("flows.cubes.status", (*SLOW, "dask", "distributed", "aiohttp")),
         ("evalcube", (*SLOW, "numpy", "zarr", "dask")),
+        (
+            "flows.cubes.statistics",
+            ("stages.generate", "storage.cache.cache", "flows.plan.plan", "matplotlib"),
+        ),
     ],
 )
 def test_import__loads_nothing_slow_that_is_not_needed(modules, absent):

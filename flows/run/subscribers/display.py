@@ -19,13 +19,12 @@ from rich.text import Text
 from flows.run.events import Controlled, Event, Noted, Started
 from flows.run.progress import ModelProgress, Progress, RunProgress
 from flows.run.subscribers.duration import duration
-from stages.analyze.render.table import NAME_LEAST, fold
 
 _LINE_SECONDS = 10.0
 _LOOK_SECONDS = 0.5
 _SHOWN_MODELS = 20
-_WIDE, _WIDE_MORE, _BAR, _BESIDE_NAMES = 100, 12, 16, 52
-"""Columns of a terminal from which on there are bars and tokens, what these take, and what the rest does."""
+_BAR, _MORE, _BESIDE_NAMES, _ROOM = 16, 29, 43, 28
+"""Columns of a terminal: of a bar, of bars and tokens, which are there if names have room, of the rest; that room."""
 _ROWS_BESIDE = 9
 """Lines of a terminal that the models do not get."""
 
@@ -101,14 +100,17 @@ class Display:
         return Group(*parts, self._models(now))
 
     def _models(self, now: RunProgress) -> Table:
+        from stages.analyze.render.table import NAME_LEAST, fold  # with xarray, which takes a while
+
         # What is going on comes first where there is no room for all.
         most = max(3, min(_SHOWN_MODELS, self._console.height - _ROWS_BESIDE))
         shown, rest = now.models, 0
         if len(shown) > most:
             ordered = sorted(now.models, key=lambda one: (_finished(one), not one.rate))
             shown, rest = tuple(ordered[:most]), len(now.models) - most
-        wide = self._console.width >= _WIDE
-        room = self._console.width - _BESIDE_NAMES - (_BAR + _WIDE_MORE if wide else 0)
+        room = self._console.width - _BESIDE_NAMES
+        wide = room - _MORE >= min(max((len(one.label) for one in shown), default=0), _ROOM)
+        room -= _MORE if wide else 0
         table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
         table.add_column("model", no_wrap=True)
         if wide:

@@ -11,7 +11,7 @@ from importlib import import_module
 from types import TracebackType
 from typing import Any, Self
 
-from flows.run.events import Event, Finished, Noted
+from flows.run.events import Controlled, Event, Finished, Noted
 from flows.run.progress import ModelProgress, Progress, RunProgress
 from flows.run.subscribers.display import facts_of
 
@@ -67,9 +67,15 @@ class NotebookDisplay:
         """Take an event in."""
         self._progress(event)
         if isinstance(event, Noted):
-            self._notes = [*self._notes, event.message][-_SHOWN_NOTES:]
+            self._note(f"{event.message}: {event.said}" if event.said else event.message)
+        elif isinstance(event, Controlled):
+            refused = "" if event.obeyed else "refused: "
+            self._note(f"{event.command} by {event.by or 'somebody'}: {refused}{event.message}")
         elif isinstance(event, Finished):
             self._ended = event.reason
+
+    def _note(self, text: str) -> None:
+        self._notes = [*self._notes, text][-_SHOWN_NOTES:]
 
     def _tick(self) -> None:
         while not self._over.wait(_LOOK_SECONDS):

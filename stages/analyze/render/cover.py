@@ -66,10 +66,10 @@ def _sure(board: Leaderboard, standings: Ranking | None) -> list[str]:
     halves = [(lead.upper - lead.lower) / 2 for lead in ends if not math.isnan(lead.lower)]
     level = f"median {100 * board.confidence:g} % interval"
     if halves and board.lead == "score":
-        found.append(f"The {level} of the score is ± {number(float(np.median(halves)))} of 1000.")
+        found.append(f"The {level} of the score is ±\u00a0{number(float(np.median(halves)))} of 1000.")
     elif halves:
         middle = 100 * float(np.median(halves))
-        found.append(f"The {level} of {board.mode} is ± {middle:.1f} points of 100.")
+        found.append(f"The {level} of {board.mode} is ±\u00a0{middle:.1f} points of 100.")
     if not math.isnan(board.size):
         found.append(f"Each task has at least {number(board.size)} trials in each tier.")
     if standings is not None and len(standings.clusters) == 1:

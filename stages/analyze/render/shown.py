@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from stages.analyze.labelled.axes import plain
-
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -80,6 +78,7 @@ def html_table(table: TableSpec) -> str:
     table
         The table.
     """
+    from stages.analyze.labelled.axes import plain  # with xarray, which takes a while
 
     def cell(tag: str, text: str, *, right: bool) -> str:
         return f'<{tag} style="text-align:{"right" if right else "left"}">{escape(plain(text))}</{tag}>'

@@ -1,8 +1,11 @@
 """The command line as a user meets it: real processes, exit codes, one clear message for each mistake."""
 
+import csv
+import io
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -258,6 +261,20 @@ def test_status__of_a_finished_sweep(finished):
     assert document["complete"] is True
     assert [model["done"] for model in document["models"]] == [40, 40]
     assert document["running"] is None
+
+
+def test_status__of_several_cubes_and_as_csv(finished):
+    shutil.copytree(finished / "cube.zarr", finished / "copy.zarr", dirs_exist_ok=True)
+
+    text = evalcube("status", "cube.zarr", "copy.zarr", cwd=finished)[1]
+    document = json.loads(evalcube("status", "cube.zarr", "copy.zarr", "--json", cwd=finished)[1])
+    rows = list(csv.DictReader(io.StringIO(evalcube("status", "cube.zarr", "--csv", cwd=finished)[1])))
+
+    assert "160 of 160 trials done in all." in text
+    assert text.count("complete") == 2
+    assert [one["done"] for one in document["cubes"].values()] == [80, 80]
+    assert [(row["model"], row["done"]) for row in rows] == [("alpha", "40"), ("beta", "40")]
+    refused(evalcube("status", "cube.zarr", "copy.zarr", "--watch", cwd=finished), "--watch follows one cube")
 
 
 def test_leaderboard__as_table_markdown_and_json(finished):

@@ -68,6 +68,21 @@ def test_curve__a_click_on_a_point_leads_to_its_trials(at):
     assert at.faults == []
 
 
+def test_curve__numbers_are_reached_by_keyboard_and_lead_to_trials(at):
+    at.go("curve?mode=E_P&model=beta")
+    at.page.locator("details.numbers > summary").focus()
+    at.page.keyboard.press("Enter")
+    link = at.page.locator("details.numbers tbody a").first
+
+    assert link.is_visible()
+    assert at.page.locator("details.numbers tbody tr").count() == 4
+    link.focus()
+    at.page.keyboard.press("Enter")
+    at.page.wait_for_url("**/trials?*")
+    assert "model=beta" in at.page.url
+    assert "param_length%3D3" in at.page.url
+
+
 def test_curve__changes_of_controls_are_in_the_address(at):
     at.go("curve?mode=E_P")
     at.page.get_by_label("over", exact=True).select_option("difficulty")
@@ -114,3 +129,18 @@ def swept_grid(tmp_path_factory, _served):
     assert evalcube("run", write_config(folder, config), "--quiet", cwd=folder)[0] == 0
     with served(Explored([config["cube"]])) as base:
         yield base
+
+
+@pytest.mark.integration
+def test_bundle__has_the_views_too(chromium, explored_cube, tmp_path):
+    from flows.explore.bundle import bundle
+
+    bundle([explored_cube], tmp_path / "bundle", trials="none")
+    with opened(chromium, (tmp_path / "bundle" / "index.html").as_uri()) as page:
+        for state in (*VIEWS, "heat?task=boolean", "curve?tier=easy&x=difficulty", "tokens?task=boolean"):
+            page.go(state)
+
+            assert page.page.locator(".problem").count() == 0, state
+        page.go("heat")
+        assert "#/trials?model=" in page.page.locator("tbody td a").first.get_attribute("href")
+        assert page.faults == []

@@ -29,7 +29,7 @@ TWO_PRICED = Started(
 def shown(*events, started=STARTED, width=120, height=40):
     """The line of a pipe, and what a terminal shows."""
     console = Console(file=io.StringIO(), width=width, height=height)
-    display = Display(console)
+    display = Display(console, Progress(Tracker(lambda: 0.0)))
     for event in (started, *events):
         display(event)
     console.print(display._render())
@@ -86,7 +86,7 @@ def test_display__cuts_nothing_at_80_columns_and_fits_the_height():
 
     assert "…" not in screen
     assert max(map(len, screen.splitlines())) <= 80
-    assert MODELS[0] in "".join(line[:28].strip() for line in screen.splitlines())
+    assert MODELS[0] in "".join(line[:38].strip() for line in screen.splitlines())
     assert len(tall.splitlines()) <= 20
     assert "… and 49 more" in tall
 
