@@ -53,7 +53,9 @@ def serve(
         If a cube cannot be read, plotly is not installed, or the address cannot be listened at.
     """
     explored = Explored(cubes, cache, tokenizer)
-    explored.whole()  # what is wrong with a cube is told here, and not in the browser
+    # What is wrong with a cube is told here, and not in the browser; and the first page finds its answers made.
+    for name, query in _FIRST:
+        ask(explored, name, query)
     token = secrets.token_urlsafe(24) if with_token or host not in LOOPBACK else ""
     app = application(explored, token)
     asyncio.run(_run(app, host, port, token, ready))
