@@ -2,7 +2,7 @@
 // The first level: the leaderboard, what scores cost, and scores against a facet of the models.
 {
   const { h, format } = explorer;
-  const IDLE = 1500;
+  const IDLE = 4000;
   const SVG = "http://www.w3.org/2000/svg";
 
   /** The leaderboard of the part that is meant: at once with few draws where there are many rows, then with all. */
@@ -14,7 +14,7 @@
     if (board.final) return board;
     clearTimeout(pending);
     const here = location.hash;
-    // Not at once: whoever ticks one box after another need not wait for boards that he has left.
+    // Not at once: with many models all draws keep the server busy for a second or more, in which the next filter would wait.
     pending = setTimeout(async () => {
       if (location.hash !== here) return;
       await page.ask("ranking", query).catch(() => null);
