@@ -25,6 +25,8 @@ from deploy.clusters.local import SETTINGS, interrupts_blocked
 from deploy.clusters.slurm.crew import Crew
 from deploy.clusters.slurm.script import JobSettings, slug, worker_script
 
+_ALLOWED_FAILURES = 10
+"""Deaths of workers that a task may see before it is suspected: walltime and preemption end jobs that do no wrong."""
 _CERTIFICATES = {"ca": "ca_file", "cert": "cert", "key": "key"}
 """What workers need -> its name in Dask's settings of a role."""
 _LOOK_SECONDS = 10.0
@@ -80,7 +82,7 @@ class Slurm(Cluster):
             raise ClusterError(
                 f"{folder}: the folder of the jobs' logs cannot be made: {error.strerror}. Give another as `logs`"
             ) from None
-        with _encryption(folder / f"{name}.tls") as (security, files), dask.config.set(SETTINGS):
+        with _encryption(folder / f"{name}.tls") as (security, files), dask.config.set(_settings()):
             try:
                 with interrupts_blocked():
                     cluster = SpecCluster(
@@ -181,6 +183,10 @@ class _SlurmConnection(Connection):
             self._looked_at = now
             self._looking = self._thread.submit(self._crew.look, sorted(names))
         return notes
+
+
+def _settings() -> dict[str, object]:
+    return {**SETTINGS, "distributed.scheduler.allowed-failures": _ALLOWED_FAILURES}
 
 
 @contextmanager
