@@ -49,6 +49,13 @@ def test_post__of_many_at_once_each_has_its_own_number(records):
     assert all(read_order(records, "token", number).command == "stop" for number in numbers)
 
 
+def test_post__takes_the_first_number_that_is_free_whatever_others_took(records):
+    for number in (999_999, 2):
+        records.put(control._key("token", number), b"{}")
+
+    assert [post(records, "token", sent(), None) for _ in range(2)] == [1, 3]
+
+
 def test_read_order__knows_nothing_of_another_runs_orders(records):
     post(records, "earlier", sent(), KEY)
 
