@@ -26,7 +26,7 @@ from typing import Any
 from distributed import Client, SchedulerPlugin, WorkerPlugin
 from distributed import Future as DaskFuture
 
-from deploy.clusters import carrier
+from deploy.clusters import carrier, registrar
 from deploy.clusters.asking import ANSWER_SECONDS, SERVING, Question, ask_each, ask_scheduler
 from deploy.clusters.code import Code, State, View
 
@@ -42,40 +42,40 @@ _CALL = "__import__('distributed').get_worker().plugins[name].call(task, values)
 
 
 @cache
-def _source() -> str:
-    return inspect.getsource(carrier)
+def _source(module: str) -> str:
+    return inspect.getsource(sys.modules[module])
 
 
 class _Made:
-    """Something of `deploy.clusters.carrier` that a node makes anew from the module's text."""
+    """Something that a node makes anew from the text of the module that has its class."""
 
-    def __init__(self, wanted: str, *arguments: object) -> None:
-        self._wanted, self._arguments = wanted, arguments
+    def __init__(self, kind: type, *arguments: object) -> None:
+        self._kind, self._arguments = kind, arguments
 
     def __reduce__(self) -> tuple[Any, ...]:
-        space = {"source": _source(), "wanted": self._wanted, "arguments": self._arguments}
-        return eval, (_MAKE, space)
+        source, wanted = _source(self._kind.__module__), self._kind.__name__
+        return eval, (_MAKE, {"source": source, "wanted": wanted, "arguments": self._arguments})
 
 
 class _Function:
-    """A function of `deploy.clusters.carrier` that a node runs, by its name."""
+    """A function that a node makes anew from the text of its module, and runs."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
-        self._name = function.__name__
+        self._module, self._name = function.__module__, function.__name__
 
     def __call__(self, *args: object) -> Any:  # noqa: ANN401 - Dask wants something that can be called
         """Only nodes call it."""
         raise NotImplementedError
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return eval, (_TAKE, {"source": _source(), "wanted": self._name})
+        return eval, (_TAKE, {"source": _source(self._module), "wanted": self._name})
 
 
 class _SentCarrier(_Made, WorkerPlugin):
     """What becomes a `Carrier` on each worker."""
 
     def __init__(self, name: str, *arguments: object) -> None:
-        super().__init__("Carrier", name, *arguments)
+        super().__init__(carrier.Carrier, name, *arguments)
         self.name = name
 
 
@@ -83,7 +83,7 @@ class _SentRegistrar(_Made, SchedulerPlugin):
     """What becomes a `Registrar` on the scheduler."""
 
     def __init__(self, name: str, *arguments: object) -> None:
-        super().__init__("Registrar", name, *arguments)
+        super().__init__(registrar.Registrar, name, *arguments)
         self.name = f"{name}-registrar"
 
 
@@ -113,9 +113,9 @@ class CarriedCode(Code):
         self._sent = _SentCarrier(
             name, digest, archive, owner, pickle.dumps(plugin), list(requirements), python
         )
-        registrar = _SentRegistrar(name, self.client.id, group, list(endpoints))
+        sent = _SentRegistrar(name, self.client.id, group, list(endpoints))
         registration = self.client._register_scheduler_plugin(  # noqa: SLF001 - the public one has no time limit
-            plugin=registrar, name=registrar.name, idempotent=False
+            plugin=sent, name=sent.name, idempotent=False
         )
         Question.within(self.client, registration).answer()
         self._register(name, self._sent, ANSWER_SECONDS)
@@ -150,7 +150,7 @@ class CarriedCode(Code):
         """Ask who is there, and how many runs share the endpoints."""
 
         async def ask() -> View:
-            found = await ask_scheduler(self.client, _Function(carrier.look), self._name)
+            found = await ask_scheduler(self.client, _Function(registrar.look), self._name)
             workers = {
                 address: name
                 for address, (name, status) in sorted(found["workers"].items())
@@ -195,7 +195,7 @@ class CarriedCode(Code):
 
     def bar(self, name: str, addresses: Sequence[str]) -> Question[None]:
         """As `Code.bar`."""
-        asking = ask_scheduler(self.client, _Function(carrier.bar), name, list(addresses))
+        asking = ask_scheduler(self.client, _Function(registrar.bar), name, list(addresses))
         return Question.within(self.client, asking)
 
 
@@ -233,8 +233,8 @@ def requirements_here() -> tuple[tuple[str, ...], str]:
     """What evalcube requires, extras apart, and of which version of Python; from the package's own metadata."""
     # A checkout that is worked in has newer ones in its project file than those that it was installed with.
     project = _ROOT / "pyproject.toml"
-    if project.is_file():
-        described = tomllib.loads(project.read_text(encoding="utf-8"))["project"]
+    described = tomllib.loads(project.read_text("utf-8")).get("project", {}) if project.is_file() else {}
+    if described.get("name") == carrier.FACE:
         return tuple(described["dependencies"]), described["requires-python"]
     found = importlib.metadata.metadata(carrier.FACE)
     required = importlib.metadata.requires(carrier.FACE) or ()

@@ -30,8 +30,8 @@ def ctl(
 ) -> None:
     """Order something of the run that works on a cube, from any machine that reaches the cube.
 
-    Whoever can write the cube may lower what is spent: pause (and resume what was paused so), stop, drop-model, and
-    limits that are tighter. What raises it is for the user who runs the sweep.
+    Whoever can write the cube may lower what is spent: by pause, stop, drop-model, and tighter limits.
+    What raises it is for the user who runs the sweep.
     """
     from flows.cubes.orders import order
 

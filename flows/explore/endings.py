@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Any
 
@@ -25,6 +26,8 @@ BINS = 40
 """About as many bins as a histogram has up to four times the mean number of tokens."""
 SAMPLE = 1200
 """Traces that are shown one by one, at most."""
+MOST_TRIALS = 50_000_000
+"""Of one model, padding included, that are read for one answer."""
 _WIDEST = 1 << 16
 _DIGITS = 5
 
@@ -141,6 +144,12 @@ def _one_model(explored: Explored, query: Query) -> tuple[xr.Dataset, str]:
     if len(query.all("model")) != 1:
         raise SweepError(f"`model`: {len(query.all('model'))} are named", "Name one")
     dataset, (label,) = chosen(explored, query, with_trials(explored, query).dataset)
+    size = math.prod(dataset.sizes[dim] for dim in ("task", "params", "trial", "repeat"))
+    if size > MOST_TRIALS:
+        raise SweepError(
+            f"{label} has up to {size:,} trials here, more than the {MOST_TRIALS:,} that are read at once",
+            "Choose a task or a tier",
+        )
     return dataset, label
 
 

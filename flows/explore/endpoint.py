@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,16 +36,22 @@ class Endpoint:
     """Whether an answer stays right until something new is recorded in a cube."""
 
 
+_PLAIN = (str, int, bool)
+
+
 def jsonable(value: Any) -> Any:  # noqa: ANN401 - any JSON value, or numpy's
     """A document that JSON can hold: NaN and infinities become null, arrays lists."""
-    if isinstance(value, np.ndarray):
-        value = value.tolist()
-    elif isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, float):
-        return value if np.isfinite(value) else None
-    if isinstance(value, Mapping):
+    kind = type(value)
+    if value is None or kind in _PLAIN:  # most of what there is
+        return value
+    if kind is float:
+        return value if isfinite(value) else None
+    if kind is dict:
         return {str(key): jsonable(item) for key, item in value.items()}
+    if isinstance(value, np.ndarray | np.generic):
+        return jsonable(value.tolist())
+    if isinstance(value, Mapping):
+        return jsonable(dict(value))
     if isinstance(value, list | tuple):
         return [jsonable(item) for item in value]
     return value

@@ -21,6 +21,7 @@ from stages.analyze.labelled import axes
 from storage.cube.cube import Cube
 from storage.cube.holder import apparent_holder
 from storage.cube.ledger import NAME as LEDGER
+from storage.cube.schema import COUNTERS
 from storage.urls import redacted
 
 _LOOK = 1.0
@@ -28,6 +29,9 @@ _LOOK = 1.0
 
 _KEPT = 64
 """Answers and parts that are kept in memory."""
+
+_COUNTER_CHUNKS = 8
+"""Chunks of counters that are looked at for changes."""
 
 PART = ("task", "tier", "where")
 """Names by which a query says which part of the cubes it means."""
@@ -90,8 +94,11 @@ class Explored:
                     marks.append(str(sum(1 for _ in cube.records.list(f"{key.partition('.')[0]}/"))))
                 else:
                     marks.append(version.mark)
-            # Counters are written behind the ledger, and for the last time before a run ends.
-            marks.append("running" if apparent_holder(cube.records) is not None else "idle")
+            # Counters are written behind the ledger, so that they change when it does not.
+            step = cube.chunks_of_counters
+            for chunk in range(min(-(-cube.sizes["model"] // step), _COUNTER_CHUNKS)):
+                version = cube.space.version(f"{COUNTERS.name}/c/{chunk}/0/0/0")
+                marks.append("" if version is None else version.mark)
         self._seen, self._looked = "-".join(marks), now
         return self._seen
 
@@ -127,13 +134,16 @@ class Explored:
                 if key in self._kept:
                     self._kept.move_to_end(key)
                     return self._kept[key]
-            made = make()
+            try:
+                made = make()
+            finally:
+                with self._lock:
+                    self._making.pop(key, None)
             with self._lock:
                 if stamp == self._stamp:
                     self._kept[key] = made
                     while len(self._kept) > _KEPT:
                         self._kept.popitem(last=False)
-                self._making.pop(key, None)
         return made
 
     def whole(self) -> OpenPart:

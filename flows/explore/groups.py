@@ -20,6 +20,8 @@ from stages.analyze.labelled import axes
 from stages.analyze.labelled.aggregate import aggregate
 from stages.analyze.labelled.counters import counters
 from stages.analyze.labelled.selection import keys
+from storage.cube.cube import Cube
+from storage.cube.ledger import Ledger
 
 COUNTED = ("trials", "completed", "correct", "invalid", "refused", "truncated", "transport", "missing")
 """Counters that are handed on."""
@@ -27,6 +29,11 @@ COUNTED = ("trials", "completed", "correct", "invalid", "refused", "truncated", 
 MOST_NAMES, MOST_GROUPS = 3, 100_000
 MOST_LEVELS = 60
 """Levels of a parameter up to which a bundle holds curves and surfaces over it."""
+
+MOST_TOLD = 5
+"""Models that a warning names."""
+MOST_BUNDLED = 20_000
+"""Groups of a surface up to which a bundle holds it."""
 
 _DIGITS = 4
 
@@ -58,7 +65,7 @@ def groups(explored: Explored, query: Query) -> Json:
         **{name: sums[name].ravel().astype(int) for name in COUNTED if name in sums},
         **{name: found[name].values.ravel() for name in ("points", "points_planned")},
         "selection": opened.selection,
-        "warnings": list(opened.warnings),
+        "warnings": [*opened.warnings, *uncounted(explored)],
     }
 
 
@@ -80,6 +87,44 @@ def chosen(explored: Explored, query: Query, dataset: xr.Dataset) -> tuple[xr.Da
     if not places:
         raise SweepError(f"`model`: this part has nothing of {', '.join(wanted)}", "Widen the filters")
     return dataset.isel(model=places), [labels[place] for place in places]
+
+
+def uncounted(explored: Explored) -> list[str]:
+    """Sentences on trials that are on record and not in the counters yet, which a run writes a while later.
+
+    Parameters
+    ----------
+    explored
+        The cubes; of several nothing is said.
+
+    Returns
+    -------
+    list of str
+        One, or none.
+    """
+
+    def look() -> list[str]:
+        if len(explored.cubes) > 1:
+            return []
+        dataset = explored.whole().dataset
+        trials = counters(dataset).sel(counter="trials").sum(("task", "params")).values
+        recorded = np.zeros(len(trials))
+        for region, receipt in Ledger(Cube.open(explored.cubes[0]).records).newest().items():
+            if region.model < len(recorded):
+                recorded[region.model] += receipt.finished
+        late = np.maximum(recorded - trials, 0).astype(int)
+        names = [label for label, count in zip(explored.labels(), late, strict=True) if count]
+        if not names:
+            return []
+        few = f"{', '.join(names[:MOST_TOLD])}{' and others' if len(names) > MOST_TOLD else ''}"
+        text = (
+            f"{late.sum():,} trials are recorded and not counted yet, of {few}: what is shown lacks them until a run "
+            "counts them, which it does every two minutes or so and when it ends."
+        )
+        return [text]
+
+    told: list[str] = explored.kept("uncounted", look)
+    return told
 
 
 def with_unasked(dataset: xr.Dataset) -> xr.Dataset:
@@ -115,11 +160,15 @@ def _bundled(explored: Explored) -> Iterable[Query]:
     for part in parts(explored):
         for by in ("model", "model,task", "model,tier,task", "task"):
             yield Query((*part.items, ("by", by)))
+    models = len(explored.labels())
     for task in overview(explored, Query())["tasks"]:
+        levels = {one["name"]: len(one["levels"]) for one in task["params"]}
         several = [one["name"] for one in task["params"] if 1 < len(one["levels"]) <= MOST_LEVELS]
         for place, name in enumerate(several):
             yield Query.make(task=task["label"], by=f"model,{name}")
             for other in several[place + 1 :]:
+                if models * levels[name] * levels[other] > MOST_BUNDLED:
+                    continue
                 yield Query.make(task=task["label"], by=f"model,{name},{other}")
         yield Query.make(task=task["label"], by="model,difficulty")
 

@@ -13,6 +13,7 @@ from flows.explore.endpoint import Endpoint, Json
 from flows.explore.explored import Explored
 from flows.explore.query import Query
 from flows.plan.records import read_notes
+from flows.trials.opened import MEASURED
 from flows.trials.scan import STATUSES
 from stages.analyze.labelled import axes
 from stages.analyze.labelled.selection import Key, keys
@@ -52,6 +53,7 @@ def overview(explored: Explored, _: Query) -> Json:
         "repeats": axes.most_repeats(dataset),
         "statuses": list(STATUSES),
         "wrong": list(WRONG),
+        "measured": list(MEASURED),
         "warnings": list(opened.warnings),
         "status": live(explored, Query()),
     }

@@ -37,7 +37,7 @@ FRESH_SECONDS = 600.0
 _MOST_BYTES = 20_000
 _MOST_WORDS, _MOST_CHARACTERS = 64, 1000
 _KEY_BYTES = 32
-_MOST_ORDERS = 100_000
+_DIGITS = 6
 
 
 @dataclass(frozen=True)
@@ -121,8 +121,11 @@ def post(records: Space, token: str, order: Order, key: bytes | None) -> int:
         If the cube cannot be written.
     """
     with guarded(f"{records.address}/{FOLDER}", "leave an order for the run"):
-        number = 1 + max(_numbers(records, token), default=0)
+        taken, number = _numbers(records, token), 1
         while True:
+            # The first that is free: the run reads one after another, and a gap that somebody leaves would stop it.
+            while number in taken:
+                number += 1
             own = replace(order, number=number)
             if key is not None:
                 own = replace(own, code=code_of(own, token, key))
@@ -199,19 +202,32 @@ def read_answer(records: Space, token: str, number: int) -> Answer | None:
     return Answer(document.get("obeyed") is True, document["message"][:_MOST_CHARACTERS])
 
 
-def forget_orders(records: Space) -> None:
-    """Remove all orders and answers: before a run begins, and when it has ended, they are nobody's."""
-    records.clear(f"{FOLDER}/")
+def forget_orders(records: Space, token: str | None = None) -> None:
+    """Remove orders and answers, which are nobody's before a run begins and after it has ended.
+
+    Parameters
+    ----------
+    records
+        Those of the cube.
+    token
+        Of the lease of a run whose orders are kept; None keeps none.
+    """
+    if token is None:
+        records.clear(f"{FOLDER}/")
+        return
+    places = {key.split("/")[1] for key in records.list(f"{FOLDER}/")}
+    for place in sorted(places - {_place(token)}):
+        records.clear(f"{FOLDER}/{place}/")
 
 
-def _numbers(records: Space, token: str) -> list[int]:
+def _numbers(records: Space, token: str) -> set[int]:
     names = (key.rsplit("/", 1)[-1] for key in records.list(f"{FOLDER}/{_place(token)}/"))
     texts = (name.removesuffix(".json") for name in names)
-    return [number for text in texts if text.isdecimal() and (number := int(text)) < _MOST_ORDERS]
+    return {int(text) for text in texts if text.isascii() and text.isdecimal() and len(text) <= _DIGITS}
 
 
 def _key(token: str, number: int, kind: str = "") -> str:
-    name = f"{number:06d}.{kind}.json" if kind else f"{number:06d}.json"
+    name = f"{number:0{_DIGITS}d}.{kind}.json" if kind else f"{number:0{_DIGITS}d}.json"
     return f"{FOLDER}/{_place(token)}/{name}"
 
 

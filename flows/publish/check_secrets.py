@@ -330,7 +330,7 @@ def named_by(*configs: Mapping[str, Any] | None) -> tuple[set[str], set[str]]:
     hosts: set[str] = set()
     for config in configs:
         for name, text in _texts(config, ""):
-            if name.endswith("key_env"):
+            if name.endswith(("key_env", "env_from")):
                 variables.add(text)
             if name in ("endpoint", "cache", "cube"):
                 found = re.search(r"password_env=(\w+)", text)
@@ -345,7 +345,8 @@ def _texts(value: Any, name: str) -> Iterator[tuple[str, str]]:  # noqa: ANN401 
         yield name, value
     elif isinstance(value, Mapping):
         for key, item in value.items():
-            yield from _texts(item, str(key))
+            # Its own keys are variables of a server; what they are taken from is what may be secret.
+            yield from _texts(item, name if name == "env_from" else str(key))
     elif isinstance(value, (list, tuple)):
         for item in value:
             yield from _texts(item, name)

@@ -52,7 +52,8 @@ def shared_notes(notes: Mapping[str, Any], part: CopiedPart) -> dict[str, Any]:
         if not isinstance(model, Mapping) or model.get("name") not in measured | judging:
             continue
         one = {name: model[name] for name in _OF_MODELS if name in model}
-        endpoint = str(model.get("endpoint", ""))
+        endpoint = model.get("endpoint", "")
+        endpoint = str(endpoint[0] if isinstance(endpoint, list) and endpoint else endpoint)
         simulated = "sim:" if endpoint.startswith("sim:") else UNPUBLISHED
         one["endpoint"] = endpoint if endpoint in _HARMLESS else simulated
         models.append(one | ({} if model.get("name") in measured else {"measured": False}))

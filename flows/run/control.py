@@ -92,7 +92,8 @@ class Control:
 
     def __enter__(self) -> Self:
         with suppress(OSError, StorageError):  # what an earlier run left is not read anyway
-            forget_orders(self._records)
+            forget_orders(self._records, self._token)
+            self._read_orders()  # here and now: what was ordered before the first request holds for it
         self._thread.start()
         return self
 
@@ -109,10 +110,15 @@ class Control:
         self._endpoints = dict(endpoints)
 
     @property
+    def paused(self) -> bool:
+        """Whether nothing is to be asked for now."""
+        return self._paused_by_owner or self._paused_by_others
+
+    @property
     def steering(self) -> Steering:
         """What workers have to know."""
         return Steering(
-            paused=self._paused_by_owner or self._paused_by_others,
+            paused=self.paused,
             dropped=frozenset(self.dropped),
             quotas={name: self._endpoints[name].quota for name in sorted(self._changed)},
             retries=self._retries,
@@ -154,7 +160,7 @@ class Control:
                 own=own,
                 obeyed=answer.obeyed,
                 message=answer.message,
-                paused=self.steering.paused,
+                paused=self.paused,
             )
         )
 

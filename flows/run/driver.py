@@ -176,14 +176,13 @@ class Driver:
         self._ledger.flush()
 
     def _run(self) -> None:
-        self._follow_orders()
+        self._follow_orders(first=True)
         self._workers.poll()
         self._counting.compare_prompts()
         self._give_turns()
         self._top_up()
         while self._is_busy():
-            if self._control is not None and self._control.poll():
-                self._follow_orders()
+            self._follow_orders()
             # A process that was stopped (Ctrl-Z, a suspended laptop) may have lost the lease without noticing.
             self._lease.check()
             self._workers.poll()
@@ -211,9 +210,9 @@ class Driver:
         # Nothing but a flag: a handler runs between any two instructions of the thread that holds the locks.
         self.stopped = True
 
-    def _follow_orders(self) -> None:
-        """Do what was ordered so far, in this round or one before."""
-        if self._control is None:
+    def _follow_orders(self, *, first: bool = False) -> None:
+        """Do what is ordered meanwhile, and at first what was ordered before."""
+        if self._control is None or not (self._control.poll() or first):
             return
         steering = self._control.steering
         for blocks in self._queues:
@@ -295,8 +294,6 @@ class Driver:
 
     def _top_up(self) -> None:
         """Submit blocks, one of each evaluation in turn, until every evaluation has its depth in flight."""
-        if self._control is not None and self._control.steering.paused:
-            return
         self._poison.go_on()
         starved = deque(
             blocks for blocks in self._queues if blocks.limit.has_room and not self._poison.wants_quiet

@@ -163,7 +163,7 @@ class Session:
                 connection = stack.enter_context(cluster.connect())
             client = connection.client
             addresses = wait_for_workers(cluster, connection, self._lease, self._note, self._is_stopped)
-            if self._control.stopped:
+            if self._is_stopped():
                 return "stopped"
             refuse_far_workers(asked, addresses)
             context = self._context(served.routes, connection, cluster.environment != "inherited")

@@ -19,7 +19,7 @@ from stages.infer.limiter import NO_NEWS, News
 from stages.infer.model_queue import ModelQueue
 from stages.infer.rates import Quota
 from stages.infer.replicas import Replicas
-from stages.infer.reply import Reply
+from stages.infer.reply import Reply, RetryClass
 from stages.infer.retry import (
     Breaker,
     backoff,
@@ -44,6 +44,8 @@ _FIRST_SECONDS = 5.0
 """How long a model's first answer is waited for before others are sent."""
 _LENT = 8
 """Requests for each connection that may wait for another attempt while others use it."""
+_MOST_MOVES = 3
+"""Times that a request goes on to another server, or waits for its own, because that went while it was there."""
 _SAME_OVERLOAD_SECONDS = 2.0
 """What other workers report within this time is the overload that this worker saw itself."""
 
@@ -84,6 +86,8 @@ class HttpQueue(EndpointQueue):
         """Those that belong to requests which wait for another attempt, and which others use."""
         self._admission = Admission()
         self._idle: deque[asyncio.Future[None]] = deque()
+        self._moves: dict[str, int] = {}
+        """By digest, how often servers went while a request that is in hand was there."""
         self._watchers: set[asyncio.Task[None]] = set()
         """Beside those that send, which are counted."""
         # One server that nobody starts again needs none of it, and pays for none of it.
@@ -247,6 +251,8 @@ class HttpQueue(EndpointQueue):
                 shared.fail(error)
             finally:
                 model.held -= 1
+                if self._moves:
+                    self._moves.pop(shared.job.digest, None)
         # At once, not with the task's end, which the loop reports a turn later: others that find too many of them in
         # this turn must not leave as well.
         self._tasks.discard(me)
@@ -424,6 +430,10 @@ class HttpQueue(EndpointQueue):
                 replicas.leave(place)
             if not await replicas.lost(place, reply):
                 return reply, record
+            self._moves[job.digest] = moves = self._moves.get(job.digest, 0) + 1
+            if moves > _MOST_MOVES:
+                # Whatever ends servers may well be this request, and the next one would go with it.
+                return reply._replace(retry_class=RetryClass.FAILED), None
             self._stats.retries[reply.cause] += 1
             self._stats.sent += 1
 

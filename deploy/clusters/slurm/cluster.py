@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import secrets
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
@@ -24,6 +25,8 @@ from deploy.clusters.local import SETTINGS, interrupts_blocked
 from deploy.clusters.slurm.crew import Crew
 from deploy.clusters.slurm.script import JobSettings, slug, worker_script
 
+_CERTIFICATES = {"ca": "ca_file", "cert": "cert", "key": "key"}
+"""What workers need -> its name in Dask's settings of a role."""
 _LOOK_SECONDS = 10.0
 _LOSS_LOOK_SECONDS, _LOSS_SECONDS = 2.0, 15.0
 """Between two looks for as long after a worker has gone: its job ends just then, and is to be replaced soon."""
@@ -193,17 +196,18 @@ def _encryption(folder: Path) -> Iterator[tuple[Security | None, dict[str, str] 
         yield None, None
         return
     texts = security.get_tls_config_for_role("worker")
-    files = {}
+    files = {what: str(folder / f"{what}.pem") for what in _CERTIFICATES}
     try:
-        folder.mkdir(mode=0o700)
-        for what, field in (("ca", "ca_file"), ("cert", "cert"), ("key", "key")):
-            path = folder / f"{what}.pem"
-            path.touch(mode=0o600)
-            path.write_text(str(texts[field]))
-            files[what] = str(path)
+        try:
+            folder.mkdir(mode=0o700)
+            for what, field in _CERTIFICATES.items():
+                path = Path(files[what])
+                path.touch(mode=0o600)
+                path.write_text(str(texts[field]))
+        except OSError as error:
+            raise ClusterError(
+                f"{folder}: the key of this run cannot be kept there: {error.strerror}. Give another folder as `logs`"
+            ) from None
         yield security, files
     finally:
-        for file in files.values():
-            Path(file).unlink(missing_ok=True)
-        if folder.is_dir():
-            folder.rmdir()
+        shutil.rmtree(folder, ignore_errors=True)

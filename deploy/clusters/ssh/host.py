@@ -113,7 +113,7 @@ class RemoteWorkers:
             )
         except asyncssh.HostKeyNotVerifiable:
             return (
-                f"its host key is not known here. Connect once by hand (`ssh {self.host.address}`) and accept it, or "
+                f"its host key is not known here. Connect once by hand (`{self._by_hand}`) and accept it, or "
                 f"name a file that has it as `known_hosts`"
             )
         except asyncssh.PermissionDenied:
@@ -123,6 +123,12 @@ class RemoteWorkers:
         except (OSError, asyncssh.Error, TimeoutError) as error:
             return f"it cannot be reached ({_why(error)})"
         return ""
+
+    @property
+    def _by_hand(self) -> str:
+        port = "" if self.host.port is None else f"-p {self.host.port} "
+        user = "" if self.host.user is None else f"{self.host.user}@"
+        return f"ssh {port}{user}{self.host.address}"
 
     def _options(self) -> dict[str, Any]:
         """How it is logged in to; where an option is left out, ``~/.ssh/config`` decides."""

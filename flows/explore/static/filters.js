@@ -12,13 +12,22 @@
    * @param {(() => void)|null} [clear]
    */
   explorer.pick = (id, title, options, toggle, clear) => {
-    const search = options.length > 12 ? h("input", { type: "search", placeholder: "Find …", "aria-label": `Find in ${title}`, oninput: event => {
-      const wanted = event.target.value.toLowerCase();
-      for (const label of list.children) label.hidden = !label.textContent.toLowerCase().includes(wanted);
-    } }) : null;
-    const list = h("div.options", {}, options.map(one => h("label", {}, h("input", { type: "checkbox", id: `pick-${id}-${one.value}`, checked: one.checked, onchange: () => toggle(one.value) }), " ", one.label)));
-    return h("details.pick", { id: `pick-${id}` }, h("summary", {}, title), h("div.menu", {}, search, list,
-      clear ? h("button", { type: "button", onclick: clear }, "Reset") : null));
+    const made = h("details.pick", { id: `pick-${id}` }, h("summary", {}, title));
+    // Not before it is opened: a page may have hundreds of options that nobody looks at.
+    const fill = () => {
+      const list = h("div.options", {}, options.map(one => h("label", {}, h("input", { type: "checkbox", id: `pick-${id}-${one.value}`, checked: one.checked, onchange: () => toggle(one.value) }), " ", one.label)));
+      const search = options.length > 12 ? h("input", { type: "search", placeholder: "Find …", "aria-label": `Find in ${title}`, oninput: event => {
+        const wanted = event.target.value.toLowerCase();
+        for (const label of list.children) label.hidden = !label.textContent.toLowerCase().includes(wanted);
+      } }) : null;
+      made.append(h("div.menu", {}, search, list, clear ? h("button", { type: "button", onclick: clear }, "Reset") : null));
+    };
+    made.fill = () => {
+      made.fill = () => {};
+      fill();
+    };
+    made.addEventListener("toggle", () => made.fill());
+    return made;
   };
 
   /** One of several, as a row of buttons. Each is [value, label]; the first is what it is without being set. */

@@ -3,6 +3,51 @@
 {
   const { h, format } = explorer;
 
+  /** A colour for each of some models: its own, or the next one where another of them has that already. */
+  explorer.palette = (overview, labels) => {
+    const taken = new Set();
+    return new Map(labels.map(label => {
+      const own = explorer.colours.indexOf(explorer.colour(overview, label));
+      const order = explorer.colours.map((_, step) => (own + step) % explorer.colours.length);
+      const place = order.find(one => !taken.has(one)) ?? own;
+      taken.add(place);
+      return [label, explorer.colours[place]];
+    }));
+  };
+  explorer.DASHES = ["solid", "dash", "dot", "dashdot", "longdash"];
+
+  /**
+   * The numbers of a chart as a table, for those who cannot use it: each row leads to its trials.
+   * @param {any} page
+   * @param {any} groups - by model and one or two names
+   * @param {string[]} models
+   * @param {(levels: any[]) => any} trials - what the address of the trials says besides the model
+   */
+  explorer.numbers = (page, groups, models, trials) => {
+    const names = groups.answer.by.slice(1);
+    const places = groups.sizes.slice(1).reduce((found, size) => found.flatMap(one => Array.from({ length: size }, (_, index) => [...one, index])), [[]]);
+    const rows = models.flatMap(label => {
+      const model = groups.levels("model").indexOf(label);
+      return model < 0 ? [] : places.map(place => ({ label, levels: place.map((index, axis) => groups.answer.levels[axis + 1][index]), ...groups.at(model, ...place) }));
+    }).filter(row => row.planned);
+    return h("details.numbers", { id: "numbers" }, h("summary", {}, "Numbers"), explorer.table(page, { name: names.join("-"), prefix: "numbers-", rows, columns: [
+      { key: "model", title: "model", left: true, value: row => row.label, show: row => h("a", { href: explorer.trialsLink(page, { model: row.label, ...trials(row.levels) }) }, row.label) },
+      ...names.map((name, axis) => ({ key: name, title: format.plain(name), left: !groups.answer.levels[axis + 1].every(format.isNumber), value: row => row.levels[axis] })),
+      { key: "rate", title: "rate", value: row => row.point, show: row => format.percent(row.point), parts: row => ({ value: row.point, lower: row.lower, upper: row.upper }) },
+      { key: "interval", title: "95 %", value: row => row.lower, show: row => format.interval(row) },
+      { key: "trials", title: "trials", value: row => row.trials, show: row => `${format.number(row.trials)}${row.few ? " ?" : ""}` },
+      { key: "cut", title: "truncated", value: row => row.cut, show: row => format.percent(row.cut) },
+      { key: "invalid", title: "no answer read", value: row => row.invalid },
+    ] }));
+  };
+
+  /** The part that filters mean, for what a bundle holds of whole models only. */
+  explorer.livePart = page => (explorer.bundle ? {} : page.part());
+  explorer.liveFilters = () => ({ models: true, tasks: !explorer.bundle, tiers: !explorer.bundle });
+
+  /** The address of some trials; a bundle cannot look for conditions, and shows all of the model and the task. */
+  explorer.trialsLink = (page, changes) => page.link("trials", explorer.bundle ? { ...changes, where: null } : changes);
+
   /** A text as it was before `explorer.label` escaped it for a chart. */
   explorer.unlabel = text => (typeof text === "string" ? text.replaceAll("&lt;", "<").replaceAll("&gt;", ">").replaceAll("&amp;", "&") : text);
 
@@ -29,6 +74,9 @@
     ["C_I", "without truncated", "C_I: guesses taken out, truncated trials left out"],
     ["E_I", "share right without truncated", "E_I: share right of the completed trials"],
   ];
+
+  /** The choice of the estimator; a bundle holds the first one only. */
+  explorer.rateSelect = page => (explorer.bundle ? null : explorer.select(page, "mode", explorer.MODES, "rate"));
 
   class Groups {
     constructor(answer) {
@@ -57,19 +105,19 @@
    * @param {{models?: string[], task?: string}} [more] - a bundle has all models or none
    */
   explorer.groups = async (page, by, more = {}) => {
-    const asked = { ...page.part(), mode: page.get("mode"), by: by.join(",") };
+    const asked = { ...(explorer.bundle && more.task ? {} : page.part()), mode: explorer.bundle ? null : page.get("mode"), by: by.join(",") };
     if (more.task) asked.task = more.task;
     if (more.models && !explorer.bundle) asked.model = more.models;
     return new Groups(await page.ask("groups", asked));
   };
 
-  /** The models that are chosen; else the best of this part, by their mean over tasks. */
+  /** The models that are chosen; else the best ones by their mean over all tasks, the same whatever task or tier is looked at. */
   explorer.shownModels = async (page, most = SHOWN) => {
     const known = page.overview.models.map(one => one.label);
     const wanted = page.all("model").filter(label => known.includes(label));
     if (wanted.length) return wanted;
     if (known.length <= most) return known;
-    return explorer.best(await explorer.groups(page, ["model", "task"])).slice(0, most);
+    return explorer.best(new Groups(await page.ask("groups", explorer.bundle ? { by: "model,task" } : { where: page.all("where"), mode: page.get("mode"), by: "model,task" }))).slice(0, most);
   };
 
   /** Labels of models by their mean over tasks, best first; those without any number last. */

@@ -48,6 +48,8 @@
     /** The address of another view, with what filters say, and changes. */
     link(view, changes = {}) {
       const kept = Object.fromEntries(["task", "tier", "where", "model"].filter(name => state.params[name]).map(name => [name, state.params[name]]));
+      // Counters know nothing of single trials.
+      if (kept.where && explorer.views.get(view)?.level !== "trials") kept.where = kept.where.filter(text => !overview.measured.includes(text.split("=", 1)[0].trim()));
       return explorer.href(view, { ...kept, ...changes });
     },
     ask: explorer.ask,
@@ -134,7 +136,10 @@
       window.scrollTo(0, 0);
       return;
     }
-    for (const one of open) document.getElementById(one)?.setAttribute("open", "");
+    for (const one of open.map(id => document.getElementById(id)).filter(Boolean)) {
+      one.setAttribute("open", "");
+      one.fill?.(); // at once, as what was focused or scrolled in it is to be so again
+    }
     [...main.querySelectorAll(".pick .options, .scroll")].forEach((one, place) => scrolls[place] && one.scrollTo(...scrolls[place]));
     const next = id && document.getElementById(id);
     if (!next) return;

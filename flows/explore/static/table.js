@@ -2,6 +2,7 @@
 // Tables that sort, choose their columns and hand themselves on as CSV or JSON; what is chosen stands in the address.
 {
   const { h, format } = explorer;
+  const AT_ONCE = 60;
 
   /**
    * A table.
@@ -31,15 +32,19 @@
           column.title, mine ? h("span.arrow", { "aria-hidden": "true" }, down ? " ↓" : " ↑") : null);
       return h("th", { scope: "col", class: column.left ? "left" : "", "aria-sort": mine ? (down ? "descending" : "ascending") : null }, label);
     });
-    const body = rows.map(row => h("tr", { class: spec.mark ? spec.mark(row) : "" }, columns.map(column => {
+    const line = row => h("tr", { class: spec.mark ? spec.mark(row) : "" }, columns.map(column => {
       const value = column.value(row);
       const shown = column.show ? column.show(row) : typeof value === "string" ? value : format.number(value);
       return h("td", { class: [column.left ? "left" : "", column.wide ? "wide" : ""].join(" ") }, shown);
-    })));
+    }));
+    // What is below the screen can wait, unless it is there that somebody looks.
+    const first = scrollY > 200 ? rows.length : AT_ONCE;
+    const body = h("tbody", {}, rows.slice(0, first).map(line));
+    if (rows.length > first) setTimeout(() => body.append(...rows.slice(first).map(line)), 50);
     return h("div.tabled", {},
       tools(page, spec, columns, rows, prefix),
       h("div.scroll", { tabindex: "0", role: "region", "aria-label": spec.caption || spec.name },
-        h("table", {}, h("thead", {}, h("tr", {}, head)), h("tbody", {}, body))),
+        h("table", {}, h("thead", {}, h("tr", {}, head)), body)),
       rows.length ? null : h("p.empty", {}, "Nothing fulfils all of this."));
   };
 

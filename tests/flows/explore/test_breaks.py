@@ -1,6 +1,7 @@
 """What the second level answers: the same numbers as the command line, and what is missing is said to be."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -12,11 +13,12 @@ from flows.cubes.statistics import aggregate
 from flows.explore.answers import ENDPOINTS, ask
 from flows.explore.endings import with_trials
 from flows.explore.explored import Explored
-from flows.explore.groups import groups, with_unasked
+from flows.explore.groups import groups, uncounted, with_unasked
 from flows.explore.judges import agreement
 from flows.explore.progress import limits
 from flows.explore.query import Query
 from stages.analyze.verdict.agreement import gwet_ac2
+from storage.cube.cube import Cube
 from tests.flows.cli.test_statistics_cli import make_cube
 
 NAMES = ("strong", "middle", "weak")
@@ -201,3 +203,28 @@ def test_bundled__queries_of_groups_have_answers(explored):
     assert Query.make(task="arithmetic", by="model,param_length").key in {query.key for query in queries}
     for query in queries:
         assert groups(explored, query)["by"]
+
+
+def test_stamp__changes_with_the_counters(cube):
+    explored = Explored([cube])
+    before = explored.stamp()
+    opened = Cube.open(cube, writable=True)
+
+    opened.write_counters({0: opened.read_counters()[0]})
+
+    assert Explored([cube]).stamp() != before
+
+
+def test_uncounted__tells_what_is_recorded_and_not_in_the_counters(explored_cube, tmp_path):
+    copy = tmp_path / "cube.zarr"
+    shutil.copytree(explored_cube, copy)
+    assert uncounted(Explored([str(copy)])) == []
+    opened = Cube.open(copy, writable=True)
+    counters = opened.read_counters()
+    done = int(counters[1, ..., 0].sum())
+
+    opened.write_counters({1: np.zeros_like(counters[1])})
+
+    (told,) = uncounted(Explored([str(copy)]))
+    assert told.startswith(f"{done} trials are recorded and not counted yet, of beta:")
+    assert told in ask(Explored([str(copy)]), "groups", Query.make(by="model"))["warnings"]

@@ -4,16 +4,17 @@ import pytest
 
 from tests.flows.explore.browsing import opened
 
-VIEWS = (
-    "heat",
-    "curve",
-    "surface?form=heat",
-    "failures",
-    "tokens",
-    "tokens?form=hazard",
-    "traces",
-    "progress",
+VIEWS = ("heat", "curve", "failures", "tokens", "traces", "progress")
+FORMS = (
+    "surface",  # no task here has two parameters
+    "tokens?form=hazard&cause=wrong",
+    "tokens?form=incidence",
+    "tokens?form=survival&width=8",
+    "failures?by=task&model=beta",
+    "curve?x=difficulty",
+    "heat?sort=-boolean",
 )
+"""Beside each view as it is without being told anything."""
 
 
 @pytest.fixture(scope="module")
@@ -22,16 +23,13 @@ def at(chromium, address):
         yield page
 
 
-@pytest.mark.parametrize(("width", "dark"), [(1400, False), (400, True)])
-def test_views__are_drawn_without_a_fault_and_fit_the_page(at, width, dark):
-    at.page.set_viewport_size({"width": width, "height": 900})
-    at.page.emulate_media(color_scheme="dark" if dark else "light")
-    for state in VIEWS:
+def test_forms__are_drawn_without_a_fault_on_a_phone(at):
+    at.page.set_viewport_size({"width": 400, "height": 900})
+    for state in FORMS:
         at.go(state)
 
         assert at.page.locator(".problem").count() == 0, state
         assert at.page.locator("#main .plot[data-drawn], #main table, #main .empty").count() > 0, state
-        assert at.page.evaluate("document.documentElement.scrollWidth") <= width, state
         assert "null" not in at.page.locator("#main").inner_text().split("\n"), state
     assert at.faults == []
 
@@ -65,6 +63,52 @@ def test_curve__a_click_on_a_point_leads_to_its_trials(at):
     assert "task=arithmetic" in at.page.url
     assert "param_length%3D4" in at.page.url
     at.settled()
+    assert at.faults == []
+
+
+def test_curve__numbers_are_reached_by_keyboard_and_lead_to_trials(at):
+    at.go("curve?mode=E_P&model=beta")
+    at.page.locator("details.numbers > summary").focus()
+    at.page.keyboard.press("Enter")
+    link = at.page.locator("details.numbers tbody a").first
+
+    assert link.is_visible()
+    assert at.page.locator("details.numbers tbody tr").count() == 4
+    link.focus()
+    at.page.keyboard.press("Enter")
+    at.page.wait_for_url("**/trials?*")
+    assert "model=beta" in at.page.url
+    assert "param_length%3D3" in at.page.url
+
+
+def test_compression__a_click_on_a_trace_leads_to_its_trial(at):
+    at.go("traces?model=beta")
+    at.page.evaluate("""() => {
+        const plot = document.querySelector(".plot");
+        const data = plot.data[0];
+        plot.emit("plotly_click", { points: [{ data, customdata: data.customdata[0] }] });
+    }""")
+    at.page.wait_for_url("**/trial?*")
+    at.settled()
+
+    assert "evaluation=beta" in at.page.url
+    assert at.page.locator(".problem").count() == 0
+    assert at.faults == []
+
+
+def test_failures__a_click_on_a_bar_leads_to_trials_with_that_outcome(at):
+    at.go("failures")
+    at.page.evaluate("""() => {
+        const plot = document.querySelector(".plot");
+        const data = plot.data.find(one => one.meta === "correct");
+        plot.emit("plotly_click", { points: [{ data, y: data.y.find(name => name.includes("delta")) }] });
+    }""")
+    at.page.wait_for_url("**/trials?*")
+    at.settled()
+
+    assert "status=correct" in at.page.url
+    assert at.page.locator(".problem").count() == 0
+    assert at.page.locator("tbody tr").count() > 0
     assert at.faults == []
 
 
@@ -114,3 +158,18 @@ def swept_grid(tmp_path_factory, _served):
     assert evalcube("run", write_config(folder, config), "--quiet", cwd=folder)[0] == 0
     with served(Explored([config["cube"]])) as base:
         yield base
+
+
+@pytest.mark.integration
+def test_bundle__has_the_views_too(chromium, explored_cube, tmp_path):
+    from flows.explore.bundle import bundle
+
+    bundle([explored_cube], tmp_path / "bundle", trials="none")
+    with opened(chromium, (tmp_path / "bundle" / "index.html").as_uri()) as page:
+        for state in (*VIEWS, "heat?task=boolean", "curve?tier=easy&x=difficulty", "tokens?task=boolean"):
+            page.go(state)
+
+            assert page.page.locator(".problem").count() == 0, state
+        page.go("heat")
+        assert "#/trials?model=" in page.page.locator("tbody td a").first.get_attribute("href")
+        assert page.faults == []

@@ -1,6 +1,8 @@
+import numpy as np
 import pytest
 
 from flows.errors import SweepError
+from flows.explore.endpoint import jsonable
 from flows.explore.query import LONGEST, MOST_ITEMS, Query
 
 
@@ -35,3 +37,13 @@ def test_one__refuses_several_values_and_takes_none_for_the_default():
     assert query.one("mode", "C_P") == "C_P"
     with pytest.raises(SweepError, match="2 values"):
         query.one("sort")
+
+
+def test_jsonable__has_no_number_that_json_lacks_and_nothing_of_numpy():
+    document = {
+        "a": np.array([1.5, np.nan]),
+        "b": (np.float32(0.5), np.int64(3), np.inf),
+        1: {"c": None, "d": True},
+    }
+
+    assert jsonable(document) == {"a": [1.5, None], "b": [0.5, 3, None], "1": {"c": None, "d": True}}

@@ -2,12 +2,14 @@
 
 import http.client
 import json
+import signal
 from urllib.parse import urlsplit
 
 import pytest
 
 from flows.explore.explored import Explored
 from tests.flows.explore.browsing import served
+from tests.flows.support import command, evalcube, refused
 
 TOKEN = "t0ken"
 
@@ -95,3 +97,25 @@ def test_token__is_asked_for_and_kept_in_a_cookie(guarded):
     assert "SameSite=Strict" in cookie
     assert request(guarded, "/api/overview", Cookie=cookie.split(";")[0])[0].status == 200
     assert request(guarded, "/api/overview", Authorization=f"Bearer {TOKEN}")[0].status == 200
+
+
+def test_explore__prints_its_address_and_ends_when_it_is_told(explored_cube, tmp_path):
+    process = command("explore", explored_cube, cwd=tmp_path)
+    try:
+        base = process.stdout.readline().strip()
+        assert request(base, "/api/overview")[0].status == 200
+
+        taken = evalcube("explore", explored_cube, "--port", urlsplit(base).port, cwd=tmp_path)
+        refused(taken, "--port", "cannot listen")
+    finally:
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+    assert (process.returncode, errors) == (0, "")
+
+
+def test_explore__says_what_is_wrong_before_it_serves(explored_cube, tmp_path, monkeypatch):
+    refused(evalcube("explore", "none.zarr", cwd=tmp_path), "none.zarr")
+    monkeypatch.setattr("flows.explore.pages.find_spec", lambda name: None)  # noqa: ARG005 - its interface
+
+    refused(evalcube("explore", explored_cube, cwd=tmp_path), "evalcube[explore]")
+    refused(evalcube("bundle", explored_cube, "-o", "site", cwd=tmp_path), "evalcube[explore]")

@@ -111,6 +111,11 @@ def test_trials__a_search_and_a_wrong_one_are_told(address, chromium):
         at.page.wait_for_function("() => location.hash.includes('grep=')")
         at.settled()
         assert at.page.locator("tbody tr").count() > 0
+        at.go("trials?where=tokens%3D1..&where=facet_family%3Dodd")
+        at.page.click("nav a:has-text('Ranking')")  # which knows nothing of the tokens of a trial
+        at.page.wait_for_function("() => location.hash.startsWith('#/ranking')")
+        at.settled()
+        assert at.page.locator("tbody tr").count() == 2
         at.page.goto(f"{address}#/trials?where=nonsense")
         at.settled()
         assert "nonsense" in at.page.locator(".problem").inner_text()

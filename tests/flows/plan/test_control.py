@@ -14,6 +14,7 @@ from flows.plan.control import (
     Answer,
     Order,
     code_of,
+    forget_orders,
     is_own,
     own_key,
     post,
@@ -23,12 +24,15 @@ from flows.plan.control import (
 )
 from flows.plan.trust import STATE_VARIABLE
 from storage.cube.directory import Directory
+from tests.storage.support.memory_space import MemorySpace
 
 KEY = b"k" * 32
 
 
-@pytest.fixture
-def records(tmp_path):
+@pytest.fixture(params=["directory", "bucket"])
+def records(request, tmp_path):
+    if request.param == "bucket":
+        return MemorySpace("memory").at("_evalcube")
     (tmp_path / "cube" / "_evalcube").mkdir(parents=True)
     return Directory(tmp_path / "cube").at("_evalcube")
 
@@ -43,6 +47,13 @@ def test_post__of_many_at_once_each_has_its_own_number(records):
 
     assert sorted(numbers) == list(range(1, 13))
     assert all(read_order(records, "token", number).command == "stop" for number in numbers)
+
+
+def test_post__takes_the_first_number_that_is_free_whatever_others_took(records):
+    for number in (999_999, 2):
+        records.put(control._key("token", number), b"{}")
+
+    assert [post(records, "token", sent(), None) for _ in range(2)] == [1, 3]
 
 
 def test_read_order__knows_nothing_of_another_runs_orders(records):
@@ -79,8 +90,9 @@ def test_read_order__what_a_stranger_writes_does_nothing_to_a_terminal(records):
     assert (order.by, order.words) == ("?[2Jada", ("a?b",))
 
 
-def test_post__a_strangers_token_leads_nowhere_else(records, tmp_path):
-    post(records, "../../../elsewhere", sent(), None)
+def test_post__a_strangers_token_leads_nowhere_else(tmp_path):
+    (tmp_path / "cube" / "_evalcube").mkdir(parents=True)
+    post(Directory(tmp_path / "cube").at("_evalcube"), "../../../elsewhere", sent(), None)
 
     assert {path.parent.parent for path in tmp_path.rglob("*.json")} == {
         tmp_path / "cube" / "_evalcube" / "control"
@@ -151,3 +163,14 @@ def test_read_answer__is_none_until_there_is_one(records):
 
     assert read_answer(records, "token", number) == Answer(False, "no")
     assert post(records, "token", sent(), None) == number + 1
+
+
+def test_forget_orders__those_of_the_run_that_begins_are_kept(records):
+    post(records, "mine", sent(), None)
+    post(records, "earlier", sent(), None)
+
+    forget_orders(records, "mine")
+    assert (read_order(records, "mine", 1) is not None, read_order(records, "earlier", 1)) == (True, None)
+
+    forget_orders(records)
+    assert read_order(records, "mine", 1) is None

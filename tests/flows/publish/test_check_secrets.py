@@ -168,6 +168,17 @@ def test_search__finds_values_of_variables_and_hosts_of_endpoints(monkeypatch):
     assert kinds == {"value-of-TEAM_KEY", "endpoint"}
 
 
+def test_named_by__knows_several_addresses_and_the_variables_of_servers():
+    config = {
+        "models": [
+            {"endpoint": ["https://a.example/v1", "https://b.example/v1"]},
+            {"serve": {"command": ["x", "{port}"], "env_from": {"HF_TOKEN": "TEAM_TOKEN"}}},
+        ]
+    }
+
+    assert named_by(config, None) == ({"TEAM_TOKEN"}, {"a.example", "b.example"})
+
+
 def test_search__counts_what_occurs_again_and_allows_by_id_and_kind():
     finder = SecretFinder((), ())
     finder.search_json("", {"a": ["/home/ann/x"], "b": {"c": "/home/ann/x and /home/bob/y"}})

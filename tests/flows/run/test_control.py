@@ -1,6 +1,7 @@
 """A run obeys orders while it goes on; strangers may lower what it spends, and nobody but its user may raise it."""
 
 import json
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -12,7 +13,7 @@ from flows.errors import SweepError
 from flows.plan.control import Order, own_key, post
 from flows.plan.trust import STATE_VARIABLE
 from flows.run.control import Control
-from flows.run.events import Controlled, Traffic
+from flows.run.events import Controlled, Started, Traffic
 from flows.run.spending import Spending
 from flows.run.subscribers.event_log import EventLog
 from flows.run.sweep import run
@@ -201,6 +202,26 @@ def test_run__without_a_dropped_model_ends_and_says_so(tmp_path, simulator):
     assert "beta" in summary.ordered
     assert run(config, cluster=SHARED).reason == "complete"
     assert simulator_stats(simulator)["requests"] == summary.trials
+
+
+def test_run__that_is_paused_before_its_first_request_does_not_end_by_that(tmp_path, simulator):
+    config = sweep_config(tmp_path, simulator.base_url, trials=2)
+    sent = []
+
+    def say(command):
+        records = space_of(config["cube"]).at("_evalcube")
+        post(records, read_holder(records)[0].token, Order(command, (), "", time.time()), own_key())
+
+    def follow(event):
+        if isinstance(event, Started):
+            say("pause")
+        if isinstance(event, Controlled) and event.paused:
+            sent.append(simulator_stats(simulator)["requests"])
+            threading.Timer(1.0, say, ["resume"]).start()
+
+    summary = run(config, cluster=SHARED, subscribers=[follow])
+
+    assert (summary.reason, sent) == ("complete", [0])
 
 
 def test_run__asks_failed_trials_once_more_when_it_is_ordered(tmp_path, simulator):

@@ -8,6 +8,7 @@ import pytest
 
 from deploy.clusters import ClusterError, Connection
 from deploy.clusters.code import View
+from flows.run import workers as workers_module
 from flows.run.events import Slowed, Traffic, as_message, from_message
 from flows.run.in_flight import InFlightLimit, make_limits
 from flows.run.workers import Workers
@@ -176,3 +177,27 @@ def test_workers__that_all_end_before_any_has_done_a_task_end_the_run(monkeypatc
             ClusterError, match="24 worker processes have ended, and none has finished a task"
         ):
             poll_often()
+
+
+def test_limit__is_divided_among_the_runs_that_share_an_endpoint():
+    limits = [InFlightLimit(9, 4, workers=2, runs=(2, place)) for place in (0, 1)]
+
+    assert [limit.own for limit in limits] == [5, 4]
+    assert InFlightLimit(1, 4, workers=2, runs=(3, 2)).own == 1  # none is left without any
+
+
+def test_workers__tell_their_shares_and_say_when_other_runs_ask_the_same_endpoint(monkeypatch):
+    notes, limit = [], InFlightLimit(8, 16, model="m")
+    workers = Workers(Connection(None), "run", (limit,), notes.append, endpoints={"m": "digest"})
+    monkeypatch.setattr(workers_module, "ask_each", lambda *_, workers: workers)
+    monkeypatch.setattr(workers_module, "Question", lambda _, asked: asked)
+
+    workers._see(View({"a": "", "b": ""}, {"digest": (2, 1)}))
+    workers._see(View({"a": "", "b": ""}, {"digest": (1, 0)}))
+
+    told = {address: share[:3] for address, share in workers._telling[0].items()}
+    assert told == {"a": (2, 0, {"m": (2, 1)}), "b": (2, 1, {"m": (2, 1)})}
+    assert [note.message for note in notes] == [
+        "2 runs on this scheduler ask the endpoint of m: each keeps to its part",
+        "no other run asks the endpoint of m any more",
+    ]

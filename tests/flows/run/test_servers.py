@@ -72,13 +72,17 @@ def test_run__a_server_that_dies_in_mid_sweep_costs_what_was_in_flight_and_nothi
 def test_run__a_server_that_dies_for_good_ends_its_model_and_no_other(tmp_path):
     models = served("a", "--die-after", 10, restarts=0), served("b")
 
-    code, _, errors = run(tmp_path, config(tmp_path, *models))
+    log = tmp_path / "events"
+    path = write_config(tmp_path, config(tmp_path, *models))
+    code, _, errors = evalcube("run", path, "--quiet", "--log", log, cwd=tmp_path)
     status = json.loads(evalcube("status", tmp_path / "cube.zarr", "--json", cwd=tmp_path)[1])
 
     assert code == 1
     assert "server (the server of a stopped with code 9" in errors
     assert "out of memory:  [31mGPU" in errors.replace("memory: [", "memory:  [")
     assert "\x1b" not in errors
+    assert "the server of a stopped with code 9" in log.read_text()
+    assert "out of memory" not in log.read_text()
     rows = {row["model"].split(" ")[0]: row for row in status["models"]}
     assert rows["b"]["done"] == 60
     assert rows["a"]["done"] < 60

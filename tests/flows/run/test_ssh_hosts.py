@@ -15,7 +15,8 @@ from deploy.simulator.profile import Profile
 from flows.run.events import BlockDone
 from flows.run.sweep import run
 from tests.deploy.clusters.ssh.sshd import processes, serving
-from tests.flows.support import simulator_stats, sweep_config
+from tests.flows.shared_cluster import SHARED
+from tests.flows.support import assert_same_cube, simulator_stats, sweep_config
 from tests.tiers import need
 
 pytestmark = pytest.mark.integration
@@ -121,3 +122,6 @@ def test_run__on_two_hosts_goes_on_when_one_is_lost_and_asks_nothing_again(tmp_p
     assert (summary.reason, summary.done) == ("complete", 300)
     assert simulator_stats(simulator)["requests"] <= 300 + CONNECTIONS
     assert not processes("evalcube-10.77.")
+    calm = {**config, "cube": str(tmp_path / "calm.zarr")}
+    assert run(calm, cluster=SHARED).sent == 0
+    assert_same_cube(config["cube"], calm["cube"])

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import threading
+import time
 from contextlib import ExitStack
 
 import pytest
@@ -254,6 +255,30 @@ def test_engine__asks_again_only_what_was_in_flight_at_a_server_that_went_and_us
             wait_until(
                 lambda: kinds(engine.run("m", make_jobs(8, str(len(again.requests))))) and again.questions
             )
+
+
+class Frail(Server):
+    """A server that is gone for a moment after each question about poison."""
+
+    def __init__(self):
+        self.back_at = 0.0
+        super().__init__()
+
+    def _reply(self, request):
+        if b"poison" in request:
+            self.back_at = time.monotonic() + 0.15
+        return None if time.monotonic() < self.back_at else super()._reply(request)
+
+
+def test_engine__a_request_that_ends_every_server_is_given_up_and_the_others_are_answered(engine_at):
+    with Frail() as first, Frail() as second:
+        engine = engine_at(first, second, connections=2, retries=8)
+        results = engine.run("m", [*make_jobs(3), *make_jobs(1, "poison"), *make_jobs(6, "more")])
+
+        asked = sum(b"poison" in body for body in first.questions + second.questions)
+    assert kinds(results).count("failed") == 1
+    assert results[3].kind == "failed"
+    assert asked <= 4
 
 
 def test_engine__learns_what_serves_a_model_at_each_of_its_servers(engine_at):

@@ -7,12 +7,12 @@
 
   const axes = task => [["difficulty", "difficulty"], ...explorer.varying(task).map(one => [one.name, format.plain(one.name)])];
 
-  const traces = (groups, models, overview) => models.flatMap((label, place) => {
+  const traces = (groups, models, colours) => models.flatMap((label, place) => {
     const model = groups.levels("model").indexOf(label);
     if (model < 0) return [];
     const levels = groups.answer.levels[1];
     const points = levels.map((level, index) => ({ level, ...groups.at(model, index) }));
-    const colour = explorer.colour(overview, label);
+    const colour = colours.get(label);
     const marked = one => one.measured && one.cut > explorer.CUT;
     const x = explorer.aside(levels, place, models.length);
     const base = { name: label, legendgroup: label, x, cliponaxis: false };
@@ -46,19 +46,20 @@
       const models = await explorer.shownModels(page);
       const groups = await explorer.groups(page, ["model", x], { task: task.label, models });
       const numeric = groups.answer.levels[1].every(format.isNumber);
+      const trials = ([value]) => ({ task: task.label, where: [...page.all("where"), explorer.condition(x, value)] });
       root.append(
-        explorer.filters(page, { models: true, tasks: false }, explorer.oneTask(page, task, suits), explorer.select(page, "x", [options.find(([name]) => name === first), ...options.filter(([name]) => name !== first)], "over"), explorer.select(page, "mode", explorer.MODES, "rate")),
+        explorer.filters(page, { models: true, tasks: false, tiers: !explorer.bundle }, explorer.oneTask(page, task, suits), explorer.select(page, "x", [options.find(([name]) => name === first), ...options.filter(([name]) => name !== first)], "over"), explorer.rateSelect(page)),
         h("div.panel", {}, explorer.chart({
           label: `Rate of ${models.join(", ")} on ${task.label} over ${format.plain(x)}`, height: 520, name: `curve-${task.label}`,
-          traces: traces(groups, models, page.overview),
+          traces: traces(groups, models, explorer.palette(page.overview, models)),
           layout: { xaxis: { title: { text: format.plain(x) }, type: numeric ? "linear" : "category", anchor: "y2", ...explorer.ticks(groups.answer.levels[1]) }, yaxis: { title: { text: "rate" }, range: [-0.02, 1.02], tickformat: ".0%", domain: [0.3, 1] },
             yaxis2: { title: { text: "truncated" }, range: [-0.03, 1.03], tickformat: ".0%", domain: [0, 0.2] }, hovermode: "closest", legend: { orientation: "h", y: 1.02, yanchor: "bottom" } },
           click: point => {
-            const value = explorer.unlabel(point.customdata[2]);
-            location.hash = page.link("trials", { model: explorer.unlabel(point.data.name), task: task.label, where: x === "difficulty" ? page.all("where") : [...page.all("where"), explorer.condition(x, value)] });
+            location.hash = explorer.trialsLink(page, { model: explorer.unlabel(point.data.name), ...trials([explorer.unlabel(point.customdata[2])]) });
           },
           caption: `An open mark: fewer than ${explorer.FEW} trials. A red ring: more than ${format.percent(explorer.CUT, 0)} truncated. A gap: nothing measured.`,
         })),
+        explorer.numbers(page, groups, models, trials),
         explorer.noted(groups.answer, explorer.unmeasured(groups, models), page.all("model").length || page.overview.models.length <= models.length ? null : `The best ${models.length} of ${page.overview.models.length} models; choose others above.`));
     },
   });

@@ -30,12 +30,12 @@
         h("div.panel", {}, explorer.chart({
           label: "Outcomes of trials", height: 110 + 26 * names.length, name: "failures", traces,
           layout: { barmode: "stack", bargap: 0.25, xaxis: { tickformat: ".0%", range: [0, 1] }, yaxis: { ...explorer.named(names), autorange: "reversed" }, legend: { orientation: "h", y: 1.01, yanchor: "bottom", traceorder: "normal" } },
-          click: point => { const status = STATUS[point.data.meta]; if (status) location.hash = page.link("trials", { [by]: explorer.unlabel(point.y), status }); },
+          click: point => { const status = STATUS[point.data.meta]; if (status) location.hash = explorer.trialsLink(page, { [by]: explorer.unlabel(point.y), status }); },
           caption: "Shares of the planned trials. No answer read: the reply holds none in the asked form, and counts as wrong.",
         })),
         explorer.table(page, { name: "failures", rows: found.map((one, place) => ({ ...one, name: names[place], planned: planned[place] })), columns: [
-          { key: "name", title: by, left: true, value: row => row.name, show: row => h("a", { href: page.link("trials", { [by]: row.name }) }, row.name) }, { key: "planned", title: "planned", value: row => row.planned },
-          ...KINDS.map(([key, title]) => ({ key, title, value: row => row[key], show: row => (row[key] && STATUS[key] ? h("a", { href: page.link("trials", { [by]: row.name, status: STATUS[key] }) }, format.number(row[key])) : format.number(row[key])) })),
+          { key: "name", title: by, left: true, value: row => row.name, show: row => h("a", { href: explorer.trialsLink(page, { [by]: row.name }) }, row.name) }, { key: "planned", title: "planned", value: row => row.planned },
+          ...KINDS.map(([key, title]) => ({ key, title, value: row => row[key], show: row => (row[key] && STATUS[key] ? h("a", { href: explorer.trialsLink(page, { [by]: row.name, status: STATUS[key] }) }, format.number(row[key])) : format.number(row[key])) })),
         ] }),
         explorer.noted(groups.answer));
     },

@@ -8,7 +8,7 @@
     if (!group.measured) return h("td.cell", { class: group.planned ? "pending" : "none", title }, group.planned ? "…" : "");
     const marks = [group.cut > explorer.CUT ? h("span.cut", { "aria-label": "truncated" }, "✂") : null, group.few ? h("span.few", { "aria-label": "few trials" }, "?") : null];
     return h("td.cell", { title, style: explorer.shade(group.point), class: group.few ? "uncertain" : "" },
-      h("a", { href: page.link("trials", { model: label, task }) }, (100 * group.point).toFixed(0), marks));
+      h("a", { href: explorer.trialsLink(page, { model: label, task }) }, (100 * group.point).toFixed(0), marks));
   };
 
   explorer.view({
@@ -31,7 +31,7 @@
         return h("th", { scope: "col", "aria-sort": mine ? (down ? "descending" : "ascending") : null }, h("button", { type: "button", id: `sort-${key}`, onclick: () => page.set({ sort: mine && down && tasks.includes(key) ? `-${key}` : key }) }, title, mine ? h("span.arrow", { "aria-hidden": "true" }, down ? " ↓" : " ↑") : null));
       };
       root.append(
-        explorer.filters(page, { models: true }, explorer.select(page, "mode", explorer.MODES, "rate")),
+        explorer.filters(page, { models: true }, explorer.rateSelect(page)),
         h("div.scroll", { tabindex: "0", role: "region", "aria-label": "Rates by model and task" },
           h("table.heat", {},
             h("thead", {}, h("tr", {}, h("th.left", { scope: "col" }, h("button", { type: "button", id: "sort-mean", onclick: () => page.set({ sort: order === "mean" ? "name" : null }) }, order === "name" ? "model (A–Z)" : "model")), tasks.map(task => head(task, task)))),

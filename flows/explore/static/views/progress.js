@@ -4,6 +4,9 @@
   const { h, format } = explorer;
   const KINDS = [["done", "done", "#2f9e6e", ""], ["transport", "no reply", "#b3372f", "\\"], ["missing", "not asked yet", "#b9c0c9", "+"]];
 
+  /** Milliseconds between looks at a run that goes on. */
+  const AGAIN = 4000;
+
   const time = seconds => {
     if (!format.isNumber(seconds)) return format.absent;
     const [hours, minutes] = [Math.floor(seconds / 3600), Math.floor((seconds % 3600) / 60)];
@@ -27,7 +30,7 @@
     }
     if (cube.spent) found.push(["spent", [cube.spent.usd ? format.money(cube.spent.usd) : null, `${format.number(cube.spent.tokens)} tokens`].filter(Boolean).join(", ")]);
     if (cube.damaged) found.push(["damaged regions", `${format.number(cube.damaged)}, which a run does again from the cache`]);
-    return h("dl.facts", {}, found.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))));
+    return h("dl.run-facts", {}, found.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))));
   };
 
   const bars = cube => {
@@ -53,12 +56,14 @@
         root.append(
           h("h2", {}, cube.cube, " ", cube.running ? h("span.live", {}, cube.running) : h("span.status", {}, cube.complete ? "complete" : "nobody works on it now; run it again to go on")),
           facts(cube), h("div.panel", {}, bars(cube)), curve(cube) || document.createDocumentFragment(),
-          failing.length ? h("div.panel.failing", {}, h("h3", {}, "Without a reply"), h("ul", {}, failing.map(one => h("li", {}, h("a", { href: page.link("trials", { model: one.model, status: "transport" }) }, one.model), `: ${format.number(one.transport)}`, Object.keys(one.causes).length ? ` (${causes(one.causes)})` : ""))), h("p.note", {}, "The next run asks these again.")) : document.createDocumentFragment(),
+          failing.length ? h("div.panel.failing", {}, h("h3", {}, "Without a reply"), h("ul", {}, failing.map(one => h("li", {}, h("a", { href: explorer.trialsLink(page, { model: one.model, status: "transport" }) }, one.model), `: ${format.number(one.transport)}`, Object.keys(one.causes).length ? ` (${causes(one.causes)})` : ""))), h("p.note", {}, "The next run asks these again.")) : document.createDocumentFragment(),
           explorer.table(page, { name: "progress", prefix: "progress-", rows: cube.models, columns: [
             { key: "model", title: "model", left: true, value: row => row.model }, { key: "done", title: "done", value: row => row.done }, { key: "trials", title: "planned", value: row => row.trials }, { key: "transport", title: "no reply", value: row => row.transport }, { key: "missing", title: "not asked yet", value: row => row.missing },
             { key: "causes", title: "causes", left: true, value: row => causes(row.causes) }, { key: "limits", title: "limits", left: true, value: row => limit(cube.limits[row.model]) },
           ] }));
       }
+      // What a run says of itself changes sooner than anything is recorded.
+      if (!explorer.bundle && answer.cubes.some(cube => cube.running)) setTimeout(() => { if (root.isConnected && !document.hidden) explorer.draw(); }, AGAIN);
     },
   });
 }

@@ -32,19 +32,21 @@
       const groups = await explorer.groups(page, ["model", "tier", "task"], { models });
       const tasks = groups.levels("task");
       const tiers = groups.levels("tier");
+      const colours = explorer.palette(page.overview, models);
       const together = page.get("webs") === "one";
       const panel = (title, traces, trials) => h("div.panel", {}, h("h3", {}, title), traces.length ? explorer.chart({
         label: `Rates by task: ${title}`, height: 400, name: `spider-${title}`, traces,
         layout: { polar: { radialaxis: { range: [0, 1], tickformat: ".0%", angle: 90, tickangle: 90 }, angularaxis: { type: "category", categoryarray: tasks, direction: "clockwise" } }, margin: { l: 60, r: 60, t: 30, b: 30 }, legend: { orientation: "h", y: -0.12 } },
-        click: point => { location.hash = page.link("trials", { ...trials(explorer.unlabel(point.data.name)), task: explorer.unlabel(point.theta) }); },
+        click: point => { location.hash = explorer.trialsLink(page, { ...trials(explorer.unlabel(point.data.name)), task: explorer.unlabel(point.theta) }); },
       }) : h("p.empty", {}, "Nothing measured."));
       const place = label => groups.levels("model").indexOf(label);
-      const byTier = tiers.map((tier, number) => panel(tier, models.filter(label => place(label) >= 0).flatMap(label => web(task => groups.at(place(label), number, task), tasks, label, explorer.colour(page.overview, label))), label => ({ model: label, tier })));
+      const byTier = tiers.map((tier, number) => panel(tier, models.filter(label => place(label) >= 0).flatMap(label => web(task => groups.at(place(label), number, task), tasks, label, colours.get(label))), label => ({ model: label, tier })));
       const byModel = models.filter(label => place(label) >= 0).map(label => panel(label, tiers.flatMap((tier, number) => web(task => groups.at(place(label), number, task), tasks, tier, explorer.colours[number % explorer.colours.length])), tier => ({ model: label, tier })));
       root.append(
-        explorer.filters(page, { models: true }, explorer.choice(page, "webs", [["tier", "a web for each tier"], ["one", "a web for each model"]], "Webs"), explorer.select(page, "mode", explorer.MODES, "rate")),
+        explorer.filters(page, { models: true }, explorer.choice(page, "webs", [["tier", "a web for each tier"], ["one", "a web for each model"]], "Webs"), explorer.rateSelect(page)),
         h("div.grid", {}, together ? byModel : byTier),
         h("p.legend", {}, h("span.key", {}, `Open mark: fewer than ${explorer.FEW} trials.`), h("span.key", {}, `Red ring: more than ${format.percent(explorer.CUT, 0)} truncated.`), h("span.key", {}, "A task without a mark was not measured in that tier.")),
+        explorer.numbers(page, groups, models, ([tier, task]) => ({ tier, task })),
         explorer.noted(groups.answer, explorer.unmeasured(groups, models), page.overview.models.length > models.length ? `${models.length} of ${page.overview.models.length} models; choose others above.` : null));
     },
   });

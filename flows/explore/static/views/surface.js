@@ -46,12 +46,12 @@
       text, texttemplate: "%{text}", customdata: read.map(row => row.map(explorer.said)), hovertemplate: "%{x}, %{y}<br>%{customdata}<extra></extra>", colorbar: { tickformat: ".0%", thickness: 10 } }];
   };
 
-  const projection = (flat, place, models, overview, name, theme) => models.flatMap(label => {
+  const projection = (flat, models, colours, theme) => models.flatMap(label => {
     const model = flat.levels("model").indexOf(label);
     if (model < 0) return [];
     const points = flat.answer.levels[1].map((level, index) => ({ level, ...flat.at(model, index) })).filter(one => one.measured);
-    const colour = explorer.colour(overview, label);
-    return [{ type: "scatter", mode: "lines+markers", name: label, showlegend: place === 0, legendgroup: label, x: explorer.aside(points.map(one => one.level), models.indexOf(label), models.length), y: points.map(one => one.point), cliponaxis: false, line: { color: colour }, marker: { color: points.map(one => (one.few ? theme.paper : colour)), size: 8, line: { color: colour, width: 2 } },
+    const colour = colours.get(label);
+    return [{ type: "scatter", mode: "lines+markers", name: label, legendgroup: label, x: explorer.aside(points.map(one => one.level), models.indexOf(label), models.length), y: points.map(one => one.point), cliponaxis: false, line: { color: colour }, marker: { color: points.map(one => (one.few ? theme.paper : colour)), size: 8, line: { color: colour, width: 2 } },
       error_y: { type: "data", symmetric: false, array: points.map(one => one.upper - one.point), arrayminus: points.map(one => one.point - one.lower), color: colour, thickness: 1 },
       customdata: points.map(one => [label, explorer.said(one), one.level]), hovertemplate: "%{customdata[0]} at %{customdata[2]}<br>%{customdata[1]}<extra></extra>" }];
   });
@@ -78,33 +78,43 @@
       const pair = [format.plain(one), format.plain(two)];
       const order = (first, all) => [first, ...all.filter(name => name !== first)].map(name => [name, format.plain(name)]);
       const theme = explorer.theme();
-      const go = (label, a, b) => { location.hash = page.link("trials", { model: label, task: task.label, where: [...page.all("where"), explorer.condition(one, a), explorer.condition(two, b)] }); };
+      const go = (label, a, b) => { location.hash = explorer.trialsLink(page, { model: label, task: task.label, where: [...page.all("where"), explorer.condition(one, a), explorer.condition(two, b)] }); };
       root.append(
-        explorer.filters(page, { models: true, tasks: false }, explorer.oneTask(page, task, suits), explorer.select(page, "x", order(names[0], names), "x"), explorer.select(page, "y", order(names.find(name => name !== x), names.filter(name => name !== x)), "y"),
-          explorer.choice(page, "form", [["space", "3-D"], ["heat", "heat map"]], "Form"), explorer.select(page, "mode", explorer.MODES, "rate")),
+        explorer.filters(page, { models: true, tasks: false, tiers: !explorer.bundle }, explorer.oneTask(page, task, suits), explorer.select(page, "x", order(names[0], names), "x"), explorer.select(page, "y", order(names.find(name => name !== x), names.filter(name => name !== x)), "y"),
+          explorer.choice(page, "form", [["space", "3-D"], ["heat", "heat map"]], "Form"), explorer.rateSelect(page)),
         h("div.grid", {}, models.map(label => {
           const model = groups.levels("model").indexOf(label);
           if (model < 0) return null;
           const said = summary(groups, model);
-          const flat = form === "heat" || !numeric;
+          const none = numeric && !hasBlock(groups, model);
+          const flat = form === "heat" || !numeric || none;
           return h("div.panel", {}, h("h3", {}, label, " ", h("span.status", {}, said)), explorer.chart({
             label: `Rate of ${label} on ${task.label} over ${pair.join(" and ")}: ${said}`, height: flat ? 420 : 480, name: `surface-${task.label}-${label}`,
             traces: flat ? heat(groups, model) : space(groups, model, label),
             layout: flat ? { xaxis: { title: { text: pair[0] }, ...whole(groups.answer.levels[1]) }, yaxis: { title: { text: pair[1] }, ...whole(groups.answer.levels[2]) } }
               : { margin: { l: 0, r: 0, t: 0, b: 0 }, uirevision: "kept", scene: { xaxis: { title: { text: pair[0] }, tickvals: groups.answer.levels[1] }, yaxis: { title: { text: pair[1] }, tickvals: groups.answer.levels[2] }, zaxis: { title: { text: "rate" }, range: [0, 1], tickformat: ".0%" }, aspectmode: "manual", aspectratio: { x: 1.2, y: 1.2, z: 0.8 }, camera: { eye: { x: 1.5, y: -1.5, z: 0.9 } } } },
             click: point => go(label, explorer.unlabel(point.x), explorer.unlabel(point.y)),
-            caption: flat ? `✂ more than ${format.percent(explorer.CUT, 0)} truncated, ? fewer than ${explorer.FEW} trials, … planned and not measured, empty: not planned.`
+            caption: flat ? `${form === "space" ? (none ? "No four neighbouring cells are measured, so that there is no surface. " : "Only numbers span a surface. ") : ""}✂ more than ${format.percent(explorer.CUT, 0)} truncated, ? fewer than ${explorer.FEW} trials, … planned and not measured, empty: not planned.`
               : `Drag to turn. Grey: lower bound of the 95 % interval. Green diamond: it is above 90 %. Open mark: fewer than ${explorer.FEW} trials. Red tower: share truncated. Hole: nothing measured.`,
           }));
         })),
         h("div.grid", {}, [x, y].map((name, place) => h("div.panel", {}, h("h3", {}, `Projection on ${format.plain(name)}`), explorer.chart({
-          label: `Rate over ${format.plain(name)}`, height: 300, traces: projection(flats[place], 0, models, page.overview, name, theme),
+          label: `Rate over ${format.plain(name)}`, height: 300, traces: projection(flats[place], models, explorer.palette(page.overview, models), theme),
           layout: { xaxis: { title: { text: format.plain(name) }, type: flats[place].answer.levels[1].every(format.isNumber) ? "linear" : "category", ...explorer.ticks(flats[place].answer.levels[1]) }, yaxis: { range: [-0.02, 1.02], tickformat: ".0%" }, legend: { orientation: "h", y: 1.02, yanchor: "bottom" } },
-          click: point => { location.hash = page.link("trials", { model: explorer.unlabel(point.data.name), task: task.label, where: [...page.all("where"), explorer.condition(name, explorer.unlabel(point.customdata[2]))] }); },
+          click: point => { location.hash = explorer.trialsLink(page, { model: explorer.unlabel(point.data.name), task: task.label, where: [...page.all("where"), explorer.condition(name, explorer.unlabel(point.customdata[2]))] }); },
         })))),
+        explorer.numbers(page, groups, models, ([a, b]) => ({ task: task.label, where: [...page.all("where"), explorer.condition(one, a), explorer.condition(two, b)] })),
         explorer.noted(groups.answer, page.overview.models.length > models.length ? `${models.length} of ${page.overview.models.length} models, at most ${MOST}; choose others above.` : null));
     },
   });
+
+  /** Whether four neighbouring cells are measured. */
+  const hasBlock = (groups, model) => {
+    const there = (i, j) => groups.at(model, i, j).measured;
+    const [wide, deep] = [groups.sizes[1], groups.sizes[2]];
+    for (let i = 0; i + 1 < wide; i++) for (let j = 0; j + 1 < deep; j++) if (there(i, j) && there(i + 1, j) && there(i, j + 1) && there(i + 1, j + 1)) return true;
+    return false;
+  };
 
   // All levels, measured or not.
   const whole = levels => ({ type: "category", categoryorder: "array", categoryarray: levels.map(String), range: [-0.5, levels.length - 0.5] });

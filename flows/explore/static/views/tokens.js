@@ -45,14 +45,14 @@
       const models = (await explorer.shownModels(page, 4)).slice(0, MOST);
       const form = FORMS.some(([key]) => key === page.get("form")) ? page.get("form") : "counts";
       const width = page.get("width");
-      const answers = await Promise.all(models.map(model => page.ask("hazard", { ...page.part(), model, width })));
+      const answers = await Promise.all(models.map(model => page.ask("hazard", { ...explorer.livePart(page), model, width: explorer.bundle ? null : width })));
       const causes = page.get("cause") === "wrong" ? ["wrong"] : page.get("cause") === "right" ? ["right"] : ["right", "wrong"];
       const end = Math.max(0, ...answers.map(one => one.tokens.at(-1) || 0));
       const layout = title => ({ xaxis: { title: { text: "completion tokens" }, range: [0, end] }, yaxis: { title: { text: title }, rangemode: "tozero", ...(form === "counts" ? {} : { tickformat: ".0%" }) }, shapes: limits(answers), legend: { orientation: "h", y: 1.02, yanchor: "bottom", traceorder: "normal" } });
-      const go = (answer, status, place) => { location.hash = page.link("trials", { model: answer.model, status, where: [...page.all("where"), `tokens=${answer.tokens[place] - answer.width + 1}..${answer.tokens[place]}`] }); };
+      const go = (answer, status, place) => { location.hash = explorer.trialsLink(page, { model: answer.model, status, where: [...page.all("where"), `tokens=${answer.tokens[place] - answer.width + 1}..${answer.tokens[place]}`] }); };
       const known = answers.filter(one => one.tokens.length);
       const STATUS = { right: "correct", wrong: "incorrect", censored: "truncated" };
-      root.append(explorer.filters(page, { models: true }, explorer.choice(page, "form", FORMS, "Form"),
+      root.append(explorer.filters(page, explorer.liveFilters(), explorer.choice(page, "form", FORMS, "Form"),
         form === "hazard" || form === "incidence" ? explorer.select(page, "cause", [["", "right and wrong"], ["right", "right"], ["wrong", "wrong"]], "answers") : null,
         explorer.bundle ? null : explorer.select(page, "width", [["", "by itself"], ...[8, 32, 64, 256, 1024].map(value => [String(value), `${value} tokens`])], "bins")));
       if (!known.length) root.append(h("p.empty", {}, "No finished trial has its tokens counted."));
@@ -61,9 +61,10 @@
           label: `Tokens of ${answer.model}: ${counted(answer)}`, height: 300, name: `tokens-${answer.model}`, traces: distribution(answer), layout: { ...layout("trials"), barmode: "stack", bargap: 0 }, click: point => go(answer, STATUS[point.data.meta], point.pointIndex),
         })))));
       } else {
+        const colours = explorer.palette(page.overview, models);
         const traces = known.flatMap(answer => {
-          const colour = explorer.colour(page.overview, answer.model);
-          if (form === "survival") return line(answer, answer.survival, answer.model, colour, "solid");
+          const colour = colours.get(answer.model);
+          if (form === "survival") return line(answer, answer.survival, answer.model, colour, explorer.DASHES[models.indexOf(answer.model) % explorer.DASHES.length]);
           return causes.flatMap(cause => line(answer, answer[form][cause], `${answer.model}, ${cause}`, colour, cause === "right" ? "solid" : "dot", form === "hazard" ? "vh" : "hv").map(trace => ({ ...trace, meta: answer.model })));
         });
         root.append(h("div.panel", {}, explorer.chart({ label: FORMS.find(([key]) => key === form)[2], height: 460, name: form, traces, layout: layout(FORMS.find(([key]) => key === form)[1]),

@@ -21,9 +21,9 @@
     hint: "Bytes of the reasoning after compression, against tokens: a trace that goes in circles lies low. A click leads to the trial.",
     async render(root, page) {
       const models = (await explorer.shownModels(page, 4)).slice(0, MOST);
-      const answers = await Promise.all(models.map(model => page.ask("traces", { ...page.part(), model })));
+      const answers = await Promise.all(models.map(model => page.ask("traces", { ...explorer.livePart(page), model })));
       const known = answers.filter(one => one.traces);
-      root.append(explorer.filters(page, { models: true }));
+      root.append(explorer.filters(page, explorer.liveFilters()));
       if (!known.length) {
         root.append(h("p.empty", {}, `No trace of reasoning is recorded of ${models.join(", ")}.`), explorer.noted({}, "Models that keep their reasoning to themselves, or do none, have nothing to compress; choose others above."));
         return;

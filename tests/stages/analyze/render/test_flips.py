@@ -12,6 +12,8 @@ HOSTILE = [
     "a | b || c",
     "`` ` ``` `",
     "`",
+    "` <img src=x onerror=alert(1)> @evil ` <b>",
+    "`` <img src=x> ` [l](https://evil.example) ``",
     "\\| \\` \\",
     "one\n\n# two\n\n| three |",
     "\u202eright to left\u2069 \x1b[31mred",

@@ -1,0 +1,115 @@
+"""Who may take part in a run, before its start and later."""
+
+import time
+
+import pytest
+
+from deploy.clusters.code import State
+from flows.errors import SweepError
+from flows.run import preflight
+from flows.run.preflight import Admission
+from storage.reach import leave_tokens
+
+
+class Answer:
+    done = True
+
+    def __init__(self, value):
+        self.value = value
+
+    def answer(self):
+        return self.value
+
+
+class Carried:
+    """A cluster whose workers answer as a test says."""
+
+    carried = True
+
+    def __init__(self, **states):
+        self.workers = states
+        self.barred = []
+
+    def states(self, name, workers):
+        assert name == "run"
+        return Answer({address: self.workers[address] for address in workers if address in self.workers})
+
+    def bar(self, name, addresses):
+        assert name == "run"
+        self.barred.append(addresses)
+        return Answer(None)
+
+
+def ready(who="1", **changes):
+    return State(**{"ready": True, "id": who, "time": time.time(), **changes})
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch):
+    monkeypatch.setattr(preflight, "_LATE_SECONDS", -1.0)
+    monkeypatch.setattr(preflight, "_OTHERS_SECONDS", 0.2)
+
+
+def test_first__names_the_worker_that_cannot_take_part_and_how_many_more():
+    lacks = "zarr 2.18.7 is too old (needs >= 3.0.8). Install what evalcube requires on every worker"
+    code = Carried(a=ready(), b=State(False, lacks, "2", "node2"), c=State(False, lacks, "3", "node3"))
+
+    with pytest.raises(SweepError) as caught:
+        Admission(code, "run").first(["a", "b", "c"])
+
+    assert str(caught.value).startswith("worker b (node2): zarr 2.18.7 is too old (needs >= 3.0.8).")
+    assert "1 more workers cannot take part either" in str(caught.value)
+
+
+def test_first__begins_without_a_worker_that_does_not_answer_and_gives_it_no_tasks():
+    notes, code = [], Carried(a=ready())
+
+    assert Admission(code, "run", note=notes.append).first(["a", "b"]) == ["a"]
+
+    assert code.barred == [["b"]]
+    assert "1 workers of 2 do not answer (b): the run begins without them" in notes[0]
+
+
+def test_admitted__takes_late_workers_in_once_they_are_ready_and_names_a_refused_one_once():
+    notes, code = [], Carried(a=ready())
+    admission = Admission(code, "run", note=notes.append)
+    admission.first(["a"])
+
+    code.workers |= {"late": ready("2"), "bad": State(False, "does not see the cube", "3", "node3")}
+    seen = [admission.admitted(["a", "bad", "late"]) for _ in range(4)]
+
+    assert seen[0] == ["a"]  # nobody waits for an answer
+    assert seen[-1] == ["a", "late"]
+    assert code.barred[-1] == ["bad"]
+    assert notes == ["worker bad (node3) takes no part in the run: does not see the cube"]
+
+
+def test_admitted__forgets_who_is_gone():
+    code = Carried(a=ready())
+    admission = Admission(code, "run")
+    admission.first(["a"])
+
+    assert admission.admitted([]) == []
+
+
+def test_first__warns_of_a_clock_that_is_minutes_off():
+    notes, code = [], Carried(a=ready(time=time.time() - 300, host="node1"))
+
+    Admission(code, "run", note=notes.append).first(["a"])
+
+    (note,) = notes
+    assert note.startswith("the clock of worker a (node1) is 5.0 minutes behind: have it set (NTP)")
+
+
+def test_first__waits_for_the_answers_that_workers_leave(tmp_path, monkeypatch):
+    for name in ("cube", "cache"):
+        (tmp_path / name).mkdir()
+    tokens = leave_tokens("r", tmp_path / "cube", tmp_path / "cache")
+    assert [token.answer("1") for token in tokens] == ["", ""]
+    code = Carried(a=ready("1"), b=ready("2"))
+    monkeypatch.setattr(preflight, "_ANSWER_SECONDS", 0.1)
+
+    with pytest.raises(
+        SweepError, match=r"worker b: wrote into the cube .* and this process does not see it"
+    ):
+        Admission(code, "run", tokens).first(["a", "b"])
