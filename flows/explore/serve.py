@@ -11,6 +11,7 @@ from contextlib import suppress
 from aiohttp import web
 
 from flows.errors import SweepError
+from flows.explore.answers import ask
 from flows.explore.explored import Explored
 from flows.explore.query import Query
 from flows.explore.server import LOOPBACK, application
