@@ -25,7 +25,7 @@ from stages.analyze.labelled.selection import keys
 from stages.process.grading import IMPORTED
 from stages.reply.status import QUESTION_COUNTERS
 from storage.cube.cube import Cube
-from storage.cube.ledger import Ledger, graders_of
+from storage.cube.ledger import Ledger, Receipt, graders_of
 
 if TYPE_CHECKING:
     from flows.config.views import View
@@ -116,9 +116,10 @@ def open_part(
     # Without the index of evaluations: what is computed goes by their numbers, and parts are joined by them.
     dataset = _labelled(opened, trials=trials or chosen.recounts).drop_vars("model", errors="ignore")
     dataset = _priced(dataset, notes)
+    receipts = _receipts(opened)
     warnings = (
-        *_graders(opened),
-        *_engines(opened, dataset),
+        *_graders(receipts),
+        *_engines(opened, dataset, receipts),
         *_kept(notes),
         *_unanswered(dataset),
         *_warnings(dataset, chosen),
@@ -268,27 +269,30 @@ def _priced(dataset: xr.Dataset, notes: Mapping[str, object]) -> xr.Dataset:
     return dataset.assign_coords(price_declared=("model", values))
 
 
-def _graders(opened: Cube | xr.Dataset) -> tuple[str, ...]:
-    """That results of several graders stand side by side."""
+def _receipts(opened: Cube | xr.Dataset) -> list[Receipt]:
+    """The newest of each region, where there is a ledger."""
     if isinstance(opened, xr.Dataset):
-        return ()
+        return []
     with Ledger(opened.records) as ledger:
-        # Replies that another tool graded are told by the name of their task; no rescoring would make them alike.
-        found = [name for name in graders_of(ledger.newest().values()) if name != IMPORTED]
+        return list(ledger.newest().values())
+
+
+def _graders(receipts: Sequence[Receipt]) -> tuple[str, ...]:
+    """That results of several graders stand side by side."""
+    # Replies that another tool graded are told by the name of their task; no rescoring would make them alike.
+    found = [name for name in graders_of(receipts) if name != IMPORTED]
     if len(found) < 2:
         return ()
     named = f"{', '.join(found[:-1])} and {found[-1]}"
     return (f"Results of graders {named} meet in this cube; evalcube rescore grades all replies alike.",)
 
 
-def _engines(opened: Cube | xr.Dataset, dataset: xr.Dataset) -> tuple[str, ...]:
+def _engines(opened: Cube | xr.Dataset, dataset: xr.Dataset, receipts: Sequence[Receipt]) -> tuple[str, ...]:
     """Evaluations whose replies come from several systems."""
     if isinstance(opened, xr.Dataset):
         return ()
-    with Ledger(opened.records) as ledger:
-        receipts = [one for one in ledger.newest().values() if one.fingerprints]
     engines = read_engines(opened.records)
-    if not receipts and not engines:
+    if not engines and not any(one.fingerprints for one in receipts):
         return ()  # of most cubes: neither the plan nor anything else has to be read
     labels, names = axes.evaluation_labels(dataset), axes.names(dataset, "eval_id")
     return tuple(

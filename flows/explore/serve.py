@@ -5,14 +5,12 @@ from __future__ import annotations
 import asyncio
 import secrets
 import signal
-import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from aiohttp import web
 
 from flows.errors import SweepError
-from flows.explore.answers import ask
 from flows.explore.explored import Explored
 from flows.explore.query import Query
 from flows.explore.server import LOOPBACK, application
@@ -57,7 +55,7 @@ def serve(
     explored.whole()  # what is wrong with a cube is told here, and not in the browser
     token = secrets.token_urlsafe(24) if with_token or host not in LOOPBACK else ""
     app = application(explored, token)
-    asyncio.run(_run(app, host, port, token, ready, explored))
+    asyncio.run(_run(app, host, port, token, ready))
 
 
 async def _run(
@@ -66,7 +64,6 @@ async def _run(
     port: int,
     token: str,
     ready: Callable[[str], None],
-    explored: Explored,
 ) -> None:
     runner = web.AppRunner(app, access_log=None, handle_signals=False)
     await runner.setup()
@@ -81,7 +78,6 @@ async def _run(
     bound = runner.addresses[0][1]
     named = f"[{host}]" if ":" in host else host
     ready(f"http://{named}:{bound}/" + (f"?token={token}" if token else ""))
-    threading.Thread(target=_prepare, args=(explored,), daemon=True).start()
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         with suppress(NotImplementedError, RuntimeError):
@@ -90,9 +86,3 @@ async def _run(
         await stop.wait()
     finally:
         await runner.cleanup()
-
-
-def _prepare(explored: Explored) -> None:
-    """Make what the first page asks for next: the ranking with all draws."""
-    with suppress(Exception):  # whoever asks for it is told
-        ask(explored, "ranking", Query())

@@ -15,6 +15,7 @@ from distributed import Worker, WorkerPlugin, get_worker
 from deploy.clusters import ClusterError, Connection
 from deploy.clusters.carried import owner_here
 from flows.run.events import Slowed, as_message, topic
+from flows.run.poison_isolation import blame_nobody
 from flows.run.subscribers.prometheus import publish
 from flows.run.worker import RunContext, Workspace
 
@@ -24,6 +25,12 @@ _LAST_PART, _LAST_SECONDS = 0.1, 60.0
 """Of a worker's bounded life, and at most, in which it only waits for replies."""
 _MOST_REPORTS = 200
 """Of all workers' traffic, per second: the scheduler handles each."""
+
+
+async def _hold(work: Workspace) -> None:
+    """Have a worker that is about to end send nothing more, and leave no mark of a task that would be blamed for it."""
+    work.hold()
+    await asyncio.to_thread(blame_nobody)
 
 
 def seconds_to_ask(lifetime: float | None, age: float) -> float | None:
@@ -82,7 +89,7 @@ class SweepPlugin(WorkerPlugin):
         age = time.time() - worker.monitor.proc.create_time()
         left = seconds_to_ask(worker.lifetime, age)
         if left is not None:
-            worker.io_loop.call_later(left, work.hold)
+            worker.io_loop.call_later(left, _hold, work)
 
     def start(self, worker: Worker) -> None:
         """Report the traffic twice a second, with hundreds of workers more seldom."""

@@ -10,6 +10,7 @@ error.
 from __future__ import annotations
 
 import itertools
+import threading
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
@@ -54,6 +55,47 @@ def name_trials(plan: Plan, block: Block) -> str:
     return "; ".join(names)
 
 
+class _Marks:
+    """The marks that tasks of this process have set; none is set, and none is left, once it is about to end."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._set: dict[str, Space] = {}
+        self._ending = False
+
+    def set(self, records: Space, mark: str) -> bool:
+        """Set a mark; whether it was free."""
+        with self._lock:
+            if self._ending:
+                return records.get(mark) is None
+            # Under the lock: what is set after `end` has looked would stay.
+            if records.put(mark, b"", when=When.ABSENT, durable=False) is None:
+                return False
+            self._set[mark] = records
+        return True
+
+    def clear(self, records: Space, mark: str) -> None:
+        """Take a mark away."""
+        with self._lock:
+            self._set.pop(mark, None)
+        records.delete(mark, durable=False)
+
+    def end(self) -> None:
+        """Take all away: this process ends in good order, and nobody is to blame for that."""
+        with self._lock:
+            self._ending, found = True, dict(self._set)
+        for mark, records in found.items():
+            records.delete(mark, durable=False)
+
+
+_marks = _Marks()
+
+
+def blame_nobody() -> None:
+    """Runs on a worker that is about to end in good order: whoever takes over its tasks finds no mark of theirs."""
+    _marks.end()
+
+
 def run_marked(records: Space, mark: str, function: Callable[..., object], *args: object) -> object:
     """Runs on a worker: call `function` under a mark that outlives this process, unless it is there already.
 
@@ -75,13 +117,13 @@ def run_marked(records: Space, mark: str, function: Callable[..., object], *args
     """
     # Only if absent, and before the work: Dask gives a task whose worker died to another one without a word, and that
     # one must find the mark even if the first died at once. It need not outlive a power cut, which ends the driver too.
-    if records.put(mark, b"", when=When.ABSENT, durable=False) is None:
+    if not _marks.set(records, mark):
         raise WorkerDiedError(mark)
     try:
         return function(*args)
     finally:
         # An exception takes the mark away, a SIGKILL does not: that is the whole difference it makes.
-        records.delete(mark, durable=False)
+        _marks.clear(records, mark)
 
 
 @dataclass(eq=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import math
 import secrets
@@ -17,6 +18,7 @@ from urllib.parse import urlsplit
 
 import dask
 from distributed import Client, Scheduler, SpecCluster
+from distributed.comm.core import CommClosedError
 from distributed.security import Security
 
 from deploy.clusters.base import Cluster, ClusterError, Connection
@@ -25,6 +27,8 @@ from deploy.clusters.local import SETTINGS, interrupts_blocked
 from deploy.clusters.slurm.crew import Crew
 from deploy.clusters.slurm.script import JobSettings, slug, worker_script
 
+_ALLOWED_FAILURES = 10
+"""Deaths of workers that a task may see before it is suspected: walltime and preemption end jobs that do no wrong."""
 _CERTIFICATES = {"ca": "ca_file", "cert": "cert", "key": "key"}
 """What workers need -> its name in Dask's settings of a role."""
 _LOOK_SECONDS = 10.0
@@ -80,7 +84,11 @@ class Slurm(Cluster):
             raise ClusterError(
                 f"{folder}: the folder of the jobs' logs cannot be made: {error.strerror}. Give another as `logs`"
             ) from None
-        with _encryption(folder / f"{name}.tls") as (security, files), dask.config.set(SETTINGS):
+        with (
+            _encryption(folder / f"{name}.tls") as (security, files),
+            dask.config.set(_settings()),
+            _lost_connections_unsaid(),
+        ):
             try:
                 with interrupts_blocked():
                     cluster = SpecCluster(
@@ -181,6 +189,26 @@ class _SlurmConnection(Connection):
             self._looked_at = now
             self._looking = self._thread.submit(self._crew.look, sorted(names))
         return notes
+
+
+@contextmanager
+def _lost_connections_unsaid() -> Iterator[None]:
+    """Keep asyncio from printing that a worker ended in the middle of a question: here workers come and go."""
+
+    def is_news(record: logging.LogRecord) -> bool:
+        return not (record.exc_info and isinstance(record.exc_info[1], CommClosedError))
+
+    logger = logging.getLogger("asyncio")
+    logger.addFilter(is_news)
+    try:
+        yield
+    finally:
+        gc.collect()  # what nobody waited for is said when it is collected
+        logger.removeFilter(is_news)
+
+
+def _settings() -> dict[str, object]:
+    return {**SETTINGS, "distributed.scheduler.allowed-failures": _ALLOWED_FAILURES}
 
 
 @contextmanager

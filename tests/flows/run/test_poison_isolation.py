@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flows.plan.blocks import Block, Window
+from flows.run import poison_isolation
 from flows.run.failures import (
     KilledTaskError,
     WorkerDiedError,
@@ -161,6 +162,25 @@ def test_add__settles_in_the_end_though_results_go_again_and_again(tmp_path):
     raise_own_error(settled[0][0][1])
     with pytest.raises(KilledTaskError, match="workers die again and again"):
         raise_if_failed(settled[0][0][1])
+
+
+def test_run_marked__a_worker_that_ends_in_good_order_leaves_no_mark(tmp_path, monkeypatch):
+    records, mark = Directory(tmp_path), "suspects/0-infer"
+    monkeypatch.setattr(poison_isolation, "_marks", poison_isolation._Marks())
+    seen = []
+
+    def task():
+        seen.append(records.get(mark) is not None)
+        poison_isolation.blame_nobody()
+        seen.append(records.get(mark) is not None)
+
+    run_marked(records, mark, task)
+    run_marked(records, mark, task)  # one that begins after that is not to blame, either
+
+    assert seen == [True, False, False, False]
+    records.put(mark, b"")
+    with pytest.raises(WorkerDiedError):
+        run_marked(records, mark, task)
 
 
 def test_run_marked__runs_once_until_it_ends_and_never_after_a_death(tmp_path):

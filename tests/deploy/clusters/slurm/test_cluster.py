@@ -1,10 +1,12 @@
 """The cluster whose workers are jobs, with a Slurm that takes all and runs nothing."""
 
+import logging
 import stat
 import time
 from pathlib import Path
 
 import pytest
+from distributed.comm.core import CommClosedError
 
 from deploy.clusters import ClusterError
 from deploy.clusters.slurm import JobSettings, Slurm, crew
@@ -59,6 +61,17 @@ def test_tend__asks_slurm_beside_the_driver_and_returns_news_once(tmp_path, monk
 
         assert notes[0].startswith("submitted to Slurm as evalcube-my-sweep-")
         assert notes[1:] == ["1 jobs wait in the queue (Priority)"]
+
+
+@pytest.mark.usefixtures("calls")
+def test_connect__a_worker_that_ends_in_the_middle_of_a_question_is_no_news(tmp_path, caplog):
+    with slurm(tmp_path).connect():
+        for error in (CommClosedError("in TLS"), ValueError("a defect")):
+            logging.getLogger("asyncio").error("never retrieved", exc_info=error)
+    logging.getLogger("asyncio").error("never retrieved", exc_info=CommClosedError("later"))
+
+    said = [str(record.exc_info[1]) for record in caplog.records if record.name == "asyncio"]
+    assert said == ["a defect", "later"]
 
 
 @pytest.mark.usefixtures("calls")
