@@ -61,10 +61,10 @@ def dask_setup(server):
 
     send = Sender.send
 
-    async def broken(self, job):
-        if "/defect/" in str(self._url):
+    async def broken(self, *args):
+        if "/defect/" in str(self._urls[0]):
             raise RuntimeError("a defect")
-        return await send(self, job)
+        return await send(self, *args)
 
     # As if it stood in our module: what stands in others is a mistake of theirs.
     ours = {"__name__": Sender.__module__, "send": send}
