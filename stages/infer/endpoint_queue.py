@@ -46,11 +46,6 @@ class EndpointQueue(ABC):
         self._down: Reply | None = None
         """Why the endpoint was given up."""
         self._halted = False
-        self.engines: dict[tuple[str, int], EngineInfo] = {}
-        """By label of the model and number of the server, what serves it; replaced as a whole."""
-        self.learned = (0, -math.inf, "")
-        """Number of overloads that this worker saw itself, the end of the last pause that it was asked for (seconds on
-        the loop's clock), and why. One tuple, replaced as a whole: another thread reads it without a lock."""
 
     @property
     @abstractmethod
@@ -77,6 +72,20 @@ class EndpointQueue(ABC):
         InferenceError
             If the endpoint's key is missing, or if its address or proxy is none.
         """
+
+    @property
+    def learned(self) -> tuple[int, float, str]:
+        """What this worker learned of pauses and overloads, as one tuple: another thread reads it without a lock.
+
+        The number of overloads that it saw itself, the end of the last pause that it was asked for (seconds on the
+        loop's clock), and why.
+        """
+        return 0, -math.inf, ""
+
+    @property
+    def engines(self) -> dict[tuple[str, int], EngineInfo]:
+        """By label of the model and number of the server, what serves it; replaced as a whole."""
+        return {}
 
     @property
     def news(self) -> News:

@@ -3,35 +3,31 @@
 from __future__ import annotations
 
 import asyncio
-import math
 from collections import deque
-from collections.abc import Coroutine, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
 
-from stages.infer.admission import Admission, Mark
+from stages.infer.admission import Admission
 from stages.infer.coalescing import SharedJob
 from stages.infer.endpoint import Endpoint
 from stages.infer.endpoint_queue import EndpointQueue
-from stages.infer.engines import identification
+from stages.infer.engines import EngineInfo
+from stages.infer.feedback import Feedback
 from stages.infer.jobs import Found, Job, Result, Slowdown, Stats
-from stages.infer.limiter import NO_NEWS, News
+from stages.infer.limiter import News
 from stages.infer.model_queue import ModelQueue
+from stages.infer.model_servers import ModelServers
 from stages.infer.rates import Quota
-from stages.infer.replicas import Replicas
-from stages.infer.reply import Reply, RetryClass
+from stages.infer.reply import Reply
 from stages.infer.retry import (
     Breaker,
     backoff,
     concerns_model,
     is_beyond_limit,
-    is_let_through,
-    is_overload,
     is_refusal,
     is_unfit,
     is_unreachable,
-    longest_pause,
-    pause_reason,
     retry,
     turn_of,
 )
@@ -44,10 +40,6 @@ _FIRST_SECONDS = 5.0
 """How long a model's first answer is waited for before others are sent."""
 _LENT = 8
 """Requests for each connection that may wait for another attempt while others use it."""
-_MOST_MOVES = 3
-"""Times that a request goes on to another server, or waits for its own, because that went while it was there."""
-_SAME_OVERLOAD_SECONDS = 2.0
-"""What other workers report within this time is the overload that this worker saw itself."""
 
 
 class HttpQueue(EndpointQueue):
@@ -73,26 +65,16 @@ class HttpQueue(EndpointQueue):
         self._models: dict[str, ModelQueue] = {}
         self._patience = max(2, min(quota.connections, 8))
         self._breaker = Breaker(self._patience)
-        self._overloaded_at = -math.inf
-        self._let_through_at = math.inf
-        """When the endpoint last let a request through, or when the first one was sent."""
         self._resting: dict[str, float] = {}
         """By digest, until when requests wait for another attempt, seconds on the loop's clock."""
-        self._paused = (-math.inf, "")
-        """End of the pause that lasts longest, and why."""
         self._size = 0
         """Connections that this worker may use."""
         self._lent = 0
         """Those that belong to requests which wait for another attempt, and which others use."""
         self._admission = Admission()
+        self._feedback = Feedback(self._admission, self._now)
+        self._servers = ModelServers(endpoint, self._models, stats)
         self._idle: deque[asyncio.Future[None]] = deque()
-        self._moves: dict[str, int] = {}
-        """By digest, how often servers went while a request that is in hand was there."""
-        self._watchers: set[asyncio.Task[None]] = set()
-        """Beside those that send, which are counted."""
-        # One server that nobody starts again needs none of it, and pays for none of it.
-        several = len(endpoint.urls) > 1 or endpoint.outage > 0.0
-        self._replicas = Replicas(endpoint, self._is_there, self._watch, self._back) if several else None
 
     @property
     def idle(self) -> float:
@@ -107,9 +89,9 @@ class HttpQueue(EndpointQueue):
         models = tuple(self._models.values())
         held, waiting = sum(model.held for model in models), any(model.waiting for model in models)
         resting = tuple(self._resting.values())
-        if self._paused[0] <= now and resting and not self._admission.in_flight:
+        if self._feedback.paused[0] <= now and resting and not self._admission.in_flight:
             return min(resting), "refused: tried again"
-        return self._paused if held or waiting else None
+        return self._feedback.paused if held or waiting else None
 
     def add(self, name: str, endpoint: Endpoint) -> None:
         """Serve a model too; see `stages.infer.endpoint_queue.EndpointQueue.add`."""
@@ -134,7 +116,7 @@ class HttpQueue(EndpointQueue):
         share = self._quota.share(workers, rank)
         if share.connections and not self._size:
             # Nothing was sent until now: no refusal of that time says that nothing is let through.
-            self._let_through_at = math.inf
+            self._feedback.begin_again()
         self._size = share.connections
         for _ in range(self._most_tasks - len(self._tasks)):
             self._spawn(self._work())
@@ -142,8 +124,7 @@ class HttpQueue(EndpointQueue):
         # their request; idle ones have none, so they are woken up to leave.
         self._wake(len(self._tasks) - self._most_tasks)
         self._admission.retune(share)
-        if self._replicas is not None:
-            self._replicas.resize(workers)
+        self._servers.resize(workers)
 
     def retune(self, quota: Quota) -> None:
         """Keep to other limits, from the next `resize` on."""
@@ -160,20 +141,25 @@ class HttpQueue(EndpointQueue):
         """Ask again what was given up."""
         if self._halted:
             return
-        self._down, self._breaker, self._let_through_at = None, Breaker(self._patience), math.inf
+        self._down, self._breaker = None, Breaker(self._patience)
+        self._feedback.begin_again()
         for model in self._models.values():
             if model.down is not None and not model.dropped:
                 model.revive()
 
     def slow_down(self, slowdown: Slowdown) -> None:
-        """Take over what another worker learned; an overload that this one just saw itself counts once."""
-        if slowdown.overload and self._now() - self._overloaded_at > _SAME_OVERLOAD_SECONDS:
-            self._overloaded_at = self._now()
-            self._admission.congested()
-        if slowdown.news != NO_NEWS:
-            self._admission.hear(slowdown.news)
-        if slowdown.pause > 0.0:
-            self._pause_all(slowdown.pause, slowdown.reason)
+        """See `stages.infer.feedback.Feedback.slow_down`."""
+        self._feedback.slow_down(slowdown)
+
+    @property
+    def learned(self) -> tuple[int, float, str]:
+        """See `stages.infer.endpoint_queue.EndpointQueue.learned`."""
+        return self._feedback.learned
+
+    @property
+    def engines(self) -> dict[tuple[str, int], EngineInfo]:
+        """See `stages.infer.endpoint_queue.EndpointQueue.engines`."""
+        return self._servers.engines
 
     @property
     def news(self) -> News:
@@ -251,8 +237,7 @@ class HttpQueue(EndpointQueue):
                 shared.fail(error)
             finally:
                 model.held -= 1
-                if self._moves:
-                    self._moves.pop(shared.job.digest, None)
+                self._servers.done_with(shared.job)
         # At once, not with the task's end, which the loop reports a turn later: others that find too many of them in
         # this turn must not leave as well.
         self._tasks.discard(me)
@@ -292,7 +277,7 @@ class HttpQueue(EndpointQueue):
     def _record_failure_of(self, model: ModelQueue, reply: Reply) -> None:
         """Give up the model, or the whole endpoint, where that was one failure too many."""
         patience = model.endpoint.patience
-        if is_beyond_limit(reply) and 0.0 < patience <= self._now() - self._let_through_at:
+        if is_beyond_limit(reply) and 0.0 < patience <= self._feedback.shut_seconds:
             # Nothing was let through for so long: others would only wait as long again.
             if self._down is None:
                 self._down = reply
@@ -316,9 +301,7 @@ class HttpQueue(EndpointQueue):
         if not model.proven:
             model.proven = True
             self._wake(len(model.waiting))
-            if model.endpoint.model:
-                for place in range(len(model.endpoint.urls)):
-                    self._watch(self._identify(model, place))
+            self._servers.identify(model)
 
     async def _retry(
         self, model: ModelQueue, job: Job, first: tuple[Reply, bytes | None]
@@ -394,19 +377,16 @@ class HttpQueue(EndpointQueue):
             if tokens is None:
                 return None
         mark = admission.mark
-        self._let_through_at = min(self._let_through_at, mark.started)
+        self._feedback.started(mark)
         stats.sent += 1
         stats.in_flight += 1
         try:
             if not model.proven:
                 asyncio.get_running_loop().call_later(_FIRST_SECONDS, self._prove, model)
-            if self._replicas is None:
-                reply, record = await model.sender.send(job)
-            else:
-                reply, record = await self._send_to_one(self._replicas, model, job)
+            reply, record = await self._servers.send(model, job)
             if not model.proven and not is_unfit(reply):
                 self._prove(model)
-            self._adapt_rate(reply, mark)
+            self._feedback.adapt_rate(reply, mark)
             if tokens:
                 admission.correct(model.estimate.excess(tokens, job.body, reply))
             return reply, record
@@ -415,90 +395,10 @@ class HttpQueue(EndpointQueue):
             stats.in_flight -= 1
             admission.leave()
 
-    async def _send_to_one(
-        self, replicas: Replicas, model: ModelQueue, job: Job
-    ) -> tuple[Reply, bytes | None]:
-        """Send to one of several servers, and to another one if that is gone: no failure of the request."""
-        while True:
-            place = await replicas.take(job.body, model.over)
-            if place is None:
-                self._stats.sent -= 1
-                return replicas.absence(), None
-            try:
-                reply, record = await model.sender.send(job, place)
-            finally:
-                replicas.leave(place)
-            if not await replicas.lost(place, reply):
-                return reply, record
-            self._moves[job.digest] = moves = self._moves.get(job.digest, 0) + 1
-            if moves > _MOST_MOVES:
-                # Whatever ends servers may well be this request, and the next one would go with it.
-                return reply._replace(retry_class=RetryClass.FAILED), None
-            self._stats.retries[reply.cause] += 1
-            self._stats.sent += 1
-
-    async def _identify(self, model: ModelQueue, place: int) -> None:
-        """Find out what serves a model on one of its servers."""
-        endpoint, steps = model.endpoint, identification(model.endpoint.model)
-        path = next(steps)
-        try:
-            while True:
-                path = steps.send(await model.sender.look_up(place, endpoint.address(place, path)))
-        except StopIteration as found:
-            if found.value is not None:
-                # Replaced as a whole: another thread reads it.
-                self.engines = {**self.engines, (endpoint.name, place): found.value}
-
-    def _back(self, place: int) -> None:
-        """Look at a server that has come back: it may be another one by now."""
-        for model in self._models.values():
-            if model.proven and model.endpoint.model:
-                self._watch(self._identify(model, place))
-
-    async def _is_there(self, place: int) -> bool:
-        return await next(iter(self._models.values())).sender.is_there(place)
-
-    def _watch(self, work: Coroutine[None, None, None]) -> None:
-        task = asyncio.get_running_loop().create_task(work)
-        self._watchers.add(task)
-        task.add_done_callback(self._watchers.discard)
-
     async def close(self) -> None:
-        """See the base class; watchers end first, as they use the connections."""
-        watchers = tuple(self._watchers)
-        for watcher in watchers:
-            watcher.cancel()
-        await asyncio.gather(*watchers, return_exceptions=True)
+        """See the base class; what looks at servers ends first, as it uses the connections."""
+        await self._servers.close()
         await super().close()
-
-    def _adapt_rate(self, reply: Reply, mark: Mark) -> None:
-        """Go slower or faster, as an attempt suggests."""
-        admission = self._admission
-        if is_let_through(reply):
-            self._let_through_at = self._now()
-            admission.let_through(mark)
-        if reply.is_final:
-            admission.succeeded()
-            if reply.exhausted is None:
-                return
-        overloads, paused_until, reason = self.learned
-        pause = longest_pause(reply)
-        if is_refusal(reply):
-            admission.refused(mark, pause)
-        elif is_overload(reply) and admission.congested(mark.epoch):
-            self._overloaded_at = self._now()
-            overloads += 1
-        if pause > 0.0:
-            self._pause_all(pause, pause_reason(reply))
-            if self._now() + pause > paused_until:
-                paused_until, reason = self._now() + pause, pause_reason(reply)
-        self.learned = overloads, paused_until, reason
-
-    def _pause_all(self, seconds: float, reason: str) -> None:
-        """Let nothing start for some time; of several pauses the one that ends last counts."""
-        self._admission.pause(seconds)
-        if self._now() + seconds > self._paused[0]:
-            self._paused = self._now() + seconds, reason
 
     @staticmethod
     def _now() -> float:
