@@ -1,128 +1,24 @@
 """Commands on one small cube whose outcomes are made up, so that each number is known."""
 
-import csv
 import importlib
-import io
 import json
 import re
 import sys
 from types import SimpleNamespace
 
 import dask
-import numpy as np
 import pytest
 import xarray as xr
 from dask.callbacks import Callback
-from typer.testing import CliRunner
 
 import evalcube as ec
-from flows.cli.app import app
-from flows.config.load import from_mapping
 from flows.cubes.selection import Part, open_part
 from flows.cubes.statistics import compare, leaderboard, metrics, rank
 from flows.errors import SweepError
-from flows.plan.build import build_plan
-from flows.plan.store import open_store
-from stages.analyze.render.shown import html_table
-from stages.analyze.render.table import Column, TableSpec
 from stages.reply.status import Status
-from stages.score.counters import count_questions, count_trials
-from storage.cube.regions import Region
+from tests.flows.cli.made_up import REPEATS, TRIALS, document, run
 from tests.flows.support import evalcube, refused
 from tests.tiers import need
-
-TRIALS, REPEATS, LIMIT = 12, 4, 500
-RATES = {"strong": 0.9, "middle": 0.6, "weak": 0.55}
-CONFIG = {
-    "name": "made up",
-    "trials": TRIALS,
-    "repeats": REPEATS,
-    "models": [
-        {
-            "name": name,
-            "endpoint": "sim:",
-            "facets": {
-                "family": "w" if name == "weak" else "other",
-                "size": 8.0 if name == "strong" else 3.0,
-            },
-            "prices": {"prompt": 1.0, "completion": 2.0},
-        }
-        for name in RATES
-    ],
-    "samplers": {"greedy": {"temperature": 0, "max_tokens": LIMIT}},
-    "tasks": {
-        "arithmetic": {
-            "manifold": [
-                {"grid": {"length": [3, 4]}, "tiers": ["easy"]},
-                {"grid": {"length": [8]}, "tiers": ["hard"]},
-            ]
-        },
-        "sort": {"manifold": [{"points": [{"length": 3}, {"length": 5}], "tiers": ["easy", "hard"]}]},
-    },
-    "views": {
-        "long": {"where": {"param_length": {"min": 5}}},
-        "others": {"where": {"family": ["other"]}, "trials": 6},
-        "unique": {"unique_only": True},
-    },
-}
-
-
-def outcomes(shape, rate, rng):
-    tokens = rng.integers(20, 2 * LIMIT, shape).astype(np.int32)
-    status = np.where(rng.random(shape) < rate, Status.CORRECT, Status.INCORRECT).astype(np.uint8)
-    status[tokens > LIMIT + 300] = Status.TRUNCATED
-    return {
-        "status": status,
-        "tokens": np.minimum(tokens, LIMIT),
-        "prompt_tokens": np.full(shape, 50, np.int32),
-        "reasoning_bytes": 4 * np.minimum(tokens, LIMIT),
-        "compressed_bytes": 2 * np.minimum(tokens, LIMIT),
-        "latency": np.ones(shape, np.float32),
-        "guess_chance": np.zeros(shape, np.float32),
-    }
-
-
-def make_cube(folder):
-    config = from_mapping({**CONFIG, "cube": str(folder / "cube.zarr"), "cache": str(folder / "cache")})
-    plan = build_plan(config)
-    store = open_store(plan, config.cube)
-    store.note({"name": config.name, "cache": config.cache, "config": config.model_dump(exclude_none=True)})
-    valid = plan.valid()
-    shape = (*valid.shape, TRIALS, REPEATS)
-    for name, size in (("trial", TRIALS), ("repeat", REPEATS)):
-        cells = np.broadcast_to(np.where(valid, size, 0), (len(RATES), *valid.shape)).astype(np.int32)
-        store.cube.write_planned(name, cells)
-    flags = np.zeros((*valid.shape, TRIALS), np.uint8)
-    flags[1, 0, 9:] = 1  # sort, first point: a quarter of the questions is not new
-    for task, row in enumerate(flags):
-        store.cube.write_duplicates(task, row)
-    counters = {}
-    for model, rate in enumerate(RATES.values()):
-        arrays = outcomes(shape, rate, np.random.default_rng(model))
-        arrays["status"][~valid] = Status.MISSING
-        store.cube.write_region(Region(model, 0, 0), arrays)
-        planned = np.broadcast_to(valid[..., None, None], shape)
-        duplicate = np.broadcast_to(flags[..., None], shape)
-        counted = count_trials({**arrays, "planned": planned, "duplicate": duplicate})
-        counters[model] = np.concatenate([counted, count_questions(arrays["status"])], axis=-1)
-    store.cube.write_counters(counters)
-    return config.cube
-
-
-@pytest.fixture(scope="module")
-def cube(tmp_path_factory):
-    return make_cube(tmp_path_factory.mktemp("statistics"))
-
-
-def run(*arguments, width=200):
-    result = CliRunner().invoke(app, [str(item) for item in arguments], env={"COLUMNS": str(width)})
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return result.stdout
-
-
-def document(*arguments):
-    return json.loads(run(*arguments, "--json"))
 
 
 def counted(cube, where, counter="trials"):
@@ -423,101 +319,3 @@ def test_analyze__png_is_rendered_from_the_drawing(cube, tmp_path, monkeypatch):
     run("analyze", "cost", cube, "--plot", tmp_path / "a.png")
 
     assert (tmp_path / "a.png").read_bytes().startswith(b"PNG<svg")
-
-
-TABLES = {
-    "leaderboard": ["leaderboard"],
-    "groups of leaderboards": ["leaderboard", "--group-by", "tier"],
-    "table": ["table", "--by", "model,task"],
-    "rank": ["rank"],
-    "compare": ["compare"],
-    "metrics": ["metrics"],
-    "analyze cost": ["analyze", "cost"],
-    "analyze hazard": ["analyze", "hazard"],
-}
-
-
-@pytest.mark.parametrize("name", TABLES)
-def test_tables__csv_has_a_line_for_each_row_with_all_digits(cube, name):
-    words = TABLES[name]
-    place = 2 if words[0] == "analyze" else 1
-
-    text = run(*words[:place], cube, *words[place:], "--csv", width=40)
-
-    rows = list(csv.DictReader(io.StringIO(text)))
-    assert rows
-    assert all(None not in row and None not in row.values() for row in rows)
-    assert "strong" in text
-    assert "%" not in text
-    assert "nan" not in text
-
-
-def test_leaderboard__csv_has_the_numbers_of_json(cube):
-    (first, *_), document_rows = (
-        list(csv.DictReader(io.StringIO(run("leaderboard", cube, "--csv")))),
-        document("leaderboard", cube)["rows"],
-    )
-
-    assert float(first["score_lower"]) == document_rows[0]["score"]["lower"]
-    assert float(first["easy_rate"]) == document_rows[0]["tiers"][0]["rate"]["value"]
-    assert first["facet_family"] == "other"
-
-
-def test_leaderboard__says_what_a_wider_terminal_shows(cube):
-    narrow, wide = (run("leaderboard", cube, width=width) for width in (60, 250))
-
-    assert "A wider terminal also shows: " in narrow
-    assert "tokens" in narrow.split("A wider terminal also shows: ")[1]
-    assert "A wider terminal" not in wide
-
-
-def test_results__in_python_are_tables_html_data_frames_and_json(cube):
-    found = {
-        "leaderboard": leaderboard(cube, draws=50),
-        "rank": rank(cube, draws=50),
-        "compare": compare(cube, ["strong", "weak"]),
-        "trials": ec.trials(cube, limit=30),
-    }
-
-    for name, result in found.items():
-        text, html, frame = str(result), result._repr_html_(), result.to_dataframe()
-        assert "strong" in text, name
-        assert max(map(len, text.splitlines())) <= 100, name
-        assert html.startswith("<table>"), name
-        assert "strong" in html, name
-        assert len(frame), name
-    assert list(found["leaderboard"].to_dataframe()["model_name"]) == [
-        row.model_name for row in found["leaderboard"].rows
-    ]
-    assert isinstance(found["leaderboard"], ec.Leaderboard)
-    assert found["compare"].to_dict()["pairs"][0]["first"] == "strong"
-    assert set(found["compare"].to_dataframe()["task"]) == {"arithmetic", "sort", ""}
-    assert len(found["trials"].to_dataframe()) == 30
-    assert "20 of " in str(found["trials"])
-    part, standings, board = found["rank"]
-    assert (part.selection, len(standings.rows), len(board.rows)) == ("", 3, 3)
-
-
-def test_results__are_drawn_with_a_line_for_each_row(cube):
-    pyplot = pytest.importorskip("matplotlib.pyplot")
-    pyplot.switch_backend("agg")
-
-    board, pairs = leaderboard(cube, draws=50), compare(cube)
-
-    axes = board.plot()
-    assert [label.get_text() for label in axes.get_yticklabels()] == [row.model_name for row in board.rows]
-    assert len(pairs.plot().get_yticklabels()) == 3
-    assert len(compare(cube, ["strong", "weak"]).plot().get_yticklabels()) == 3
-    assert rank(cube, draws=50).plot(axes) is axes
-    pyplot.close("all")
-
-
-def test_html_table__takes_every_text_for_text():
-    spec = TableSpec(
-        (Column("<b>", lambda row: row, right=False),), ["<script>alert(1)</script>"], ("<i>note</i>",)
-    )
-
-    html = html_table(spec)
-
-    assert not re.search(r"<(script|b|i)>", html)
-    assert "&lt;script&gt;" in html

@@ -19,7 +19,7 @@ from flows.explore.progress import limits
 from flows.explore.query import Query
 from stages.analyze.verdict.agreement import gwet_ac2
 from storage.cube.cube import Cube
-from tests.flows.cli.test_statistics_cli import make_cube
+from tests.flows.cli.made_up import make_cube
 
 NAMES = ("strong", "middle", "weak")
 

@@ -1,0 +1,110 @@
+"""Forms of a table: CSV, fitted to the terminal, and results in Python."""
+
+import csv
+import io
+import re
+
+import pytest
+
+import evalcube as ec
+from flows.cubes.statistics import compare, leaderboard, rank
+from stages.analyze.render.shown import html_table
+from stages.analyze.render.table import Column, TableSpec
+from tests.flows.cli.made_up import document, run
+
+TABLES = {
+    "leaderboard": ["leaderboard"],
+    "groups of leaderboards": ["leaderboard", "--group-by", "tier"],
+    "table": ["table", "--by", "model,task"],
+    "rank": ["rank"],
+    "compare": ["compare"],
+    "metrics": ["metrics"],
+    "analyze cost": ["analyze", "cost"],
+    "analyze hazard": ["analyze", "hazard"],
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_tables__csv_has_a_line_for_each_row_with_all_digits(cube, name):
+    words = TABLES[name]
+    place = 2 if words[0] == "analyze" else 1
+
+    text = run(*words[:place], cube, *words[place:], "--csv", width=40)
+
+    rows = list(csv.DictReader(io.StringIO(text)))
+    assert rows
+    assert all(None not in row and None not in row.values() for row in rows)
+    assert "strong" in text
+    assert "%" not in text
+    assert "nan" not in text
+
+
+def test_leaderboard__csv_has_the_numbers_of_json(cube):
+    (first, *_), document_rows = (
+        list(csv.DictReader(io.StringIO(run("leaderboard", cube, "--csv")))),
+        document("leaderboard", cube)["rows"],
+    )
+
+    assert float(first["score_lower"]) == document_rows[0]["score"]["lower"]
+    assert float(first["easy_rate"]) == document_rows[0]["tiers"][0]["rate"]["value"]
+    assert first["facet_family"] == "other"
+
+
+def test_leaderboard__says_what_a_wider_terminal_shows(cube):
+    narrow, wide = (run("leaderboard", cube, width=width) for width in (60, 250))
+
+    assert "A wider terminal also shows: " in narrow
+    assert "tokens" in narrow.split("A wider terminal also shows: ")[1]
+    assert "A wider terminal" not in wide
+
+
+def test_results__in_python_are_tables_html_data_frames_and_json(cube):
+    found = {
+        "leaderboard": leaderboard(cube, draws=50),
+        "rank": rank(cube, draws=50),
+        "compare": compare(cube, ["strong", "weak"]),
+        "trials": ec.trials(cube, limit=30),
+    }
+
+    for name, result in found.items():
+        text, html, frame = str(result), result._repr_html_(), result.to_dataframe()
+        assert "strong" in text, name
+        assert max(map(len, text.splitlines())) <= 100, name
+        assert html.startswith("<table>"), name
+        assert "strong" in html, name
+        assert len(frame), name
+    assert list(found["leaderboard"].to_dataframe()["model_name"]) == [
+        row.model_name for row in found["leaderboard"].rows
+    ]
+    assert isinstance(found["leaderboard"], ec.Leaderboard)
+    assert found["compare"].to_dict()["pairs"][0]["first"] == "strong"
+    assert set(found["compare"].to_dataframe()["task"]) == {"arithmetic", "sort", ""}
+    assert len(found["trials"].to_dataframe()) == 30
+    assert "20 of " in str(found["trials"])
+    part, standings, board = found["rank"]
+    assert (part.selection, len(standings.rows), len(board.rows)) == ("", 3, 3)
+
+
+def test_results__are_drawn_with_a_line_for_each_row(cube):
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    pyplot.switch_backend("agg")
+
+    board, pairs = leaderboard(cube, draws=50), compare(cube)
+
+    axes = board.plot()
+    assert [label.get_text() for label in axes.get_yticklabels()] == [row.model_name for row in board.rows]
+    assert len(pairs.plot().get_yticklabels()) == 3
+    assert len(compare(cube, ["strong", "weak"]).plot().get_yticklabels()) == 3
+    assert rank(cube, draws=50).plot(axes) is axes
+    pyplot.close("all")
+
+
+def test_html_table__takes_every_text_for_text():
+    spec = TableSpec(
+        (Column("<b>", lambda row: row, right=False),), ["<script>alert(1)</script>"], ("<i>note</i>",)
+    )
+
+    html = html_table(spec)
+
+    assert not re.search(r"<(script|b|i)>", html)
+    assert "&lt;script&gt;" in html
