@@ -6,8 +6,6 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from deploy.clusters.base import ClusterError
-from deploy.clusters.slurm import queue
 from evalcube import EvalcubeError
 from flows.cubes.status import cube_status
 from flows.errors import SweepError
@@ -57,6 +55,8 @@ def cancel(submission: Submission) -> int:
     ClusterError
         If Slurm does not answer.
     """
+    from deploy.clusters.slurm import queue
+
     ended = 0
     for part in submission.parts:
         live = {number for number, state in queue.states(part.job_name).items() if state.live}
@@ -72,6 +72,10 @@ def cancel(submission: Submission) -> int:
 
 
 def _outlook(submission: Submission, part: SubmittedPart) -> Outlook:
+    # Here, not above: it loads Dask, and `status` of a sweep that nobody submitted is quick without.
+    from deploy.clusters.base import ClusterError
+    from deploy.clusters.slurm import queue
+
     try:
         found = queue.states(part.job_name)
     except ClusterError:

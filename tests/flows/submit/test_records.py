@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from deploy.clusters.slurm import queue
 from flows.errors import SweepError
 from flows.submit import watch
 from flows.submit.chain import Chain
@@ -62,9 +63,9 @@ def test_cancel__stops_the_chain_before_its_jobs_end(tmp_path, monkeypatch):
     place.mkdir(parents=True)
     Chain(60, 600).begun(7).write(place / "chain.json")
     calls = []
-    monkeypatch.setattr(watch.queue, "states", lambda _: {7: watch.queue.JobState("RUNNING", "")})
+    monkeypatch.setattr(queue, "states", lambda _: {7: queue.JobState("RUNNING", "")})
     monkeypatch.setattr(
-        watch.queue,
+        queue,
         "cancel",
         lambda jobs, name: calls.append((jobs, name, Chain.read(place / "chain.json").stopped)),
     )
