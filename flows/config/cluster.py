@@ -147,7 +147,7 @@ class SlurmSection(Section):
     )
     container: Line | None = Field(
         None,
-        description="Command that starts a container, for what `submit` runs: apptainer exec --nv image.sif.",
+        description="Command that starts a container, for what `submit` runs: apptainer exec image.sif.",
     )
     prologue: tuple[Line, ...] = Field(
         (), description="Shell lines before the workers start, such as [module load python, source keys.sh]."
@@ -157,7 +157,7 @@ class SlurmSection(Section):
         description="NAMES of further variables that jobs get from here; key_env of the models go by themselves.",
     )
     options: tuple[Line, ...] = Field(
-        (), description="Further options of sbatch, as they are, such as ['--constraint=cpu']."
+        (), description="Further options of sbatch, as they are, such as ['-C cpu']."
     )
     logs: Line | None = Field(
         None,

@@ -19,7 +19,7 @@ SERVED = "serve:"
 PresetName = Literal["vllm", "sglang", "llama.cpp", "ollama"]
 
 _MOST_ARGUMENTS = 256
-_COMMAND_REMEDY = "Write a list such as [my-server, --port, '{port}'], or one text"
+_COMMAND_REMEDY = "Write a list such as [my-server, -p, '{port}'], or one text"
 _ENV_REMEDY = "Have the server read it from a variable, and name that under env_from"
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 _PATH = re.compile(r"/[!-~]{0,255}")
@@ -159,7 +159,7 @@ class Serve(Section):
         if (self.preset is None) == (self.command is None):
             raise values.refusal(
                 "needs either preset or command",
-                "Write {preset: vllm} or {command: 'my-server --port {port}'}",
+                "Write {preset: vllm} or {command: 'my-server -p {port}'}",
             )
         if self.command is not None and self.args:
             raise values.refusal("excludes command", "Put them into the command", where=("args",))
