@@ -55,8 +55,6 @@ def _measured(board: Leaderboard) -> list[str]:
     ]
     if board.repeats > 1:
         found.append(f"Each question was asked up to {board.repeats} times.")
-    if board.selection:
-        found.append(f"A part of the cube: {board.selection}.")
     return found
 
 
@@ -95,7 +93,8 @@ def _doubts(board: Leaderboard, labels: Sequence[str]) -> list[str]:
     if repeated:
         found.append(
             f"Questions repeat by chance: in the worst case {percent(min(repeated), 0)} of an evaluation's are "
-            "different, and intervals are narrower than they should be (`--unique-only` leaves repetitions out)."
+            "different, and intervals are narrower than they should be (`evalcube report CUBE --unique-only` leaves "
+            "repetitions out)."
         )
     whole = [row.trials for row in board.rows if row.rank is not None and row.trials]
     if whole and max(whole) > 1.5 * min(whole):

@@ -139,6 +139,7 @@ def _head(board: Leaderboard, labels: Sequence[str], title: str, width: float) -
     y += 12
     most = int((width - 2 * _MARGIN) / _CHARACTER) - 18
     for head, sentences, kind in (
+        ("part", (f"Part of the cube ({board.selection}).",) if board.selection else (), "d"),
         ("measured", told.measured, ""),
         ("how sure", told.sure, ""),
         ("distrust", told.doubts, "d"),

@@ -279,6 +279,7 @@ def test_report__part_and_pooling(cube, tmp_path):
     text = (tmp_path / "r.html").read_text()
 
     assert "Part of the cube (family=other)." in text
+    assert text.index("Part of the cube") < text.index("What was measured")
     assert "Every point weighs the same" in text
     assert "Who can be told apart" in text
     assert "questions that are new" in text

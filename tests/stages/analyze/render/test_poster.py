@@ -31,6 +31,14 @@ def test_poster__has_every_row_with_its_interval_and_says_what_to_distrust():
     assert "Incomplete evaluations (*)" in " ".join(shown)
 
 
+def test_poster__says_before_all_else_that_it_shows_a_part():
+    ds = dataset(PROFILES[:2])
+    part, whole = (leaderboard(ds, draws=20, selection=words) for words in ("task=sort", ""))
+
+    assert texts(poster(part, "A sweep"))[1:3] == ["part", "Part of the cube (task=sort)."]
+    assert "Part of the cube" not in poster(whole, "A sweep")
+
+
 def test_poster__names_are_text_and_whole_and_the_rest_is_counted():
     hostile = '<script>alert(1)</script>"'
     long = "org/a-model-with-a-rather-long-name-of-72b-instruct-2026-11-and-more-of-it"
