@@ -9,7 +9,7 @@ import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,13 +17,10 @@ import numpy as np
 from deploy.clusters import Cluster, Connection, ThisProcess
 from deploy.clusters.asking import Question, ask_each
 from flows.config.models import SweepConfig
-from flows.plan.blocks import RegionWork
 from flows.plan.engines import origins_of, read_engines
 from flows.plan.part import Only
 from flows.plan.sampling import Sampling
 from flows.plan.store import SweepStore
-from flows.plan.unnamed import unnamed
-from flows.run.batch_notes import requests_in_batches
 from flows.run.control import Control
 from flows.run.default_cluster import default_cluster
 from flows.run.driver import Driver
@@ -51,7 +48,8 @@ from flows.run.servers import serve_models
 from flows.run.spending import Spending
 from flows.run.subscribers.engine_book import EngineBook
 from flows.run.subscribers.live_file import LiveFile
-from flows.run.summary import ModelSummary, RunSummary, Tracker, found_limits, limit_use
+from flows.run.summarized import left_of, summarized
+from flows.run.summary import RunSummary, Tracker
 from flows.run.turns import Turns
 from flows.run.waiting import wait_for_workers
 from flows.run.worker import Route, RunContext
@@ -114,7 +112,16 @@ class Session:
         self._emit(self._started(work))
         if work.needed:
             reason = "stopped" if work.asks and self._spending.reached else self._work(work)
-        summary = self._summary(reason)
+        summary = summarized(
+            reason,
+            self._store,
+            self._settings,
+            self._tracker,
+            self._spending,
+            self._control,
+            self._endpoints,
+            self._only,
+        )
         self._warn_of_engines()
         self._emit(Finished(summary.reason, summary.to_dict()))
         return summary
@@ -142,7 +149,7 @@ class Session:
         # A new one, since it reads the ledger: what the round before recorded is done.
         self._store = store = SweepStore(store.cube, store.plan, targets, store.found, whole)
         store.grow()
-        pending = [list(map(_counts, store.unfinished(i))) for i in range(len(store.plan.evaluations))]
+        pending = [list(map(left_of, store.unfinished(i))) for i in range(len(store.plan.evaluations))]
         left, unrated = ([sum(pair[side] for pair in pairs) for pairs in pending] for side in (0, 1))
         return _Work(left, unrated, store.stale(), store.uncompared())
 
@@ -341,85 +348,6 @@ class Session:
                 found.append(Asked(evaluation.model, trials, left, where, limit))
         return tuple(found)
 
-    def _pending(self, only: Only) -> int:
-        """Trials of the whole plan that are not done."""
-        before = self._store
-        whole = only.whole(self._settings, before.plan)
-        store = SweepStore(before.cube, before.plan, whole, before.found)
-        models = range(len(store.plan.evaluations))
-        return sum(len(work.positions) for model in models for work in store.unfinished(model))
-
-    def _ordered(self) -> str:
-        """What people ordered that left trials undone."""
-        control = self._control
-        said = [f"stopped by {control.stopped}"] if control.stopped else []
-        if control.dropped:
-            said.append(f"not asked to the end, as somebody ordered: {', '.join(control.dropped)}")
-        return "; ".join(said)
-
-    def _undropped(self, models: Sequence[ModelSummary], unrated: int) -> bool:
-        """Whether more is left than what somebody ordered to leave."""
-        dropped = self._control.dropped
-        plan = self._store.plan
-        pairs = zip(plan.labels, plan.evaluations, strict=True)
-        labels = {label for label, evaluation in pairs if evaluation.model in dropped}
-        left = any(model.done < model.trials for model in models if model.model not in labels)
-        rated_by_dropped = any(judge.model in dropped for judge in plan.judges)
-        return left or (unrated > 0 and not rated_by_dropped)
-
-    def _summary(self, reason: str) -> RunSummary:
-        before, tracker = self._store, self._tracker
-        store = SweepStore(before.cube, before.plan, before.targets, before.found)
-        models, transport, counts, unrated = [], store.transport_errors(), store.targets.counts, 0
-        finished: list[int] = []
-        for i, label in enumerate(store.plan.labels):
-            pairs = list(map(_counts, store.unfinished(i)))
-            left, unrated = sum(pair[0] for pair in pairs), unrated + sum(pair[1] for pair in pairs)
-            finished.append(counts[i] - left)
-            if store.plan.named is None or store.plan.named.evaluations[i]:
-                models.append(ModelSummary(label, counts[i], counts[i] - left, min(left, transport[i])))
-        done = sum(model.done for model in models)
-        traffic = tracker.traffic()
-        bound = self._spending.reached if reason == "stopped" else ""
-        if done == sum(counts) and not unrated and (bound or reason != "stopped"):
-            reason, bound = "complete", ""
-        elif reason == "complete":
-            reason = "incomplete" if self._undropped(models, unrated) else "stopped"
-        return RunSummary(
-            reason=reason,
-            cube=self._settings.cube,
-            cache=self._settings.cache,
-            seconds=tracker.seconds,
-            trials=sum(counts),
-            done=done,
-            transport=sum(model.transport for model in models),
-            cached=tracker.cached,
-            found_again=tracker.found_again,
-            sent=traffic.sent,
-            prompt_tokens=traffic.prompt_tokens,
-            completion_tokens=traffic.completion_tokens,
-            retries=dict(traffic.retries),
-            causes=dict(tracker.causes),
-            details=dict(tracker.details),
-            usd=self._spending.of_run.usd if any(model.priced for model in self._settings.models) else None,
-            spent=asdict(self._spending.spent),
-            bound=bound,
-            ordered="" if reason == "complete" else self._ordered(),
-            graded=sum(tracker.done().values()),
-            asking_seconds=tracker.asking_seconds,
-            limits=limit_use(self._endpoints, traffic, tracker.asking_seconds),
-            found_limits=found_limits(self._endpoints, traffic),
-            models=tuple(models),
-            in_batches=requests_in_batches(
-                store.cube.records,
-                store.plan,
-                [done < count for done, count in zip(finished, counts, strict=True)],
-            ),
-            unrated=unrated,
-            unnamed=unnamed(store.plan, store.counters()),
-            pending=0 if self._only is None else self._pending(self._only) - (sum(counts) - done),
-        )
-
 
 @dataclass(frozen=True)
 class _Work:
@@ -443,11 +371,6 @@ class _Work:
     def needed(self) -> bool:
         """Whether there is anything."""
         return self.asks or bool(self.stale) or bool(self.uncompared)
-
-
-def _counts(work: RegionWork) -> tuple[int, int]:
-    """How many trials of a region are to be asked, and how many recorded ones to be rated."""
-    return len(work.positions), len(work.unrated)
 
 
 def _described(cluster: Cluster, connection: Connection, workers: int) -> str:

@@ -66,8 +66,8 @@ def token_spectrum(series: Sequence[ArrayLike], *, bands: int = BANDS) -> Spectr
     --------
     >>> wave = 100 + 10 * np.cos(2 * np.pi * np.arange(512) / 8)
     >>> found = token_spectrum([wave], bands=512)
-    >>> float(found.frequency[found.mean.argmax()].round(2)), float(found.mean.max().round(1))
-    (0.12, 10.0)
+    >>> float(found.frequency[found.mean.argmax()].round(3)), float(found.mean.max().round(1))
+    (0.125, 10.0)
     """
     if bands < 1:
         raise ValueError(f"`bands` must be at least 1, got {bands}")

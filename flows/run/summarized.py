@@ -1,0 +1,128 @@
+"""What a run came to: its summary, from the cube as the run left it and from what the run's events told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+
+from flows.config.models import SweepConfig
+from flows.plan.blocks import RegionWork
+from flows.plan.part import Only
+from flows.plan.store import SweepStore
+from flows.plan.unnamed import unnamed
+from flows.run.batch_notes import requests_in_batches
+from flows.run.control import Control
+from flows.run.spending import Spending
+from flows.run.summary import ModelSummary, RunSummary, Tracker, found_limits, limit_use
+from stages.infer.endpoint import Endpoint
+
+
+def summarized(
+    reason: str,
+    before: SweepStore,
+    settings: SweepConfig,
+    tracker: Tracker,
+    spending: Spending,
+    control: Control,
+    endpoints: Mapping[str, Endpoint],
+    only: Only | None,
+) -> RunSummary:
+    """The summary of a run that has ended.
+
+    Parameters
+    ----------
+    reason
+        "complete", or "stopped" if somebody or something stopped it.
+    before
+        The sweep as the last round began it.
+    settings
+        Its config.
+    tracker, spending, control
+        What the run's events told, what it spent, and what people ordered.
+    endpoints
+        By model, those that were asked.
+    only
+        The part of the plan that was asked; None for all of it.
+    """
+    store = SweepStore(before.cube, before.plan, before.targets, before.found)
+    models, transport, counts, unrated = [], store.transport_errors(), store.targets.counts, 0
+    finished: list[int] = []
+    for i, label in enumerate(store.plan.labels):
+        pairs = list(map(left_of, store.unfinished(i)))
+        left, unrated = sum(pair[0] for pair in pairs), unrated + sum(pair[1] for pair in pairs)
+        finished.append(counts[i] - left)
+        if store.plan.named is None or store.plan.named.evaluations[i]:
+            models.append(ModelSummary(label, counts[i], counts[i] - left, min(left, transport[i])))
+    done = sum(model.done for model in models)
+    traffic = tracker.traffic()
+    bound = spending.reached if reason == "stopped" else ""
+    if done == sum(counts) and not unrated and (bound or reason != "stopped"):
+        reason, bound = "complete", ""
+    elif reason == "complete":
+        reason = "incomplete" if _undropped(store, control, models, unrated) else "stopped"
+    return RunSummary(
+        reason=reason,
+        cube=settings.cube,
+        cache=settings.cache,
+        seconds=tracker.seconds,
+        trials=sum(counts),
+        done=done,
+        transport=sum(model.transport for model in models),
+        cached=tracker.cached,
+        found_again=tracker.found_again,
+        sent=traffic.sent,
+        prompt_tokens=traffic.prompt_tokens,
+        completion_tokens=traffic.completion_tokens,
+        retries=dict(traffic.retries),
+        causes=dict(tracker.causes),
+        details=dict(tracker.details),
+        usd=spending.of_run.usd if any(model.priced for model in settings.models) else None,
+        spent=asdict(spending.spent),
+        bound=bound,
+        ordered="" if reason == "complete" else _ordered(control),
+        graded=sum(tracker.done().values()),
+        asking_seconds=tracker.asking_seconds,
+        limits=limit_use(endpoints, traffic, tracker.asking_seconds),
+        found_limits=found_limits(endpoints, traffic),
+        models=tuple(models),
+        in_batches=requests_in_batches(
+            store.cube.records,
+            store.plan,
+            [done < count for done, count in zip(finished, counts, strict=True)],
+        ),
+        unrated=unrated,
+        unnamed=unnamed(store.plan, store.counters()),
+        pending=0 if only is None else _pending(before, settings, only) - (sum(counts) - done),
+    )
+
+
+def left_of(work: RegionWork) -> tuple[int, int]:
+    """How many trials of a region are to be asked, and how many recorded ones to be rated."""
+    return len(work.positions), len(work.unrated)
+
+
+def _pending(before: SweepStore, settings: SweepConfig, only: Only) -> int:
+    """Trials of the whole plan that are not done."""
+    whole = only.whole(settings, before.plan)
+    store = SweepStore(before.cube, before.plan, whole, before.found)
+    models = range(len(store.plan.evaluations))
+    return sum(len(work.positions) for model in models for work in store.unfinished(model))
+
+
+def _ordered(control: Control) -> str:
+    """What people ordered that left trials undone."""
+    said = [f"stopped by {control.stopped}"] if control.stopped else []
+    if control.dropped:
+        said.append(f"not asked to the end, as somebody ordered: {', '.join(control.dropped)}")
+    return "; ".join(said)
+
+
+def _undropped(store: SweepStore, control: Control, models: Sequence[ModelSummary], unrated: int) -> bool:
+    """Whether more is left than what somebody ordered to leave."""
+    dropped = control.dropped
+    plan = store.plan
+    pairs = zip(plan.labels, plan.evaluations, strict=True)
+    labels = {label for label, evaluation in pairs if evaluation.model in dropped}
+    left = any(model.done < model.trials for model in models if model.model not in labels)
+    rated_by_dropped = any(judge.model in dropped for judge in plan.judges)
+    return left or (unrated > 0 and not rated_by_dropped)
