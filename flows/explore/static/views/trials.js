@@ -170,7 +170,7 @@
       ["reference", trial.reference ? h("code", {}, visible(trial.reference)) : h("span.note", {}, "none")],
       ["tokens", trial.tokens < 0 ? format.absent : format.number(trial.tokens)], ["latency", format.seconds(trial.latency)],
       trial.first_token === null ? null : ["first token", format.seconds(trial.first_token)],
-      ...Object.entries(trial.layers).map(([name, score]) => [name, score.toFixed(2)]),
+      ...Object.entries(trial.layers).map(([name, score]) => [name, format.fixed(score, 2)]),
       trial.row === null ? null : ["row", `${trial.row}${trial.row_id ? ` (${trial.row_id})` : ""}`],
     ].filter(Boolean).map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))));
 
