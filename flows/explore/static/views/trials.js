@@ -1,17 +1,12 @@
 "use strict";
 // The third level: the table of trials, and one trial whole, beside another model's on the same question.
 {
-  const { h, format } = explorer;
+  const { h, format, visible } = explorer;
 
   const FILTERS = ["model", "task", "tier", "where", "status", "grep", "regex", "in", "sort"];
   const TEXTS = ["prompt", "response", "reasoning", "answer", "reference"];
   const PAGE = 50;
   const KINDS = { integer: true, single: true, number: true };
-
-  /** Characters that turn the direction of what is around them, or that are not seen, made visible. */
-  const HIDDEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]/g;
-  const visible = text => String(text).replace(HIDDEN, character => `⟨${character.codePointAt(0).toString(16).padStart(4, "0")}⟩`);
-  explorer.visible = visible;
 
   const badge = status => h("span.badge", { class: `is-${status}` }, status);
 
@@ -94,20 +89,22 @@
     ready: () => !explorer.bundle || explorer.bundle.trials.length > 0,
     controls,
     async render(root, page) {
-      const offset = Number(page.get("offset")) || 0;
+      const offset = Number(page.get("offset") || 0);
       const searched = Boolean(page.get("grep") || page.get("regex"));
       const columns = page.get("columns");
       const standing = new Set(["label", "task", "params", "trial", "status"]);
       const asked = columns ? columns.split(",").filter(name => !standing.has(name)).join(",") : "";
       const answer = await page.ask("trials", { ...filtersOf(page), sort: searched ? null : page.get("sort"), offset, limit: PAGE, columns: asked || null });
-      const table = explorer.table(page, { name: "trials", caption: "Trials", columns: columnsOf(page, answer, searched), rows: answer.rows, sorted: true, mark: row => (row.status === "correct" ? "right" : "") });
+      const beyond = !searched && !answer.rows.length && offset > 0;
+      const lastPage = beyond && answer.count !== null ? Math.max(0, Math.ceil(answer.count / PAGE) - 1) * PAGE : 0;
+      const table = explorer.table(page, { name: "trials", caption: "Trials", columns: columnsOf(page, answer, searched), rows: answer.rows, sorted: true, empty: beyond ? "There are not so many trials." : null, mark: row => (row.status === "correct" ? "right" : "") });
       const first = answer.rows.length ? answer.rows[0].n + 1 : 0;
       const last = answer.rows.length ? answer.rows[answer.rows.length - 1].n + 1 : 0;
-      const text = searched
+      const text = beyond ? (answer.count === null ? "" : `There are only ${format.number(answer.count)}.`) : searched
         ? `${answer.rows.length} found${answer.next === null ? "" : `, ${format.number(answer.next)} trials looked through`}`
         : `${format.number(first)} – ${format.number(last)}${answer.count === null ? "" : ` of ${format.number(answer.count)}`}`;
       const pager = h("div.pager", {},
-        h("button", { type: "button", id: "previous", disabled: offset === 0, onclick: () => (searched ? history.back() : page.set({ offset: Math.max(0, offset - PAGE) || null })) }, "‹ Previous"),
+        h("button", { type: "button", id: "previous", disabled: offset === 0, onclick: () => (searched ? history.back() : page.set({ offset: (beyond ? lastPage : Math.max(0, offset - PAGE)) || null })) }, "‹ Previous"),
         h("span.note", {}, text),
         h("button", { type: "button", id: "next", disabled: answer.next === null, onclick: () => page.set({ offset: answer.next }) }, searched ? "Search on ›" : "Next ›"));
       root.append(controls(page), table, pager,
