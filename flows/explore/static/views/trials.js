@@ -130,21 +130,16 @@
 
   // One trial
 
-  /** A text with some parts of it marked: the last place of each. */
-  const marked = (text, marks) => {
-    const found = [];
-    for (const [part, kind, title] of marks) {
-      const at = part ? text.lastIndexOf(part) : -1;
-      if (at >= 0 && !found.some(one => at < one.end && at + part.length > one.at)) found.push({ at, end: at + part.length, kind, title });
-    }
-    found.sort((a, b) => a.at - b.at);
-    const parts = [];
-    let from = 0;
-    for (const one of found) {
-      parts.push(visible(text.slice(from, one.at)), h("mark", { class: one.kind, title: one.title }, visible(text.slice(one.at, one.end))));
-      from = one.end;
-    }
-    return [...parts, visible(text.slice(from))];
+  /** A reply, with the answer marked where it was read. Line breaks that it begins with are left out. */
+  const marked = trial => {
+    const text = trial.response;
+    const begin = text.length - text.replace(/^\n+/, "").length;
+    const [start, end] = trial.answer_place || [begin, begin];
+    if (start === end) return visible(text.slice(begin));
+    const right = trial.status === "correct";
+    return [visible(text.slice(begin, start)),
+      h("mark", { class: right ? "good" : "bad", title: right ? "the answer that was read, which is right" : "the answer that was read" }, text.slice(start, end)),
+      visible(text.slice(end))];
   };
 
   const block = (title, kind, ...content) => h("section.text", { class: kind }, h("h3", {}, title), h("pre", { tabindex: "0" }, ...content));
@@ -152,13 +147,11 @@
   const promptOf = trial => trial.messages.map(message => block(message.role, "prompt", visible(message.content)));
 
   const replyOf = (trial, open) => {
-    const right = trial.status === "correct";
-    const marks = [[trial.parsed, right ? "good" : "bad", right ? "the answer that was read, which is right" : "the answer that was read"], [trial.reference, "good", "the right answer"]];
     return [
       trial.reasoning ? h("details.reasoning", { id: `reasoning-${trial.label}`, open }, h("summary", {}, `Reasoning, ${format.number(trial.reasoning.length)} characters`), h("pre", { tabindex: "0" }, visible(trial.reasoning))) : null,
       trial.response === null
         ? h("p.note", {}, trial.replies ? "The cache does not hold this reply." : "The reply is not here: no cache is at hand. Give this sweep's with --cache.")
-        : block("response", "response", trial.response ? marked(trial.response.replace(/^\n+/, ""), marks) : h("span.note", {}, "(empty)")),
+        : block("response", "response", trial.response ? marked(trial) : h("span.note", {}, "(empty)")),
     ];
   };
 
