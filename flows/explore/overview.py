@@ -22,6 +22,9 @@ from storage.cube.cube import Cube
 WRONG = ("incorrect", "invalid", "refused", "truncated")
 """Outcomes of finished trials without a right answer."""
 
+_TOLD = ("trials", "done", "complete", "damaged", "running")
+"""What pages show of a cube's status; the rest names machines, endpoints and caches."""
+
 _MOST_LEVELS = 400
 _DATE = re.compile(r"\d{4}-\d\d(-\d\d)?")
 
@@ -74,7 +77,8 @@ def judge_names(dataset: xr.Dataset) -> list[str]:
 
 def live(explored: Explored, _: Query) -> Json:
     """How far each cube is, and a stamp that changes when something new is recorded."""
-    return {"stamp": explored.stamp(), "cubes": explored.status()}
+    cubes = [{name: one[name] for name in _TOLD} for one in explored.status()]
+    return {"stamp": explored.stamp(), "cubes": cubes}
 
 
 def pulse(explored: Explored, _: Query) -> Json:
