@@ -51,7 +51,7 @@ def overview(explored: Explored, _: Query) -> Json:
         "tasks": _tasks(dataset, table),
         "tiers": axes.names(dataset, "tier"),
         "facets": [_levels(name, key) for name, key in table.items() if name.startswith("facet_")],
-        "judges": judge_names(dataset),
+        "judges": explored.judged()[1],
         "tokenizer": explored.tokenizer_name,
         "repeats": axes.most_repeats(dataset),
         "statuses": list(STATUSES),
@@ -60,19 +60,6 @@ def overview(explored: Explored, _: Query) -> Json:
         "warnings": list(opened.warnings),
         "status": live(explored, Query()),
     }
-
-
-def judge_names(dataset: xr.Dataset) -> list[str]:
-    """Names of a cube's judges in the order of its readings, as its description has them.
-
-    Parameters
-    ----------
-    dataset
-        Of the cube.
-    """
-    spec = dataset.attrs.get("spec")
-    listed = spec.get("judges", ()) if isinstance(spec, dict) else ()
-    return [str(one.get("name", place)) for place, one in enumerate(listed) if isinstance(one, dict)]
 
 
 def live(explored: Explored, _: Query) -> Json:
