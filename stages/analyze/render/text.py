@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-import unicodedata
 
-from stages.analyze.labelled.axes import HIDDEN, plain
+from stages.analyze.labelled.axes import plain, revealed
 
 ABSENT = "–"
 """Shown for a value that is undefined or was not measured."""
@@ -16,15 +15,14 @@ _MARKDOWN = str.maketrans(
 
 
 def printable(text: str, limit: int) -> str:
-    r"""At most `limit` characters of a text, without control characters other than line ends and tabs.
+    r"""At most `limit` characters of a text, unseen ones other than line ends and tabs by their numbers.
 
     Examples
     --------
     >>> printable("one\ntwo\x07three", 8)
-    'one\ntwo… (5 more characters)'
+    'one\ntwo⟨U+0007⟩… (5 more characters)'
     """
-    kept = text[:limit].replace("\r\n", "\n")
-    shown = "".join(char for char in kept if char in "\n\t" or unicodedata.category(char) not in HIDDEN)
+    shown = revealed(text[:limit].replace("\r\n", "\n"), "\n\t")
     rest = len(text) - limit
     return f"{shown}… ({rest:,} more characters)" if rest > 0 else shown
 

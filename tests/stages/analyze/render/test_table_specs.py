@@ -118,6 +118,16 @@ def test_terminal__hostile_names_are_plain_text(hostile, width):
     assert text.count("名") == 60  # folded, not cut
 
 
+def test_boards__names_that_differ_in_unseen_characters_are_shown_as_different():
+    names = ["evil", *(f"ev{char}il" for char in "\u202e\u200b\u00ad\u061c\ufeff\u3164\x7f")]
+    board = leaderboard(dataset(names, tasks=2), draws=20)
+
+    for text in ("\n".join(lines(board, 100, notes=False)), markdown_text(leaderboard_spec(board))):
+        assert text.count("evil") == 1
+        assert all(f"ev⟨U+{ord(name[2]):04X}⟩il" in text for name in names[1:])
+    assert len(set(label_rows(board))) == len(names)
+
+
 def test_terminal__no_rows():
     empty = leaderboard(dataset([Profile("a")]).isel(model=[]), draws=5)
 
