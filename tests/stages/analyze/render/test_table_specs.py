@@ -1,4 +1,5 @@
 import json
+import re
 from dataclasses import replace
 
 import pytest
@@ -158,6 +159,20 @@ def test_markdown_text__escapes_names(hostile):
     assert "&lt;script&gt;" in text
     assert "a\\|b\\`c\\` d" in text
     assert "\x1b" not in text
+
+
+@pytest.mark.parametrize(
+    "name", ["@everyone", "https://evil.example", "www.evil.example", "a #1", "me@evil.example"]
+)
+def test_markdown_text__mentions_and_links_in_names_are_code(name):
+    board = leaderboard(dataset([Profile(name, invalid=0.9), *PROFILES[:1]], tasks=2), draws=20)
+    spec = leaderboard_spec(board)
+
+    text = markdown_text(replace(spec, notes=(f"{name} was cut off.",)))
+
+    assert f"| `{name}` |" in text
+    assert f"`{name.split()[-1]}` was cut off" in text
+    assert name.split()[-1] not in re.sub("`[^`]*`", "", text)
 
 
 def test_markdown_text__notes_follow(board):
