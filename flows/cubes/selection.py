@@ -100,6 +100,11 @@ def open_part(
     SweepError
         If a view, coordinate or value is unknown, or nothing is left.
     """
+    if part is not None and not isinstance(part, Part):
+        raise SweepError(
+            f"`part`: {type(part).__name__} is no part of a cube",
+            'Give one such as Part(where=["task=sort"])',
+        )
     part = part or Part()
     if isinstance(cube, Sequence) and not isinstance(cube, str):
         cube = cube[0] if len(set(map(str, cube))) == 1 else [str(one) for one in cube]

@@ -7,6 +7,7 @@ import hashlib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 
@@ -20,7 +21,7 @@ from stages.analyze.labelled.axes import plain
 from stages.analyze.labelled.leaderboard import label_rows, row_order
 from stages.analyze.labelled.results import Estimate, Leaderboard, Row, TierEstimate
 from stages.analyze.render import charts as figures
-from stages.analyze.render.cover import cover
+from stages.analyze.render.cover import cover, spans
 from stages.analyze.render.table_specs import leading_text, span
 from stages.analyze.render.text import ABSENT, number, percent, printable, shorten, significant
 
@@ -143,7 +144,7 @@ def render_report(
         interval=_interval,
         span=span,
         letter=ranking.cluster_name,
-        code=_code,
+        code=partial(_code, board=board),
     )
     return environment.get_template("report.html.j2").render(
         board=board,
@@ -365,12 +366,10 @@ def _interval(estimate: Estimate, digits: int = 0, *, share: bool = False) -> st
     return f"{number(estimate.lower, digits)}–{number(estimate.upper, digits)}"
 
 
-def _code(text: str) -> Markup:
-    """Text with what stands between backticks as code, all of it escaped."""
-    parts = [escape(part) for part in text.split("`")]
-    whole = parts if len(parts) % 2 else [escape(text)]
+def _code(text: str, board: Leaderboard) -> Markup:
+    """Text of a sentence with its code marked, all of it escaped."""
     return Markup("").join(
-        Markup("<code>{}</code>").format(part) if place % 2 else part for place, part in enumerate(whole)
+        Markup("<code>{}</code>").format(part) if code else escape(part) for part, code in spans(text, board)
     )
 
 

@@ -11,7 +11,7 @@ from rich import table as rich_table
 from rich.cells import cell_len
 from rich.text import Text
 
-from stages.analyze.render.text import ABSENT, markdown, shorten
+from stages.analyze.render.text import ABSENT, cell_markdown, sentence, shorten
 
 NAME_WIDTH = 40
 """Columns of a terminal that names get if they need them, before other columns do; longer ones take several lines."""
@@ -115,11 +115,11 @@ def fold(text: str, width: int) -> str:
 def markdown_text(table: TableSpec) -> str:
     """All columns as a Markdown table, followed by the notes; ends with a line end."""
     lines = [
-        _line([markdown(column.head) for column in table.columns]),
+        _line([cell_markdown(column.head) for column in table.columns]),
         _line(["--:" if column.right else ":--" for column in table.columns]),
-        *(_line(map(markdown, texts)) for texts in table.texts()),
+        *(_line(map(cell_markdown, texts)) for texts in table.texts()),
     ]
-    notes = "".join(f"\n{markdown(note)}\n" for note in table.notes)
+    notes = "".join(f"\n{sentence(note)}\n" for note in table.notes)
     return "\n".join(lines) + "\n" + notes
 
 

@@ -323,6 +323,16 @@ def test_render_report__commands_in_notes_are_code_and_names_stay_text():
     assert "task=`&lt;b&gt;" in text
 
 
+def test_render_report__keeps_backticks_of_names_in_what_to_distrust():
+    name = "a|b`c`*d*"
+    ds = dataset([Profile(name, invalid=0.5), *PROFILES[:1]], tasks=2)
+
+    text = render_report(ds, leaderboard(ds, draws=20), facts=FACTS)
+
+    assert f"<li>{name} 5" in text
+    assert "<code>c</code>" not in text
+
+
 def test_render_report__few_trials_lead_with_accuracy_and_say_why():
     ds = dataset(tasks=3, trials=8)
     few, many = (leaderboard(item, draws=50) for item in (ds, dataset(tasks=3, trials=200)))

@@ -1,4 +1,5 @@
 import json
+import re
 from dataclasses import replace
 
 import pytest
@@ -118,6 +119,16 @@ def test_terminal__hostile_names_are_plain_text(hostile, width):
     assert text.count("名") == 60  # folded, not cut
 
 
+def test_boards__names_that_differ_in_unseen_characters_are_shown_as_different():
+    names = ["evil", *(f"ev{char}il" for char in "\u202e\u200b\u00ad\u061c\ufeff\u3164\x7f")]
+    board = leaderboard(dataset(names, tasks=2), draws=20)
+
+    for text in ("\n".join(lines(board, 100, notes=False)), markdown_text(leaderboard_spec(board))):
+        assert text.count("evil") == 1
+        assert all(f"ev⟨U+{ord(name[2]):04X}⟩il" in text for name in names[1:])
+    assert len(set(label_rows(board))) == len(names)
+
+
 def test_terminal__no_rows():
     empty = leaderboard(dataset([Profile("a")]).isel(model=[]), draws=5)
 
@@ -148,6 +159,20 @@ def test_markdown_text__escapes_names(hostile):
     assert "&lt;script&gt;" in text
     assert "a\\|b\\`c\\` d" in text
     assert "\x1b" not in text
+
+
+@pytest.mark.parametrize(
+    "name", ["@everyone", "https://evil.example", "www.evil.example", "a #1", "me@evil.example"]
+)
+def test_markdown_text__mentions_and_links_in_names_are_code(name):
+    board = leaderboard(dataset([Profile(name, invalid=0.9), *PROFILES[:1]], tasks=2), draws=20)
+    spec = leaderboard_spec(board)
+
+    text = markdown_text(replace(spec, notes=(f"{name} was cut off.",)))
+
+    assert f"| `{name}` |" in text
+    assert f"`{name.split()[-1]}` was cut off" in text
+    assert name.split()[-1] not in re.sub("`[^`]*`", "", text)
 
 
 def test_markdown_text__notes_follow(board):
