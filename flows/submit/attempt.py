@@ -89,7 +89,7 @@ def _successor(chain: Chain, folder: Path, job: int) -> int | None:
 def _run(folder: Path, job: int, workers: int, container: Sequence[str]) -> tuple[Ending, int]:
     """Run the part's sweep in a process of its own, so that its end, whatever it is, leaves somebody who notes it."""
     python = [sys.executable] if not container else ["python3"]
-    words = [*container, *python, "-m", "flows", "run", str(folder / "config.yaml")]
+    words = [*container, *python, "-P", "-m", "flows", "run", str(folder / "config.yaml")]
     words += ["--workers", str(workers), "--quiet", "--log", str(folder / "events.jsonl")]
     asked_to_end = False
     process = subprocess.Popen(words)
@@ -129,7 +129,7 @@ def _finish(folder: Path) -> None:
         os.close(os.open(folder / "merge.lock", os.O_CREAT | os.O_EXCL))
     except FileExistsError:
         return
-    words = [sys.executable, "-m", "flows", "merge", cube, *parts.values()]
+    words = [sys.executable, "-P", "-m", "flows", "merge", cube, *parts.values()]
     if subprocess.call(words) != 0:
         (folder / "merge.lock").unlink(missing_ok=True)
         _say(f"complete, but not merged; do it with: evalcube merge {shlex.join([cube, *parts.values()])}")

@@ -177,7 +177,7 @@ def _script(name: str, part: Part, folder: Path, section: SlurmSection, job: Job
     # Only to the job's own process, which stops the run in good order; its children would get it twice.
     more = [f"--signal=B:TERM@{notice}", f"--chdir={shlex.quote(str(Path.cwd()))}"]
     header = sbatch_header(f"{name}-{part.name}", replace(job, logs=str(place)), more)
-    words = [section.python or sys.executable, "-m", "flows", "cluster", "attempt", str(place)]
+    words = [section.python or sys.executable, "-P", "-m", "flows", "cluster", "attempt", str(place)]
     words += ["--workers", str(section.cores)]
     words += ["--container", section.container] if section.container else []
     lines = [*header, *CAREFUL, *section.prologue, f"exec {shlex.join(words)}"]

@@ -55,6 +55,13 @@ def chain(part):
     return Chain.read(part / "chain.json")
 
 
+@pytest.mark.usefixtures("slurm")
+def test_attempt__runs_no_code_of_the_directory_in_which_it_was_submitted(part):
+    run(part, 1, f'echo "$*" > {part}/words')
+
+    assert (part / "words").read_text().startswith(f"-P -m flows run {part}/config.yaml")
+
+
 def test_attempt__that_completes_has_no_successor(slurm, part):
     assert run(part, 1, "exit 0") == 0
 
