@@ -126,6 +126,15 @@ class Outlook:
     done: tuple[int, int] | None = None
     """Trials that are done, and all of them; None where there is no cube yet."""
 
+    @property
+    def _all_done(self) -> bool:
+        return self.done is not None and self.done[0] >= self.done[1] > 0
+
+    @property
+    def _end(self) -> str:
+        stopped = self.chain.stopped if self.chain is not None else ""
+        return f"; the chain ended: {stopped}" if stopped else ""
+
     def __str__(self) -> str:
         if self.chain is None:
             told = "nothing is known of its jobs"
@@ -133,6 +142,9 @@ class Outlook:
             told = "complete"
         elif self.jobs:
             told = ", ".join(f"job {number} {state}" for number, state in sorted(self.jobs.items()))
+        elif self._all_done:
+            # By another chain, or a run of the user's: this one's end says nothing of the trials.
+            told = f"no job goes on, and all trials of its cube are done{self._end}"
         elif self.chain.stopped:
             told = f"ended: {self.chain.stopped}"
         elif not self.chain.attempts:

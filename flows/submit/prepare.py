@@ -22,7 +22,8 @@ from flows.plan.build import build_plan
 from flows.run.chosen_cluster import job_settings
 from flows.submit.chain import Chain
 from flows.submit.parts import Part, cut
-from flows.submit.records import Submission, SubmittedPart, remember
+from flows.submit.records import Submission, SubmittedPart, remember, submissions_of
+from flows.submit.watch import live_jobs
 from storage.cube.address import space_of
 from storage.urls import absolute
 
@@ -116,10 +117,11 @@ def submit(prepared: Prepared) -> Submission:
     Raises
     ------
     SweepError
-        If the folder or the record cannot be written.
+        If a chain of jobs works on such a cube already, or the folder or the record cannot be written.
     ClusterError
-        If sbatch refuses a job; those that it took before are cancelled.
+        If sbatch refuses a job; those that it took before are cancelled. If Slurm does not answer.
     """
+    _refuse_second(prepared)
     try:
         prepared.folder.mkdir(parents=True, mode=0o700)
         for part, script in zip(prepared.parts, prepared.scripts, strict=True):
@@ -149,6 +151,19 @@ def submit(prepared: Prepared) -> Submission:
         queue.cancel([part.job for part in submitted])
         raise
     return made
+
+
+def _refuse_second(prepared: Prepared) -> None:
+    """Two chains on one cube would wait for each other, and spend for it."""
+    for cube in dict.fromkeys((prepared.cube, *(part.cube for part in prepared.parts))):
+        for known in submissions_of(cube):
+            jobs = sorted(live_jobs(known))
+            if jobs:
+                numbers = f"job{'s' if len(jobs) > 1 else ''} {', '.join(map(str, jobs))}"
+                raise SweepError(
+                    f"{cube}: {known.name} works on it already ({numbers})",
+                    f"Let it go on, or end it first: evalcube cancel {known.name}",
+                )
 
 
 def _section(settings: SweepConfig, cluster: str | None) -> SlurmSection:

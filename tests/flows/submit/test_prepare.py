@@ -1,13 +1,16 @@
 """What is made ready before anything is submitted."""
 
 import os
+import re
 import subprocess
 from pathlib import Path
 
 import pytest
 
+from deploy.clusters.slurm import queue
 from flows.config.load import from_mapping
-from flows.submit.prepare import prepare
+from flows.errors import SweepError
+from flows.submit.prepare import prepare, submit
 
 ROOT = str(Path(__file__).parents[3])
 
@@ -39,3 +42,39 @@ def test_script__starts_our_code_whatever_lies_in_the_users_directory(tmp_path):
 
     assert "this is no job of Slurm" in done.stderr
     assert "the code of others ran" not in done.stderr
+
+
+@pytest.fixture
+def queued(tmp_path, monkeypatch):
+    """Number -> script of each job that was submitted and goes on."""
+    jobs = {}
+
+    def accept(script):
+        number = len(jobs) + 1
+        jobs[number] = script
+        return number
+
+    def states(name):
+        found = [number for number, script in jobs.items() if f"--job-name={name}\n" in script]
+        return {number: queue.JobState("PENDING", "") for number in found}
+
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setattr(queue, "submit", accept)
+    monkeypatch.setattr(queue, "states", states)
+    return jobs
+
+
+def test_submit__refuses_a_cube_on_which_a_chain_works(tmp_path, queued):
+    first = submit(prepare(sweep(tmp_path, "a", "b")))
+
+    with pytest.raises(SweepError) as found:
+        submit(prepare(sweep(tmp_path)))
+
+    assert len(queued) == 2
+    assert re.fullmatch(
+        rf".*all.zarr: {first.name} works on it already \(jobs 1, 2\). Let it go on, or end it first: "
+        rf"evalcube cancel {first.name}",
+        str(found.value),
+    )
+    queued.clear()
+    assert submit(prepare(sweep(tmp_path))).parts[0].job == 1
