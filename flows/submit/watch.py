@@ -13,6 +13,8 @@ from flows.errors import SweepError
 from flows.submit.chain import Chain, Outlook
 from flows.submit.records import Submission, SubmittedPart, submissions, submissions_of
 
+_LOG_BYTES, _LOG_LINES = 4096, 5
+"""Of a job's log that are shown."""
 _NAMED = 5
 """Submissions that a message names at most."""
 
@@ -126,12 +128,32 @@ def _outlook(submission: Submission, part: SubmittedPart) -> Outlook:
     from deploy.clusters.base import ClusterError
     from deploy.clusters.slurm import queue
 
-    try:
+    live: dict[int, str] | None = None
+    with suppress(ClusterError):
         found = queue.states(part.job_name)
-    except ClusterError:
-        found = {}
-    live = {number: state.state for number, state in found.items() if state.live}
-    return Outlook(part.name, live, _chain(submission, part), _done(part))
+        live = {number: state.state for number, state in found.items() if state.live}
+    chain = _chain(submission, part)
+    unbegun = None if chain is None or live is None or live else _unbegun(submission, part, chain)
+    return Outlook(part.name, live, chain, _done(part), unbegun)
+
+
+def _unbegun(submission: Submission, part: SubmittedPart, chain: Chain) -> tuple[int, tuple[str, ...]] | None:
+    """The newest job that Slurm began and whose run did not begin, and the last lines of its log."""
+    from deploy.clusters.slurm.queue import printable
+
+    known = {attempt.job for attempt in chain.attempts}
+    try:
+        logs = {int(path.stem): path for path in (Path(submission.folder) / part.name).glob("*.log")}
+        newest = max(logs, default=None)
+        if newest is None or newest in known:
+            return None
+        with logs[newest].open("rb") as file:
+            file.seek(max(0, logs[newest].stat().st_size - _LOG_BYTES))
+            text = file.read(_LOG_BYTES).decode(errors="replace")
+    except (OSError, ValueError):
+        return None
+    lines = [line for line in text.splitlines() if line.strip()][-_LOG_LINES:]
+    return newest, tuple(printable(line) for line in lines)
 
 
 def _done(part: SubmittedPart) -> tuple[int, int] | None:

@@ -161,3 +161,36 @@ def test_lines_about__show_all_that_go_on_and_the_newest(tmp_path, queued):
         f"submitted as {one.name}, {one.submitted}; logs in {one.folder}" for one in made[1:]
     ]
     assert "a: job 1 RUNNING" in lines
+
+
+def test_outlook__of_a_job_whose_prologue_failed_shows_the_end_of_its_log(tmp_path, queued):
+    [one] = submitted(tmp_path, queued, "")
+    folder = tmp_path / one.name / "a"
+    Chain(60, 600).write(folder / "chain.json")
+    assert str(watch.outlooks(one)[0]) == "a: no job is in the queue, and none has begun"
+    (folder / "7.log").write_text("old\n" * 5000 + "module: \x1b[31mnot found\n\n" + "x" * 1000 + "\n")
+
+    first, *log = str(watch.outlooks(one)[0]).splitlines()
+
+    assert first == "a: job 7 ended before its run could start, and no job goes on"
+    assert log[-2:] == ["  | module: ?[31mnot found", f"  | {'x' * 300}..."]
+    assert len(log) == 5
+    Chain(60, 600).begun(7).write(folder / "chain.json")
+    assert str(watch.outlooks(one)[0]).endswith("the last one, 7, ended: killed")
+    (folder / "8.log").write_text("module: not found\n")
+    assert str(watch.outlooks(one)[0]).startswith("a: job 8 ended before its run could start")
+    Chain(60, 600, stopped="cancelled").write(folder / "chain.json")
+    assert str(watch.outlooks(one)[0]) == "a: ended: cancelled"
+
+
+def test_outlook__does_not_say_that_no_job_goes_on_where_slurm_is_silent(tmp_path, queued, monkeypatch):
+    [one] = submitted(tmp_path, queued, "RUNNING")
+
+    def silent(_):
+        raise queue.SlurmBusyError("silent")
+
+    monkeypatch.setattr(queue, "states", silent)
+
+    assert str(watch.outlooks(one)[0]) == (
+        "a: Slurm does not answer here, so that it is not known whether a job goes on"
+    )
