@@ -81,7 +81,7 @@ def wanted(target: str | None) -> list[Submission]:
     """
     known = submissions() if target is None else submissions_of(target)
     if not known:
-        what = "nothing was submitted" if target is None else f"no jobs were submitted for '{target}'"
+        what = "nothing was submitted" if target is None else f"no jobs were submitted for {target!r}"
         raise SweepError(f"{what} by you on this machine", "`squeue --me` lists all of your jobs")
     if target is not None or len(known) == 1:
         return known
