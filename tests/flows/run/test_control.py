@@ -1,6 +1,7 @@
 """A run obeys orders while it goes on; strangers may lower what it spends, and nobody but its user may raise it."""
 
 import json
+import os
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -124,6 +125,18 @@ def test_orders__that_make_no_sense_change_nothing(controlled, words):
 
     assert not say(*words, own=True).obeyed
     assert control.steering == before
+
+
+def test_orders__after_something_that_is_no_order_are_obeyed_and_it_is_said_once(controlled, tmp_path):
+    control, say = controlled
+    events = control._emit.__self__
+    say("pause", own=True)
+    (place,) = (tmp_path / "cube" / "_evalcube" / "control").iterdir()
+    os.mkfifo(place / "000002.json")
+
+    assert say("resume", own=True).obeyed
+    assert [event.command for event in events] == ["pause", "not understood", "resume"]
+    assert not control.paused
 
 
 def test_orders__a_pause_of_the_user_ends_by_the_user_alone(controlled):
