@@ -13,7 +13,17 @@ import numpy as np
 import numpy.typing as npt
 
 from flows.plan.unnamed import Unnamed
-from flows.run.events import TALLY, BlockDone, Controlled, Event, Extended, LookedUp, Started, Traffic
+from flows.run.events import (
+    TALLY,
+    BlockDone,
+    Controlled,
+    Event,
+    Extended,
+    LookedUp,
+    Started,
+    Traffic,
+    address_of,
+)
 from flows.run.poison_isolation import KILLED
 from flows.run.summary_words import lines_of, table_of
 from stages.analyze.render.shown import Shown
@@ -161,6 +171,8 @@ class Tracker:
         self.now = clock
         self._lock = threading.Lock()
         self._workers: dict[str, Traffic] = {}
+        self._there: dict[str, str] = {}
+        """By address, the process that reported last from there: of one before it nothing is in flight."""
         self._reported_at: dict[str, float] = {}
         self._tallies: dict[int, Counter[tuple[int, int, int]]] = {}
         self._done: Counter[int] = Counter()
@@ -191,6 +203,7 @@ class Tracker:
             elif isinstance(event, Traffic):
                 self._note_asking(event)
                 self._workers[event.worker] = event
+                self._there[address_of(event.worker)] = event.worker
                 self._reported_at[event.worker] = self.now()
             elif isinstance(event, BlockDone):
                 self._add_block(event)
@@ -252,9 +265,10 @@ class Tracker:
         return self._asked_to - self._asked_from if self._asked_from else 0.0
 
     def traffic(self) -> Traffic:
-        """Totals over all workers, those that died included."""
+        """Totals over all workers, those that died included, of which nothing is in flight any more."""
         with self._lock:
             reports, waiting = list(self._workers.values()), self._waiting()
+            in_flight = sum(self._workers[name].in_flight for name in self._there.values())
         retries: Counter[str] = Counter()
         failures: Counter[str] = Counter()
         usage: dict[str, FloatArray] = {}
@@ -273,7 +287,7 @@ class Tracker:
         return Traffic(
             sent=sum(report.sent for report in reports),
             replies=sum(report.replies for report in reports),
-            in_flight=sum(report.in_flight for report in reports),
+            in_flight=in_flight,
             prompt_tokens=sum(report.prompt_tokens for report in reports),
             completion_tokens=sum(report.completion_tokens for report in reports),
             usage={model: tuple(tokens.tolist()) for model, tokens in usage.items()},

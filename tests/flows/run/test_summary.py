@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from flows.run.events import BlockDone, LookedUp, Started, Traffic
+from flows.run.events import BlockDone, LookedUp, Started, Traffic, process_at
 from flows.run.summary import Tracker
 
 
@@ -53,6 +53,17 @@ def test_tracker__adds_the_last_word_of_every_worker():
     traffic = tracker.traffic()
     assert (traffic.sent, traffic.replies) == (12, 11)
     assert (traffic.retries, traffic.failures) == ({"reset": 2}, {"timeout": 1})
+
+
+def test_tracker__has_nothing_in_flight_at_a_process_that_another_has_replaced():
+    tracker = Tracker()
+
+    tracker(Traffic(sent=9, replies=5, in_flight=4, worker=process_at("tcp://host:1", 10)))
+    tracker(Traffic(sent=6, replies=3, in_flight=3, worker=process_at("tcp://host:2", 11)))
+    tracker(Traffic(sent=1, in_flight=1, worker=process_at("tcp://host:1", 12)))
+
+    traffic = tracker.traffic()
+    assert (traffic.sent, traffic.replies, traffic.in_flight) == (16, 8, 4)
 
 
 def started(counts, base=32, ranked=((True, True), (True, False)), models=1):
