@@ -153,6 +153,8 @@ class BlockDone:
     """Key of the block as it was first cut, where one that saw workers die was taken apart."""
     shared: int = 0
     """Of the cached trials, those that another run was asking and had answered meanwhile."""
+    found_again: int = 0
+    """Of the cached trials, those that this run itself had asked before a worker died; the driver counts them."""
     tally: tuple[tuple[int, ...], ...] = ()
     """Running counts of each point with a finished trial: its task, its slot, and the columns of `TALLY`."""
 

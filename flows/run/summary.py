@@ -19,7 +19,6 @@ from flows.run.events import (
     Controlled,
     Event,
     Extended,
-    LookedUp,
     Started,
     Traffic,
     address_of,
@@ -182,8 +181,6 @@ class Tracker:
         self.begun = self.now()
         self._seen: set[tuple[int, ...]] = set()
         self._asked_from = self._asked_to = 0.0
-        self._free: dict[tuple[int, ...], int] = {}
-        """By block as it was first cut, hits of its first look-up that are not counted yet."""
         self.cached = 0
         self.paused = False
         """Whether somebody has paused the run."""
@@ -222,7 +219,9 @@ class Tracker:
         if key in self._seen:
             return
         self._seen.add(key)
-        self._count_hits(event)
+        hits = event.cached - event.found_again
+        self.cached += hits
+        self.found_again += event.found_again
         self.transport += event.transport
         self.causes.update(event.causes)
         for cause, detail in event.details.items():
@@ -230,24 +229,11 @@ class Tracker:
             # Every trial that kills is to be found; of what an endpoint says, one example will do.
             self.details[cause] = f"{before}; {detail}" if before and cause == KILLED else detail
         self._done[event.model] += event.trials
-        self._cached[event.model] += event.cached
+        self._cached[event.model] += hits
         self._lost[event.model] += event.transport + event.missing
         counts = self._tallies.setdefault(event.model, Counter())
         for task, slot, *columns in event.tally:
             counts.update({(task, slot, column): count for column, count in enumerate(columns)})
-
-    def looked_up(self, event: LookedUp) -> None:
-        """Take in what the cache answers of a block; the first time counts, as the run fills the cache itself."""
-        with self._lock:
-            self._free.setdefault(tuple(event.key), event.cached)
-
-    def _count_hits(self, event: BlockDone) -> None:
-        hits, origin = event.cached - event.shared, tuple(event.origin)
-        free = min(hits, self._free.get(origin, hits))
-        if origin in self._free:
-            self._free[origin] -= free
-        self.cached += free + event.shared
-        self.found_again += hits - free
 
     @property
     def blocks(self) -> int:
@@ -317,7 +303,7 @@ class Tracker:
             return dict(self._done)
 
     def cached_by_model(self) -> dict[int, int]:
-        """Trials that the cache answered in this run, by evaluation."""
+        """Trials that the cache answered in this run, of what other runs had asked, by evaluation."""
         with self._lock:
             return dict(self._cached)
 

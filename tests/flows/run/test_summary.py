@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from flows.run.events import BlockDone, LookedUp, Started, Traffic, process_at
+from flows.run.events import BlockDone, Started, Traffic, process_at
 from flows.run.summary import Tracker
 
 
@@ -20,27 +20,6 @@ def test_tracker__counts_a_block_once_however_often_it_is_graded():
     assert (tracker.blocks, tracker.cached, tracker.transport) == (2, 6, 4)
     assert tracker.done() == {0: 16}
     assert tracker.causes == {"timeout": 4}
-
-
-def test_tracker__counts_replies_that_are_found_again_apart_from_those_of_other_runs():
-    tracker, origin = Tracker(), (0, 0, 0, 0, 7)
-
-    tracker.looked_up(LookedUp(origin, 3))
-    tracker.looked_up(LookedUp(origin, 6))  # a worker died, after it had asked some of the other five
-    tracker(block(origin, cached=7, shared=1, origin=origin))
-
-    assert (tracker.cached, tracker.found_again) == (4, 3)
-
-
-def test_tracker__counts_the_hits_of_a_block_once_that_was_taken_apart():
-    tracker, origin = Tracker(), (0, 0, 0, 0, 7)
-
-    tracker.looked_up(LookedUp(origin, 3))
-    for index in range(1_000_000, 1_000_004):
-        tracker.looked_up(LookedUp(origin, 2))
-        tracker(block((0, 0, 0, 0, index), cached=2, origin=origin))
-
-    assert (tracker.cached, tracker.found_again) == (3, 5)
 
 
 def test_tracker__adds_the_last_word_of_every_worker():
