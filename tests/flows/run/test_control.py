@@ -13,7 +13,9 @@ from flows.cubes.orders import order
 from flows.errors import SweepError
 from flows.plan.control import Order, own_key, post
 from flows.plan.trust import STATE_VARIABLE
+from flows.run import session
 from flows.run.control import Control
+from flows.run.driver import Driver
 from flows.run.events import Controlled, Started, Traffic
 from flows.run.spending import Spending
 from flows.run.subscribers.event_log import EventLog
@@ -202,6 +204,31 @@ def test_run__that_is_ordered_to_stop_ends_in_good_order_and_a_later_run_goes_on
     rest = run(config, cluster=SHARED)
     assert (rest.reason, rest.ordered) == ("complete", "")
     assert simulator_stats(simulator)["requests"] == summary.trials
+
+
+class StoppedAtTheEnd(Driver):
+    """One that is asked to stop once all that the round began is recorded."""
+
+    def _record(self, region, receipt):
+        super()._record(region, receipt)
+        self.stop()
+
+
+def test_run__that_is_stopped_when_nothing_is_left_is_complete(tmp_path, simulator, monkeypatch):
+    monkeypatch.setattr(session, "Driver", StoppedAtTheEnd)
+    config = sweep_config(tmp_path, simulator.base_url, trials=2)
+
+    summary = run(config, cluster=SHARED)
+
+    assert (summary.reason, summary.left, summary.ordered) == ("complete", 0, "")
+
+
+def test_run__that_is_stopped_between_two_rounds_is_not_complete(tmp_path, simulator, monkeypatch):
+    monkeypatch.setattr(session, "Driver", StoppedAtTheEnd)
+    config = sweep_config(tmp_path, simulator.base_url, precision={"base": 16, "target": 0.05, "max": 32})
+    del config["trials"]
+
+    assert run(config, cluster=SHARED).reason == "stopped"
 
 
 def test_run__without_a_dropped_model_ends_and_says_so(tmp_path, simulator):
