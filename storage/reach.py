@@ -17,6 +17,7 @@ from pathlib import Path
 from storage.cache.cache import open_cache
 from storage.cube.address import space_of
 from storage.cube.layout import SIDE
+from storage.cube.space import Space
 from storage.errors import StorageError
 from storage.urls import REDIS_SCHEMES, redacted, scheme_of
 
@@ -126,6 +127,18 @@ def _as_key(name: str) -> str:
     return hashlib.sha256(name.encode()).hexdigest()
 
 
+def clear_tokens(cube: Space) -> None:
+    """Take away what a killed run left in a cube; for the holder of the lease, who is alone.
+
+    Parameters
+    ----------
+    cube
+        Its space.
+    """
+    with suppress(OSError, StorageError):
+        cube.clear(_IN_CUBE)
+
+
 def leave_tokens(run: str, cube: str | Path, cache: str | Path) -> tuple[Token, ...]:
     """Leave a token in a sweep's cube and in its cache.
 
@@ -141,8 +154,6 @@ def leave_tokens(run: str, cube: str | Path, cache: str | Path) -> tuple[Token, 
     StorageError
         One of them cannot be written.
     """
-    # What a killed run left: whoever holds the cube's lease is alone.
-    space_of(cube).clear(_IN_CUBE)
     tokens = tuple(
         Token(what, str(url), f"reach-{run}", secrets.token_hex(16))
         for what, url in (("cube", cube), ("cache", cache))

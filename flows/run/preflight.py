@@ -63,6 +63,8 @@ class Admission:
         self._announced: set[str] = set()
         """Refused workers that the user has heard of."""
         self._barred: frozenset[str] = frozenset()
+        self._barring: Question[None] | None = None
+        """On its way to the scheduler: that these are kept away."""
         self._question: Question[Mapping[str, State]] | None = None
         self._asked_at = 0.0
         self._renewed_at = time.monotonic()
@@ -133,9 +135,9 @@ class Admission:
         if not self._code.carried:
             return sorted(there)
         self._renew()
-        for known in (self._ready, self._refused):
-            for address in set(known).difference(there):
-                del known[address]
+        # One that is out of sight for a moment stays ready: barred anew, it would lose tasks that it is at.
+        for address in set(self._refused).difference(there):
+            del self._refused[address]
         if self._question is not None and self._question.done:
             with suppress(OSError):
                 self._take(self._question.answer())
@@ -149,18 +151,23 @@ class Admission:
             self._announced.add(address)
             self._note(f"worker {self._named(address)} takes no part in the run: {self._refused[address]}")
         self._bar(there)
-        return sorted(self._ready)
+        # Whoever may still lose its tasks sends nothing: others would be given them, and ask the same once more.
+        losing = frozenset() if self._barring is None or self._barring.done else self._barred
+        return sorted(set(self._ready).intersection(there).difference(losing))
 
     def _bar(self, there: Collection[str]) -> Question[None] | None:
         """Keep tasks away from workers that are not ready, as long as others are; the question, if it has to be asked.
 
         One that hangs, or cannot take part, would hold them for minutes.
         """
+        if self._barring is not None and not self._barring.done:
+            return None  # one after the other, so that the last one holds
         barred = frozenset(there).difference(self._ready) if self._ready else frozenset(self._refused)
         if barred == self._barred:
             return None
         self._barred = barred
-        return self._code.bar(self._name, sorted(barred))
+        self._barring = self._code.bar(self._name, sorted(barred))
+        return self._barring
 
     def _take(self, states: Mapping[str, State]) -> None:
         now = time.monotonic()

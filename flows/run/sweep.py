@@ -39,6 +39,7 @@ from storage.cache.cache import open_cache
 from storage.cube.lease import Lease
 from storage.cube.space import Space
 from storage.errors import LeaseHeldError
+from storage.reach import clear_tokens
 from storage.urls import absolute
 
 _WAIT_SECONDS = 1.0
@@ -142,6 +143,7 @@ def run(
         lease = stack.enter_context(_lease(opened.records, notify, wait))
         # Opened again: whoever held the lease a moment ago may have grown the cube and added to the ledger.
         opened, plan = sweep_cube(plan, settings.cube)
+        clear_tokens(opened.space)
         mended = mend_shared(opened)
         opened.restore_metadata()
         extend(opened, plan)

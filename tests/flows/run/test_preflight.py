@@ -113,3 +113,30 @@ def test_first__waits_for_the_answers_that_workers_leave(tmp_path, monkeypatch):
         SweepError, match=r"worker b: wrote into the cube .* and this process does not see it"
     ):
         Admission(code, "run", tokens).first(["a", "b"])
+
+
+def test_admitted__gives_nobody_a_share_whose_tasks_may_still_be_taken_away():
+    code = Carried(a=ready())
+    admission = Admission(code, "run")
+    admission.first(["a"])
+    pending = Answer(None)
+    pending.done = False
+    code.bar = lambda _, addresses: code.barred.append(addresses) or pending
+
+    assert admission.admitted(["a", "late"]) == ["a"]
+    code.workers["late"] = ready("2")
+    seen = [admission.admitted(["a", "late"]) for _ in range(4)]
+    pending.done = True
+
+    assert seen == [["a"]] * 4
+    assert code.barred == [["late"]]
+    assert admission.admitted(["a", "late"]) == ["a", "late"]
+
+
+def test_admitted__does_not_take_tasks_from_one_that_was_out_of_sight_for_a_moment():
+    code = Carried(a=ready(), b=ready("2"))
+    admission = Admission(code, "run")
+    admission.first(["a", "b"])
+
+    assert [admission.admitted(there) for there in (["a"], ["a", "b"])] == [["a"], ["a", "b"]]
+    assert code.barred == []
