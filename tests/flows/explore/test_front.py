@@ -76,13 +76,13 @@ def test_visible__shows_what_hides_or_turns(at):
     plain = "a\tb\nc é 漢 \U0001f600 ✂"
 
     shown = at.page.evaluate("text => explorer.visible(text)", hidden[:-1])
-    assert shown == "".join(f"⟨{ord(one):04x}⟩" for one in hidden[:-1])
+    assert shown == "".join(f"⟨U+{ord(one):04X}⟩" for one in hidden[:-1])
     assert at.page.evaluate("text => explorer.visible(text)", plain) == plain
-    assert at.page.evaluate("explorer.visible(String.fromCharCode(0xd800))") == "⟨d800⟩"
-    assert at.page.evaluate("explorer.label('a\\u202eb<c>')") == "a⟨202e⟩b&lt;c&gt;"
+    assert at.page.evaluate("explorer.visible(String.fromCharCode(0xd800))") == "⟨U+D800⟩"
+    assert at.page.evaluate("explorer.label('a\\u202eb<c>')") == "a⟨U+202E⟩b&lt;c&gt;"
     assert at.page.evaluate("explorer.unlabel(explorer.label('a\\u202eb<c>'))") == "a\u202eb<c>"
     assert at.page.evaluate("explorer.h('p', { title: '\\u202e' }, ['\\u202e']).outerHTML") == (
-        '<p title="⟨202e⟩">⟨202e⟩</p>'
+        '<p title="⟨U+202E⟩">⟨U+202E⟩</p>'
     )
 
 
