@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache, partial
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -188,19 +189,51 @@ def _same_in(explored: Explored, number: int, asked: Cell, place: Place) -> Iter
 
 
 def neighbour(explored: Explored, query: Query) -> Json:
-    """The next trial, or the one before, that fulfils the filters, in the order of models, tasks, points and trials."""
+    """The next trial, or the one before, that fulfils the filters, in the order of models, tasks, points and trials.
+
+    With a search, texts are looked through for `SECONDS`; ``behind`` is then the last trial that was looked at in vain,
+    from which the same question goes on, or null if there is no further one.
+    """
     place = _place(explored, query)
     back = query.choice("to", ("next", "previous"), "next") == "previous"
-    reader = reader_of(explored, place.cube)
-    mine = f"eval_id={reader.plan.evaluations[place.model].eval_id}"
-    # Those of the same model first: there the next one mostly is, and one model is soon looked through.
-    found = None
+    search = _search(query)
+    until = time.monotonic() + SECONDS
+    made = cache(partial(_table, explored, query))
+    while (found := _beside(explored, query, place, made, back=back)) is not None:
+        place = Place(*(found[name] for name in Place._fields))
+        if search is None or search.finds([[text] for text in _texts(explored, place, search.within)])[0]:
+            return {"trial": _identity(explored, found), "behind": None}
+        if time.monotonic() > until:
+            return {"trial": None, "behind": _identity(explored, found)}
+    return {"trial": None, "behind": None}
+
+
+def _beside(
+    explored: Explored, query: Query, place: Place, table_of: Callable[..., Trials], *, back: bool
+) -> dict[str, int] | None:
+    """The trial beside another among those that fulfil the filters, whatever texts say."""
+    label = _label(explored, reader_of(explored, place.cube).plan.evaluations[place.model].eval_id)
     models = query.all("model")
-    if not models or _label(explored, reader.plan.evaluations[place.model].eval_id) in models:
-        found = _nearest(explored, _table(explored, query, models=(mine,)), place, back=back)
-    if found is None:
-        found = _nearest(explored, _table(explored, query), place, back=back)
-    return {"trial": None if found is None else _identity(explored, found)}
+    found = None
+    # Those of the same model first: there the next one mostly is, and one model is soon looked through.
+    if not models or label in models:
+        mine = f"eval_id={_eval_id(explored, label)}"
+        found = _nearest(explored, table_of(models=(mine,)), place, back=back)
+    return found or _nearest(explored, table_of(), place, back=back)
+
+
+def _texts(explored: Explored, place: Place, names: Sequence[str]) -> list[str | None]:
+    """Texts of a trial by their names, as its table has them."""
+    reader = reader_of(explored, place.cube)
+    view = reader.view(*place[1:])
+    known = {
+        "prompt": reader.plan.tasks[place.task].cells[place.slot].cell.trial(place.trial).prompt,
+        "response": view.response,
+        "reasoning": view.reasoning,
+        "answer": view.parsed,
+        "reference": view.reference,
+    }
+    return [known[name] for name in names]
 
 
 def _nearest(explored: Explored, table: Trials, place: Place, *, back: bool) -> dict[str, int] | None:

@@ -9,10 +9,10 @@ const explorer = { views: new Map(), bundle: null };
 
 {
   // Tabs and line breaks are seen; what is left of control characters, what turns a direction, joins, or fills no width is not.
-  const HIDDEN = /(?![\t\n])[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0\u{e0000}-\u{e01ef}]/gu;
+  const HIDDEN = /(?![\t\n])[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\uffa0\u{e0000}-\u{e01ef}]/gu;
 
-  /** A text with characters that nobody sees, or that turn round what is around them, written as ⟨202e⟩. */
-  const visible = explorer.visible = text => String(text).replace(HIDDEN, character => `⟨${character.codePointAt(0).toString(16).padStart(4, "0")}⟩`);
+  /** A text with characters that nobody sees, or that turn round what is around them, written as ⟨U+202E⟩. */
+  const visible = explorer.visible = text => String(text).replace(HIDDEN, character => `⟨U+${character.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}⟩`);
 
   /** Attributes that a person reads. */
   const READ = new Set(["title", "aria-label", "placeholder"]);

@@ -1,6 +1,7 @@
 """What the explorer answers, held against what the library says of the same cube."""
 
 import json
+from itertools import pairwise
 
 import pytest
 
@@ -155,6 +156,37 @@ def test_trial__is_what_show_says_and_its_neighbours_lead_through_all(explored, 
     assert [(one["evaluation"], one["asked"], int(one["trial"])) for one in seen] == [
         (row["model"], row["task"], row["trial"]) for row in table
     ]
+
+
+@pytest.mark.parametrize("seconds", [2.0, -1.0])
+def test_neighbour__leads_through_what_a_search_finds(explored, monkeypatch, seconds):
+    search = {"grep": "Answer: 1", "in": "response", "model": ["alpha", "beta"]}
+    rows = ask(explored, "trials", Query.make(**search, limit="200"))["rows"]
+    monkeypatch.setattr("flows.explore.trials.SECONDS", seconds)
+
+    def place(row):
+        return {
+            "evaluation": row["label"],
+            "asked": row["task"],
+            "point": row["params"] if isinstance(row["params"], str) else json.dumps(row["params"]),
+            "trial": str(row["trial"]),
+        }
+
+    for to, found in (("next", rows), ("previous", rows[::-1])):
+        for here, there in pairwise(found):
+            answer = ask(explored, "neighbour", Query.make(**place(here), **search, to=to))
+            while answer["trial"] is None:
+                answer = ask(explored, "neighbour", Query.make(**place(answer["behind"]), **search, to=to))
+            assert (answer["trial"]["label"], answer["trial"]["task"], answer["trial"]["trial"]) == (
+                there["label"],
+                there["task"],
+                there["trial"],
+            )
+        last = ask(explored, "neighbour", Query.make(**place(found[-1]), **search, to=to))
+        while last["behind"] is not None:
+            last = ask(explored, "neighbour", Query.make(**place(last["behind"]), **search, to=to))
+        assert last == {"trial": None, "behind": None}
+    assert len(rows) > 2
 
 
 def test_same__tells_how_all_did_on_one_question(explored, explored_cube):

@@ -76,13 +76,13 @@ def test_visible__shows_what_hides_or_turns(at):
     plain = "a\tb\nc é 漢 \U0001f600 ✂"
 
     shown = at.page.evaluate("text => explorer.visible(text)", hidden[:-1])
-    assert shown == "".join(f"⟨{ord(one):04x}⟩" for one in hidden[:-1])
+    assert shown == "".join(f"⟨U+{ord(one):04X}⟩" for one in hidden[:-1])
     assert at.page.evaluate("text => explorer.visible(text)", plain) == plain
-    assert at.page.evaluate("explorer.visible(String.fromCharCode(0xd800))") == "⟨d800⟩"
-    assert at.page.evaluate("explorer.label('a\\u202eb<c>')") == "a⟨202e⟩b&lt;c&gt;"
+    assert at.page.evaluate("explorer.visible(String.fromCharCode(0xd800))") == "⟨U+D800⟩"
+    assert at.page.evaluate("explorer.label('a\\u202eb<c>')") == "a⟨U+202E⟩b&lt;c&gt;"
     assert at.page.evaluate("explorer.unlabel(explorer.label('a\\u202eb<c>'))") == "a\u202eb<c>"
     assert at.page.evaluate("explorer.h('p', { title: '\\u202e' }, ['\\u202e']).outerHTML") == (
-        '<p title="⟨202e⟩">⟨202e⟩</p>'
+        '<p title="⟨U+202E⟩">⟨U+202E⟩</p>'
     )
 
 
@@ -95,3 +95,57 @@ def test_csv__cells_are_no_formulas_as_in_the_terminal(at):
     for cell, text in zip(cells, shown, strict=True):
         (_, row) = csv.reader(io.StringIO(text, newline=""))
         assert row == [csv_text(cell)], cell
+
+
+def test_trial__keys_keep_to_the_filters_and_the_search(at):
+    def step(key):
+        before = at.page.url
+        at.page.keyboard.press(key)
+        at.page.wait_for_function(
+            "before => location.href !== before || !/^(|Looking …)$/.test(document.getElementById('told').textContent)",
+            arg=before,
+        )
+        at.settled()
+        return at.page.url if at.page.url != before else None
+
+    at.go("trials?model=alpha&grep=Answer%3A+1&in=response")
+    found = at.page.locator("tbody tr").count()
+    assert 1 < found < 50
+    at.page.locator("tbody a.name").first.click()
+    at.page.wait_for_function("() => location.hash.startsWith('#/trial?')")
+    at.settled()
+    seen = [at.page.url]
+    while (url := step("j")) is not None:
+        seen.append(url)
+    assert len(seen) == found
+    back = 0
+    while step("k") is not None:
+        back += 1
+        assert "Answer: 1" in at.page.locator(".response pre").text_content()
+    assert back == found - 1
+
+    at.go("trials?model=alpha")
+    at.page.locator("tbody a.name").first.click()
+    at.page.wait_for_function("() => location.hash.startsWith('#/trial?')")
+    at.settled()
+    assert "status=" not in step("w")
+    assert at.page.locator(".badge.is-correct").count() == 0
+    at.page.keyboard.press("u")
+    at.page.wait_for_selector("tbody tr")
+    assert "status=" not in at.page.url
+    assert at.faults == []
+
+
+def test_trial__marks_what_was_read_and_nothing_else(at):
+    kinds = set()
+    for status in ("correct", "incorrect"):
+        at.go(f"trials?model=beta&status={status}")
+        at.page.locator("tbody a.name").first.click()
+        at.page.wait_for_function("() => location.hash.startsWith('#/trial?')")
+        at.settled()
+        read = at.page.locator(".facts dd").first.inner_text()
+        marks = at.page.locator(".response mark")
+        assert marks.count() == 1
+        assert marks.inner_text().lower() == read.lower()
+        kinds.add((status, marks.get_attribute("class")))
+    assert kinds == {("correct", "good"), ("incorrect", "bad")}

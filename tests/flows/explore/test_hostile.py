@@ -134,7 +134,7 @@ def test_trial__makes_nothing_of_hostile_texts(cube, chromium, monkeypatch):
         for text in TEXTS:
             if text.isprintable():
                 assert text in shown
-        assert "⟨202e⟩gnp.exe" in shown  # it turns nothing round
+        assert "⟨U+202E⟩gnp.exe" in shown  # it turns nothing round
         turning = "document.body.innerText.match(/[\\u202e\\u2066\\u0007]/)"
         assert at.page.evaluate(turning) is None
         assert at.faults == []

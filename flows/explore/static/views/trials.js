@@ -173,27 +173,58 @@
     h("header", {}, h("h2", {}, trial.label), badge(trial.status)), facts(trial), prompt ? promptOf(trial) : null, replyOf(trial, open), opinions(trial),
     trial.cut ? h("p.note", {}, "Cut: evalcube show prints all of it.") : null);
 
-  /** Go to the trial that follows: of the table if it is known where in it this one is, else of all that fulfil the filters. */
-  const step = async (page, to, changes = {}) => {
-    const n = page.get("n");
-    const filters = { ...filtersOf(page), ...changes };
-    const told = document.getElementById("told");
-    if (told) told.textContent = "Looking …";
-    try {
-      let row = null;
-      if (n !== "" && !Object.keys(changes).length && !(to === "previous" && (page.get("grep") || page.get("regex")))) {
-        const offset = Number(n) + (to === "next" ? 1 : -1);
-        const answer = offset < 0 ? { rows: [] } : await page.ask("trials", { ...filters, sort: page.get("sort"), offset, limit: 1, columns: "tokens" });
-        row = answer.rows[0] || null;
-      } else row = (await page.ask("neighbour", { ...filters, ...identity(page), to })).trial;
-      if (row) location.hash = trialLink(page, row, { ...changes, n: row.n ?? null });
-      else if (told) told.textContent = to === "next" ? "That was the last one." : "That was the first one.";
-    } catch (error) {
-      if (told) told.textContent = error.message;
+  /** The first row of the table from a number on that is meant; undefined if another page is shown by then. */
+  const fromTable = async (page, offset, meant, many) => {
+    const here = location.hash;
+    const sort = page.get("grep") || page.get("regex") ? null : page.get("sort");
+    for (let next = offset; next !== null && next >= 0;) {
+      const answer = await page.ask("trials", { ...filtersOf(page), sort, offset: next, limit: many, columns: "tokens" });
+      if (location.hash !== here) return undefined;
+      const row = answer.rows.find(meant);
+      if (row) return row;
+      next = answer.next; // a search gives up after some time, and then goes on
+    }
+    return null;
+  };
+
+  /** The first trial after or before this one that fulfils the filters; undefined as above. */
+  const fromCube = async (page, filters, to) => {
+    const here = location.hash;
+    for (let from = identity(page); ;) {
+      const { trial, behind } = await page.ask("neighbour", { ...filters, ...from, to });
+      if (location.hash !== here) return undefined;
+      if (trial || !behind) return trial;
+      from = { evaluation: behind.label, asked: behind.task, point: JSON.stringify(behind.params), trial: behind.trial, repeat: behind.repeat, cube: behind.cube };
     }
   };
 
-  const nextWrong = page => step(page, "next", { status: page.overview.wrong, sort: null });
+  /** Go to a trial that follows: of the table if it is known where in it this one is, else of all that fulfil the filters. */
+  const step = async (page, to, statuses = null) => {
+    const n = page.get("n");
+    const told = document.getElementById("told");
+    const say = text => { if (told) told.textContent = text; };
+    const filters = filtersOf(page);
+    if (statuses && filters.status.length) statuses = statuses.filter(one => filters.status.includes(one));
+    if (statuses && !statuses.length) {
+      say("No wrong one fulfils the filters.");
+      return;
+    }
+    say("Looking …");
+    try {
+      const searched = Boolean(page.get("grep") || page.get("regex"));
+      const placed = n !== "" && !(to === "previous" && searched); // which a search cannot count backwards
+      const row = placed
+        ? await fromTable(page, Number(n) + (to === "next" ? 1 : -1), one => !statuses || statuses.includes(one.status), statuses ? 200 : 1)
+        : await fromCube(page, statuses ? { ...filters, status: statuses } : filters, to);
+      if (row) location.hash = trialLink(page, row, { n: row.n ?? null });
+      else if (row === null) say(to === "next" ? (statuses ? "That was the last wrong one." : "That was the last one.") : "That was the first one.");
+    } catch (error) {
+      say(error.message);
+    }
+  };
+
+  /** Go to the next wrong one of those that fulfil the filters, which stay as they are. */
+  const nextWrong = page => step(page, "next", page.overview.wrong);
 
   const copied = async event => {
     const text = location.href;
