@@ -25,6 +25,8 @@ html_theme_options = {
     "use_download_button": False,
     "navbar_persistent": [],  # the menu has the search already
 }
+html_context = {"default_mode": "auto"}
+"""Light or dark as the reader's system is; without it the theme's script complains in the console."""
 html_show_sphinx = False
 myst_heading_anchors = 4
 """Headings down to this level have the anchors that they have on GitHub."""

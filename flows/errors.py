@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -73,3 +74,24 @@ class ConfigError(EvalcubeError):
 
     def __reduce__(self) -> tuple[object, ...]:
         return ConfigError, (self.problems,)
+
+
+def no_bare_text(**given: object) -> None:
+    """Refuse a text where several belong: it would be read as one for each of its letters.
+
+    Parameters
+    ----------
+    given
+        Arguments by the names of their parameters.
+
+    Raises
+    ------
+    SweepError
+        With the list that was meant.
+    """
+    for name, value in given.items():
+        if isinstance(value, str):
+            raise SweepError(
+                f"`{name}`: '{value}' is a text, not a list",
+                f"Write {name}=[{json.dumps(value, ensure_ascii=False)}]",
+            )

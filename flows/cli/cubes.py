@@ -129,6 +129,7 @@ def leaderboard(
     """Rank the models of a cube, or of several as if merged, by ReasonScore; by accuracy where trials are few."""
     from flows.cubes.statistics import boards
     from stages.analyze.render.table_specs import leaderboard_spec
+    from stages.analyze.render.text import sentence
 
     one_form(as_json=as_json, markdown=markdown, as_csv=as_csv)
     part = part_of(where, view, trials, unique_only=unique_only, clip_tokens=clip_tokens, tier=tier)
@@ -148,7 +149,8 @@ def leaderboard(
         return
     for place, (value, board) in enumerate(found.items()):
         if by:
-            show(("\n" if place else "") + safe(f"{by} = {value}") + ("\n" if markdown else ""))
+            head = f"{by} = {value}"
+            show(("\n" if place else "") + (f"{sentence(head)}\n" if markdown else safe(head)))
         emit(leaderboard_spec(board), {}, as_json=False, markdown=markdown)
 
 

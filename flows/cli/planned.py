@@ -123,6 +123,6 @@ def _print(table: TableSpec, *, markdown: bool) -> None:
 
 
 def _say(text: str, *, markdown: bool) -> None:
-    from stages.analyze.render.text import markdown as escaped
+    from stages.analyze.render.text import sentence
 
-    show(escaped(text) + "\n" if markdown else safe(text))
+    show(sentence(text) + "\n" if markdown else safe(text))

@@ -16,9 +16,13 @@ LEVELS = ("critical", "supporting", "advisory")
 
 
 def _names(value: object) -> object:
-    """A list of names, or `EACH`; a single name is a list of one."""
+    """A list of names, or `EACH`; a single name is a list of one, and no name at all would be a rule of nothing."""
     if isinstance(value, str) and value != EACH:
         return (value,)
+    if isinstance(value, list | tuple) and not value:
+        raise values.refusal(
+            "names nothing", "Name one, write each for every one, or leave it out for all together", told=True
+        )
     return value
 
 

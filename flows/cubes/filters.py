@@ -9,7 +9,7 @@ from typing import Any
 import xarray as xr
 
 from flows.config.near_names import close_name
-from flows.errors import SweepError
+from flows.errors import SweepError, no_bare_text
 from stages.analyze.labelled import axes
 from stages.analyze.labelled.selection import Condition, Key, shown
 
@@ -45,6 +45,7 @@ def checked_names(names: Sequence[str], table: Table, parameter: str) -> list[st
     SweepError
         If one is unknown, or nothing or something twice is named.
     """
+    no_bare_text(**{parameter: names})
     found = [alias(name.strip(), table, parameter) for name in names if name.strip()]
     if not found:
         raise SweepError(f"`{parameter}`: nothing is named", "Give names such as model,task")
@@ -116,6 +117,7 @@ def checked_where(where: Where, table: Table, ds: xr.Dataset) -> dict[str, Condi
     SweepError
         If a name, or a value that is a label, is unknown, or a text is no condition.
     """
+    no_bare_text(where=where)
     pairs = where.items() if isinstance(where, Mapping) else (split_condition(text) for text in where)
     found: dict[str, Condition] = {}
     for name, condition in pairs:

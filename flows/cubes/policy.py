@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from flows.config.near_names import did_you_mean
 from flows.config.policy import EACH, LEVELS, Policy, PolicyRule
 from flows.cubes.selection import Part
 from flows.cubes.sides import SideBySide, side_by_side
@@ -141,7 +143,7 @@ def policy_verdict(
         sides.selection,
         tuple(checks),
         policy.missing,
-        sides.warnings,
+        (*sides.warnings, *_unknown(sides, policy)),
     )
 
 
@@ -151,13 +153,15 @@ def decide(checks: Sequence[Check]) -> Decision:
     Parameters
     ----------
     checks
-        Of all levels.
+        Of all levels; where there is none, nothing speaks for the treatment.
 
     Returns
     -------
     str
         GO, REVIEW or NO-GO.
     """
+    if not checks:
+        return "NO-GO"
     broken = [check for check in checks if not check.passed]
     if any(
         check.level == "critical" or (check.level == "supporting" and check.outcome == "missing")
@@ -170,12 +174,13 @@ def decide(checks: Sequence[Check]) -> Decision:
 def _checks(sides: SideBySide, policy: Policy, level: str) -> Iterator[Check]:
     tasks, tiers = sides.tasks, [str(name) for name in sides.dataset["tier"].values.tolist()]
     for rule in getattr(policy, level):
-        for task in _chosen(rule.tasks, tasks):
-            for tier in _chosen(rule.tiers, tiers):
-                cells = _cells(sides, task, tier)
-                # `each` means the pairs that there are: not every task has every tier.
-                if cells.any() or EACH not in (rule.tasks, rule.tiers):
-                    yield _check(sides, rule, (level, task, tier), cells, policy.missing)
+        places = list(product(_chosen(rule.tasks, tasks), _chosen(rule.tiers, tiers)))
+        if EACH in (rule.tasks, rule.tiers):
+            # `each` means the pairs that there are: not every task has every tier.
+            there = [place for place in places if _cells(sides, *place).any()]
+            places = there + _unmet(rule, there)
+        for task, tier in places:
+            yield _check(sides, rule, (level, task, tier), _cells(sides, task, tier), policy.missing)
 
 
 def _chosen(wanted: tuple[str, ...] | str | None, known: Sequence[str]) -> Sequence[str]:
@@ -185,6 +190,30 @@ def _chosen(wanted: tuple[str, ...] | str | None, known: Sequence[str]) -> Seque
     if isinstance(wanted, str):
         return known
     return wanted
+
+
+def _unmet(rule: PolicyRule, there: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Places of what a rule names and no pair has: without them it would be passed over in silence."""
+    tasks, tiers = ({place[side] for place in there} for side in (0, 1))
+    found = [(task, "") for task in _named(rule.tasks) if task not in tasks]
+    found += [("", tier) for tier in _named(rule.tiers) if tier not in tiers]
+    return found if found or there else [("", "")]
+
+
+def _named(wanted: tuple[str, ...] | str | None) -> tuple[str, ...]:
+    return wanted if isinstance(wanted, tuple) else ()
+
+
+def _unknown(sides: SideBySide, policy: Policy) -> Iterator[str]:
+    """What the rules name and neither side has, with the name that is near."""
+    known = {"task": sides.tasks, "tier": names(sides.dataset, "tier")}
+    rules = [rule for level in LEVELS for rule in getattr(policy, level)]
+    for what, there in known.items():
+        wanted = dict.fromkeys(name for rule in rules for name in _named(getattr(rule, f"{what}s")))
+        for name in wanted:
+            if name not in there:
+                remedy = did_you_mean(name, there, "Here are")
+                yield f"The policy names the {what} '{name}', which neither side has. {remedy}"
 
 
 def _cells(sides: SideBySide, task: str, tier: str) -> npt.NDArray[np.bool_]:

@@ -20,6 +20,7 @@ from flows.plan.spec import parse_spec
 from flows.plan.unnamed import noted_unnamed
 from stages.analyze.labelled import axes, duplicates
 from stages.analyze.labelled.clustering import with_question_moments
+from stages.analyze.labelled.counters import with_unasked
 from stages.analyze.labelled.restriction import restrict
 from stages.analyze.labelled.selection import keys
 from stages.process.grading import IMPORTED
@@ -100,6 +101,11 @@ def open_part(
     SweepError
         If a view, coordinate or value is unknown, or nothing is left.
     """
+    if part is not None and not isinstance(part, Part):
+        raise SweepError(
+            f"`part`: {type(part).__name__} is no part of a cube",
+            'Give one such as Part(where=["task=sort"])',
+        )
     part = part or Part()
     if isinstance(cube, Sequence) and not isinstance(cube, str):
         cube = cube[0] if len(set(map(str, cube))) == 1 else [str(one) for one in cube]
@@ -125,7 +131,9 @@ def open_part(
         *_warnings(dataset, chosen),
     )
     with refused():
-        if chosen.recounts:
+        if not chosen.recounts:  # that counts what is missing of each trial by itself
+            dataset = with_unasked(dataset)
+        else:
             from stages.score.recount import recount, trimmed  # with `dask`, which takes a while
 
             dataset = recount(

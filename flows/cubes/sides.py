@@ -13,7 +13,7 @@ import xarray as xr
 
 from flows.config.near_names import close_name
 from flows.cubes.selection import OpenPart, Part, open_part
-from flows.errors import SweepError
+from flows.errors import SweepError, no_bare_text
 from stages.analyze.labelled import axes, pairing
 from stages.analyze.labelled.counters import BASE, base_design, members
 from stages.analyze.labelled.pairing import Pair
@@ -151,6 +151,7 @@ def side_by_side(
     SweepError
         If the two are not named clearly, a name is unknown, or the part is wrong.
     """
+    no_bare_text(cubes=cubes, models=models)
     if len(cubes) > 2:
         raise SweepError(
             f"`cube`: answers of two are laid side by side, got {len(cubes)} cubes", "Name one cube or two"

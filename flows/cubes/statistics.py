@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import shlex
 from collections.abc import Sequence
@@ -14,7 +15,7 @@ from flows.cubes.filters import checked_names
 from flows.cubes.results import ComparisonResult, LeaderboardResult, RankingResult
 from flows.cubes.selection import CubeLike, OpenPart, Part, checked_option, open_part, refused
 from flows.cubes.sides import evaluation_place
-from flows.errors import SweepError
+from flows.errors import SweepError, no_bare_text
 from stages.analyze.formulas.estimators import MODES, Joint, Mode
 from stages.analyze.formulas.outcomes.table import METRICS, Options
 from stages.analyze.labelled import axes, pairing, ranking
@@ -277,6 +278,10 @@ def compare(
         As `open_part`; also if a model is unknown, or two have no trial in common.
     """
     checked_option("truncated", truncated, pairing.TRUNCATED)
+    if isinstance(models, str):
+        arguments: tuple[object, ...] = (models, part, "...")
+        named = json.dumps([name for name in arguments if isinstance(name, str)][:2], ensure_ascii=False)
+        raise SweepError(f"`models`: '{models}' is a text, not a list", f"Write models={named}")
     opened = open_part(cube, part)
     labels = axes.evaluation_labels(opened.dataset)
     chosen = [
@@ -331,6 +336,7 @@ def metrics(
     StorageError, SweepError
         As `open_part`; also if a metric is unknown or k exceeds the number of repeats.
     """
+    no_bare_text(names=names)
     if not names:
         raise SweepError("`names`: nothing is named", "Give names such as pass_at_k,pass_hat_k")
     for name in names:

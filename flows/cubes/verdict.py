@@ -14,7 +14,7 @@ import xarray as xr
 
 from flows.cubes.gold import read_gold
 from flows.cubes.reader import Reader
-from flows.errors import SweepError
+from flows.errors import SweepError, no_bare_text
 from flows.plan.plan import Plan, carries
 from stages.analyze.verdict import Verdict, verdict
 from stages.analyze.verdict.composite import HIGHEST, LAYERS, LOWEST
@@ -118,6 +118,7 @@ def cube_verdict(
     StorageError
         If there is no cube.
     """
+    no_bare_text(treatments=treatments, tasks=tasks)
     if engine not in get_args(Engine):
         raise SweepError(f"`engine`: '{engine}' is none", f"Give one of: {', '.join(get_args(Engine))}")
     if gold is not None and engine != "reference":

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from flows.cubes.reader import Reader
-from flows.errors import SweepError
+from flows.errors import SweepError, no_bare_text
 from flows.plan.plan import Plan, PlannedCell, TaskPlan
 from flows.plan.row_ids import ROW_ID
 from flows.plan.targets import SampleTargets
@@ -37,6 +37,7 @@ def split_where(where: Mapping[str, object] | Sequence[str]) -> tuple[Any, dict[
     SweepError
         If a text is no condition, or names something twice.
     """
+    no_bare_text(where=where)
     measured: dict[str, object] = {}
     if not where:
         return (), measured

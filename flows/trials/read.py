@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from flows.errors import SweepError
+from flows.errors import SweepError, no_bare_text
 from flows.plan.row_ids import ROW_ID
 from flows.trials import rows as places
 from flows.trials.columns import TrialColumn, arrow_schema, chosen, columns_of
@@ -98,6 +98,7 @@ def trials(
     >>> slow = ec.trials("results/quickstart.zarr", sort="-latency", limit=10)  # doctest: +SKIP
     >>> slow.to_pandas()[["model", "task", "latency", "response"]]  # doctest: +SKIP
     """
+    no_bare_text(where=where, status=status, within=within, columns=columns)
     addresses = [cube] if isinstance(cube, str | Path) else list(cube)
     if not addresses:
         raise SweepError("`cube`: no cube is named", "Give the address of one or more")

@@ -13,8 +13,10 @@ import xarray as xr
 
 Facet = str | int | float | bool
 
-HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
-"""Unicode categories of characters that are not shown."""
+_UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+"""Unicode categories of characters that nobody sees, or that turn others round."""
+_BLANK = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0")
+"""Letters and signs that nobody sees, either."""
 
 
 def names(ds: xr.Dataset, coordinate: str) -> list[str]:
@@ -48,15 +50,32 @@ def facets(text: str) -> dict[str, Facet]:
 
 
 def plain(text: str) -> str:
-    r"""One line without control, direction-changing, unassigned or surrogate characters.
+    r"""One line with control, direction-changing, unassigned and other unseen characters by their numbers.
 
     Examples
     --------
     >>> plain("a\x1b[31mb\nc")
-    'a[31mb c'
+    'a⟨U+001B⟩[31mb c'
     """
-    spaced = " ".join(text.split())
-    return "".join(char for char in spaced if unicodedata.category(char) not in HIDDEN)
+    return revealed(" ".join(text.split()))
+
+
+def revealed(text: str, kept: str = "") -> str:
+    r"""The text with unseen characters by their numbers: they do nothing, and it differs from one without them.
+
+    Examples
+    --------
+    >>> revealed("evil"), revealed("\u202eevil")
+    ('evil', '⟨U+202E⟩evil')
+    """
+    if text.isprintable() and _BLANK.isdisjoint(text):
+        return text
+    return "".join(
+        f"⟨U+{ord(char):04X}⟩"
+        if char not in kept and (char in _BLANK or unicodedata.category(char) in _UNSEEN)
+        else char
+        for char in text
+    )
 
 
 def distinguishing(parts: Sequence[tuple[str, ...]]) -> list[str]:

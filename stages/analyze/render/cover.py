@@ -44,6 +44,30 @@ def cover(board: Leaderboard, labels: Sequence[str], standings: Ranking | None) 
     return Cover(tuple(_measured(board)), tuple(_sure(board, standings)), tuple(_doubts(board, labels)))
 
 
+def spans(text: str, board: Leaderboard) -> list[tuple[str, bool]]:
+    """A sentence in pieces, and whether each is code: backticks are marks, and in names that it quotes only signs.
+
+    Parameters
+    ----------
+    text
+        The sentence.
+    board
+        The leaderboard that it is about, whose names it may quote.
+
+    Returns
+    -------
+    list of (str, bool)
+        The pieces without the marks; the whole sentence if a mark has no counterpart.
+    """
+    rows = [name for row in board.rows for name in (row.model_name, row.template, row.sampler)]
+    ticked = {plain(name) for name in (*rows, *board.tasks, *board.tiers) if "`" in name}
+    for name in sorted(ticked, key=len, reverse=True):
+        text = text.replace(name, name.replace("`", "\0"))
+    parts = text.split("`")
+    kept = parts if len(parts) % 2 else [text]
+    return [(part.replace("\0", "`"), place % 2 == 1) for place, part in enumerate(kept)]
+
+
 def _measured(board: Leaderboard) -> list[str]:
     trials, planned = (sum(getattr(row, name) for row in board.rows) for name in ("trials", "planned"))
     points = max((sum(tier.cells_expected for tier in row.tiers) for row in board.rows), default=0)
@@ -69,7 +93,8 @@ def _sure(board: Leaderboard, standings: Ranking | None) -> list[str]:
         middle = 100 * float(np.median(halves))
         found.append(f"The {level} of {board.mode} is ±\u00a0{middle:.1f} points of 100.")
     if not math.isnan(board.size):
-        found.append(f"Each task has at least {number(board.size)} trials in each tier.")
+        each = "Where it was measured, each" if any(row.incomplete for row in board.rows) else "Each"
+        found.append(f"{each} task has at least {number(board.size)} trials in each tier.")
     if standings is not None and len(standings.clusters) == 1:
         found.append("All intervals overlap: the order is open.")
     elif standings is not None and standings.clusters:

@@ -11,7 +11,7 @@ from stages.analyze.labelled.pairing import Pair
 from stages.analyze.render.rows import PlainRow
 from stages.analyze.render.table import Column, TableSpec
 from stages.analyze.render.table_specs import p_text, pair_conclusion
-from stages.analyze.render.text import ABSENT, markdown, number, percent, printable
+from stages.analyze.render.text import ABSENT, CODE_MOST, code, number, percent, sentence
 
 NO_ANSWER = {
     "truncated": "truncated",
@@ -19,9 +19,6 @@ NO_ANSWER = {
     "refused": "refused",
 }
 """Outcomes that are shown in the place of an answer."""
-_TEXT = 160
-"""Characters of a question or an answer in Markdown."""
-_TICKS = re.compile("`+")
 
 
 def totals(pair: Pair | None, counts: Sequence[PlainRow], names: tuple[str, str]) -> list[str]:
@@ -121,7 +118,7 @@ def said(reply: PlainRow) -> str:
             if reply["answer"] is not None
             else f"{reply['status']}, reply not at hand"
         )
-    tail = plain((reply["response"] or "")[-_TEXT:])
+    tail = plain((reply["response"] or "")[-CODE_MOST:])
     return f"{outcome}: …{tail}" if tail else outcome
 
 
@@ -172,7 +169,7 @@ def flips_markdown(
     foreign = (*names, *map(plain, tasks))
     heads = ("", "task", "point", "trial", "question", "reference", *map(code, names))
     lines = [
-        f"### {code(names[0])} → {code(names[1])}",
+        f"### {code(names[0], cell=False)} → {code(names[1], cell=False)}",
         "",
         *(f"- {coded(text, foreign)}" for text in head),
         "",
@@ -185,21 +182,6 @@ def flips_markdown(
         order = ("", "task", "point", "trial", "question", "reference", "first", "second")
         lines += [*_table(heads, [[row[name] for name in order] for row in cells]), ""]
     return "\n".join([*lines, *(f"{coded(note, foreign)}\n" for note in notes)])
-
-
-def code(text: str) -> str:
-    r"""A text as a code span for a cell of a table: in one line, at most 160 characters, its end fence too long for it.
-
-    Examples
-    --------
-    >>> print(code("a|b `c` @all"))
-    `` a\|b `c` @all ``
-    """
-    cut = plain(printable(text, _TEXT)).strip()
-    longest = max((len(run) for run in _TICKS.findall(cut)), default=0)
-    fence = "`" * (longest + 1)
-    space = " " if longest else ""
-    return f"{fence}{space}{cut.replace('|', chr(92) + '|')}{space}{fence}" if cut else ABSENT
 
 
 def coded(text: str, names: Sequence[str]) -> str:
@@ -215,12 +197,14 @@ def coded(text: str, names: Sequence[str]) -> str:
     known = sorted({name for name in names if name}, key=len, reverse=True)
     if not known:
         return _escaped(text)
-    parts = re.split("(" + "|".join(map(re.escape, known)) + ")", text)
-    return "".join(code(part) if place % 2 else _escaped(part) for place, part in enumerate(parts))
+    parts = re.split(rf"(?<!\w)({'|'.join(map(re.escape, known))})(?!\w)", text)
+    return "".join(
+        code(part, cell=False) if place % 2 else _escaped(part) for place, part in enumerate(parts)
+    )
 
 
 def _escaped(text: str) -> str:
-    kept = markdown(text)
+    kept = sentence(text)
     return f"{' ' * text.startswith(' ')}{kept}{' ' * (text.endswith(' ') and bool(kept))}"
 
 

@@ -14,7 +14,7 @@ from stages.analyze.labelled.axes import plain
 from stages.analyze.labelled.leaderboard import label_rows
 from stages.analyze.labelled.results import Leaderboard, Row
 from stages.analyze.render.charts import Axis, axis_around
-from stages.analyze.render.cover import cover
+from stages.analyze.render.cover import cover, spans
 from stages.analyze.render.table import fold
 from stages.analyze.render.table_specs import leaderboard_spec
 from stages.analyze.render.text import ABSENT
@@ -144,7 +144,7 @@ def _head(board: Leaderboard, labels: Sequence[str], title: str, width: float) -
         ("how sure", told.sure, ""),
         ("distrust", told.doubts, "d"),
     ):
-        whole = " ".join(sentences).replace("`", "")
+        whole = " ".join("".join(piece for piece, _ in spans(text, board)) for text in sentences)
         for place, line in enumerate(textwrap.wrap(plain(whole), most)):
             y += _LINE
             body += [_text(_MARGIN, y, head, f"b {kind}")] if place == 0 else []

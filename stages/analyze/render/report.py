@@ -7,6 +7,7 @@ import hashlib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 
@@ -20,7 +21,7 @@ from stages.analyze.labelled.axes import plain
 from stages.analyze.labelled.leaderboard import label_rows, row_order
 from stages.analyze.labelled.results import Estimate, Leaderboard, Row, TierEstimate
 from stages.analyze.render import charts as figures
-from stages.analyze.render.cover import cover
+from stages.analyze.render.cover import cover, spans
 from stages.analyze.render.table_specs import leading_text, span
 from stages.analyze.render.text import ABSENT, number, percent, printable, shorten, significant
 
@@ -143,7 +144,7 @@ def render_report(
         interval=_interval,
         span=span,
         letter=ranking.cluster_name,
-        code=_code,
+        code=partial(_code, board=board),
     )
     return environment.get_template("report.html.j2").render(
         board=board,
@@ -151,6 +152,7 @@ def render_report(
         facts=[(plain(name), plain(value)) for name, value in facts.items() if name != "title"],
         headline=headline(board, labels),
         gaps=_gaps(board, labels),
+        marks=_marks(board),
         labels=labels,
         ranking=_ranking(board),
         initials=_initials(board.tiers),
@@ -196,7 +198,7 @@ def headline(board: Leaderboard, labels: Sequence[str]) -> str:
     """The main result in a sentence: who leads among complete rows, and whether intervals tell them apart."""
     pairs = zip(board.rows, labels, strict=True)
     scored = [
-        (board.leading(row), leading_text(board, row), label)
+        (board.leading(row), leading_text(board, row), label + _so_far(row))
         for row, label in pairs
         if row.rank is not None and not row.incomplete
     ]
@@ -217,6 +219,11 @@ def headline(board: Leaderboard, labels: Sequence[str]) -> str:
         return f"{lead}, {ahead} ahead of {runner_up}; their intervals do not overlap."
     close = rivals[0] if len(rivals) == 1 else f"{len(rivals)} other evaluations"
     return f"{lead}, the highest. Its interval overlaps with that of {close}: the order among them is open."
+
+
+def _so_far(row: Row) -> str:
+    """How much of a row is measured, to stand behind its name; nothing if that is all."""
+    return f" (so far {row.trials:,} of {row.planned:,} trials)" if row.partial else ""
 
 
 @dataclass(frozen=True)
@@ -260,6 +267,20 @@ def _track(lead: Estimate, tiers: Sequence[Estimate], axis: figures.Axis, initia
         if not math.isnan(tier.value) and len(initials) > 1
     ]
     return _Track(axis.at(lead.value), left, round(right - left, 2), figures.pins(marks))
+
+
+def _marks(board: Leaderboard) -> list[str]:
+    """What the star behind a name says on this board, a sentence for each reason that occurs."""
+    found = []
+    if board.incomplete:
+        found.append(
+            "Without a rank: tasks or points have no trial yet: it rests on other questions than others."
+        )
+    if any(row.others for row in board.rows):
+        found.append("Without a rank: it was asked other questions than most.")
+    if any(row.rank is not None and row.partial for row in board.rows):
+        found.append("With a rank: planned trials are missing, and its place may change.")
+    return found
 
 
 def _gaps(board: Leaderboard, labels: Sequence[str]) -> list[str]:
@@ -365,12 +386,10 @@ def _interval(estimate: Estimate, digits: int = 0, *, share: bool = False) -> st
     return f"{number(estimate.lower, digits)}–{number(estimate.upper, digits)}"
 
 
-def _code(text: str) -> Markup:
-    """Text with what stands between backticks as code, all of it escaped."""
-    parts = [escape(part) for part in text.split("`")]
-    whole = parts if len(parts) % 2 else [escape(text)]
+def _code(text: str, board: Leaderboard) -> Markup:
+    """Text of a sentence with its code marked, all of it escaped."""
     return Markup("").join(
-        Markup("<code>{}</code>").format(part) if place % 2 else part for place, part in enumerate(whole)
+        Markup("<code>{}</code>").format(part) if code else escape(part) for part, code in spans(text, board)
     )
 
 

@@ -3,28 +3,34 @@
 from __future__ import annotations
 
 import math
-import unicodedata
+import re
 
-from stages.analyze.labelled.axes import HIDDEN, plain
+from stages.analyze.labelled.axes import plain, revealed
 
 ABSENT = "–"
 """Shown for a value that is undefined or was not measured."""
 
+CODE_MOST = 160
+"""Characters of a code span."""
+_TICKS = re.compile("`+")
+_LIVE = re.compile(
+    r"@|://|www\.|[#!$%&]\w|~[^\W\d]|:\w+:|\bGH-\d|\b(?=\d*[a-f])[0-9a-f]{7,40}\b", re.IGNORECASE
+)
+"""Where GitHub and GitLab see mentions, links, issues, labels, emoji and commits, however they are escaped."""
 _MARKDOWN = str.maketrans(
     {char: f"\\{char}" for char in "\\`*_[]|~#"} | {"<": "&lt;", ">": "&gt;", "&": "&amp;"}
 )
 
 
 def printable(text: str, limit: int) -> str:
-    r"""At most `limit` characters of a text, without control characters other than line ends and tabs.
+    r"""At most `limit` characters of a text, unseen ones other than line ends and tabs by their numbers.
 
     Examples
     --------
     >>> printable("one\ntwo\x07three", 8)
-    'one\ntwo… (5 more characters)'
+    'one\ntwo⟨U+0007⟩… (5 more characters)'
     """
-    kept = text[:limit].replace("\r\n", "\n")
-    shown = "".join(char for char in kept if char in "\n\t" or unicodedata.category(char) not in HIDDEN)
+    shown = revealed(text[:limit].replace("\r\n", "\n"), "\n\t")
     rest = len(text) - limit
     return f"{shown}… ({rest:,} more characters)" if rest > 0 else shown
 
@@ -38,6 +44,52 @@ def markdown(text: str) -> str:
     a\|b &lt;i&gt;
     """
     return plain(text).translate(_MARKDOWN)
+
+
+def code(text: str, *, cell: bool = True) -> str:
+    r"""A text as a code span: in one line, at most 160 characters, its end fence too long for it.
+
+    Parameters
+    ----------
+    text
+        The text.
+    cell
+        Whether it stands in a cell of a table, where a bar has to be escaped even in code.
+
+    Examples
+    --------
+    >>> print(code("a|b `c` @all"), code("a|b", cell=False))
+    `` a\|b `c` @all `` `a|b`
+    """
+    cut = plain(printable(text, CODE_MOST)).strip()
+    longest = max((len(run) for run in _TICKS.findall(cut)), default=0)
+    fence = "`" * (longest + 1)
+    space = " " if longest else ""
+    shown = cut.replace("|", "\\|") if cell else cut
+    return f"{fence}{space}{shown}{space}{fence}" if cut else ABSENT
+
+
+def cell_markdown(text: str) -> str:
+    r"""A text for a cell of a table in Markdown: code if a mention, a link or a reference would come to life in it.
+
+    Examples
+    --------
+    >>> print(cell_markdown("a*b"), cell_markdown("@everyone *"))
+    a\*b `@everyone *`
+    """
+    return code(text) if _LIVE.search(text) else markdown(text)
+
+
+def sentence(text: str) -> str:
+    r"""A sentence of ours in Markdown, words as code in which a mention, link or reference would come to life.
+
+    Examples
+    --------
+    >>> print(sentence("see www.example.com, a_b"))
+    see `www.example.com,` a\_b
+    """
+    words = plain(text).split(" ")
+    return " ".join(code(word, cell=False) if _LIVE.search(word) else markdown(word) for word in words)
 
 
 def shorten(text: str, limit: int) -> str:

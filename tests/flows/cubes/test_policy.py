@@ -6,7 +6,7 @@ import xarray as xr
 
 from flows.config.load import load_policy, parse_config
 from flows.config.policy import Policy
-from flows.cubes.policy import _checks, allowed, decide
+from flows.cubes.policy import _checks, _unknown, allowed, decide
 from flows.cubes.sides import Point, Side, SideBySide
 from flows.errors import ConfigError
 from stages.reply.status import Status
@@ -111,6 +111,47 @@ def test_policy__each_takes_every_task_and_tier_by_itself():
         ("sort", "easy", "beyond"),
         ("sort", "hard", "within"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("rule", "places"),
+    [
+        ({"tasks": "each", "tiers": ["easy", "esay"]}, [("sort", "easy"), ("", "esay")]),
+        ({"tasks": ["sort", "sorrt"], "tiers": "each"}, [("sort", "easy"), ("sort", "hard"), ("sorrt", "")]),
+        ({"tasks": "each", "tiers": ["esay"]}, [("", "esay")]),
+    ],
+)
+def test_policy__no_name_of_a_rule_is_passed_over(rule, places):
+    decision, checks = judged({"critical": [rule | {"drop": 0.1}]}, outcomes(80), outcomes(80))
+
+    assert [(check.task, check.tier) for check in checks] == places
+    assert (decision, checks[-1].outcome) == ("NO-GO", "missing")
+
+
+def test_policy__names_that_neither_side_has_are_told_with_the_one_that_is_near():
+    found = Policy.model_validate({"critical": [{"tasks": ["sorrt", "sort"], "tiers": "hrad", "drop": 0}]})
+
+    told = list(_unknown(sides(outcomes(80), outcomes(80)), found))
+
+    assert [("sorrt" in told[0], "'sort'" in told[0]), ("hrad" in told[1], "'hard'" in told[1])] == [
+        (True, True)
+    ] * 2
+
+
+def test_decide__without_a_check_nothing_may_go():
+    assert decide([]) == "NO-GO"
+
+
+@pytest.mark.parametrize("field", ["tasks", "tiers"])
+def test_load_policy__refuses_a_rule_of_nothing(field, tmp_path):
+    file = tmp_path / "policy.yaml"
+    file.write_text(f"policy: {{critical: [{{{field}: [], drop: 0}}]}}")
+
+    with pytest.raises(ConfigError) as caught:
+        load_policy(file)
+
+    assert len(caught.value.problems) == 1
+    assert f"{field}: names nothing" in str(caught.value).replace("'", "")
 
 
 def test_allowed__of_a_control_that_is_never_right_is_nothing():

@@ -6,8 +6,9 @@ import json
 
 import pytest
 
-from flows.trials.flips import flips
+from flows.trials.flips import Flips, flips
 from flows.trials.read import trials
+from tests.flows.cubes.test_policy import RIGHT, WRONG, sides
 from tests.flows.support import evalcube, refused, reset, sweep_config, write_config
 
 POLICY = "policy: {critical: [{tasks: arithmetic, drop: 0.01}], advisory: [{drop: 1}]}"
@@ -118,6 +119,15 @@ def test_flips__limit_shows_some_of_either_way(folder):
     assert {one.change for one in some} == set(ways) or len(set(ways)) == 2
     assert [one.change for one in found.rows(len(ways) + 5)] == ways
     assert list(found.rows(0)) == []
+
+
+def test_flips__points_come_by_how_much_changed_in_either_way():
+    much, little = [RIGHT] * 5 + [WRONG] * 5, [RIGHT] * 10
+    two = sides([little, much], [[WRONG] * 2 + [RIGHT] * 8, much[::-1]])
+
+    found = Flips(two, "wrong", None).points
+
+    assert [(one.tiers, one.lost, one.won) for one in found] == [(("hard",), 5, 5), (("easy",), 2, 0)]
 
 
 def test_compare_flips__says_the_totals_first_then_tasks_points_and_answers(folder):

@@ -38,4 +38,4 @@ def test_other_points__says_what_is_lacking_and_what_is_more(asked, words):
 def test_other_points__names_reach_no_terminal_as_they_are():
     asked = np.array([[[1], [1]], [[1], [0]]], dtype=bool)
 
-    assert other_points(asked, ["a", "b\x1b[31m"]) == ["", "lacks b[31m"]
+    assert other_points(asked, ["a", "b\x1b[31m"]) == ["", "lacks b⟨U+001B⟩[31m"]

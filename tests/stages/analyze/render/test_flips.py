@@ -3,7 +3,8 @@
 import pytest
 from markdown_it import MarkdownIt
 
-from stages.analyze.render.flips import code, flip_cells, flips_markdown
+from stages.analyze.render.flips import flip_cells, flips_markdown
+from stages.analyze.render.text import code
 
 HOSTILE = [
     "<img src=x onerror=alert(1)>",
@@ -65,6 +66,13 @@ def test_flips_markdown__texts_are_code_and_the_table_keeps_its_columns(text, st
         if child.type == "text" and token.type == "inline"
     ]
     assert not [part for part in plain_text if "evil" in part or "@" in part or "#1" in part]
+
+
+def test_flips_markdown__escapes_bars_only_where_a_table_would_end():
+    comment = flips_markdown(["From a|b to b."], [], [], ("a|b", "b"), [], [])
+
+    assert comment.startswith("### `a|b` → `b`")
+    assert "From `a|b` to `b`." in comment
 
 
 def test_code__keeps_what_it_can_of_a_text():

@@ -4,6 +4,7 @@ from dataclasses import replace
 from xml.etree import ElementTree
 
 from stages.analyze.labelled.leaderboard import leaderboard
+from stages.analyze.render.cover import spans
 from stages.analyze.render.poster import MOST_ROWS, poster
 from tests.stages.analyze.synthetic import PROFILES, Profile, dataset
 
@@ -51,6 +52,20 @@ def test_poster__names_are_text_and_whole_and_the_rest_is_counted():
     assert hostile in texts(svg)
     assert long in "".join(texts(svg))
     assert any(f"{3 * 40 - MOST_ROWS} more evaluations" in text for text in texts(svg))
+
+
+def test_poster__keeps_backticks_of_names_and_drops_those_around_commands():
+    name = "a|b`c`*d*"
+    board = leaderboard(dataset([Profile(name, invalid=0.5), *PROFILES[:1]], tasks=2), draws=20)
+
+    distrusted = " ".join(texts(poster(board, "t")))
+
+    assert f"{name} 5" in distrusted
+    assert spans(f"{name}: see `evalcube show`, {name}.", board) == [
+        (f"{name}: see ", False),
+        ("evalcube show", True),
+        (f", {name}.", False),
+    ]
 
 
 def test_poster__without_rows():

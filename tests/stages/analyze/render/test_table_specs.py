@@ -1,12 +1,15 @@
 import json
+import re
 from dataclasses import replace
 
 import pytest
 from rich.console import Console
 
 from stages.analyze.labelled.leaderboard import label_rows, leaderboard
-from stages.analyze.render.table import left_out, markdown_text, terminal
-from stages.analyze.render.table_specs import leaderboard_spec, metric_spec
+from stages.analyze.labelled.pairing import Difference, Pair
+from stages.analyze.labelled.results import Estimate
+from stages.analyze.render.table import left_out, markdown_text, shown_notes, terminal
+from stages.analyze.render.table_specs import leaderboard_spec, metric_spec, pair_spec
 from stages.analyze.render.text import ABSENT
 from tests.stages.analyze.synthetic import PROFILES, Profile, dataset
 
@@ -49,8 +52,10 @@ def test_terminal__one_line_per_row_at_any_width(board, width):
         line = shown[2 + place]
         assert line.startswith(ABSENT if row.rank is None else str(row.rank))
         assert row.model_name in line
-        assert f"{100 * row.accuracy.value:.1f} %" in line
+        # Of what orders the board the interval stays, and the other rate goes before it.
         assert f"{100 * row.rate.value:.1f} %" in line
+        assert f"{100 * row.rate.lower:.1f}–{100 * row.rate.upper:.1f}" in line
+        assert (f"{100 * row.accuracy.value:.1f} %" in line) or width < 80
         assert "…" not in line
     assert "…" not in shown[0]
 
@@ -118,6 +123,16 @@ def test_terminal__hostile_names_are_plain_text(hostile, width):
     assert text.count("名") == 60  # folded, not cut
 
 
+def test_boards__names_that_differ_in_unseen_characters_are_shown_as_different():
+    names = ["evil", *(f"ev{char}il" for char in "\u202e\u200b\u00ad\u061c\ufeff\u3164\x7f")]
+    board = leaderboard(dataset(names, tasks=2), draws=20)
+
+    for text in ("\n".join(lines(board, 100, notes=False)), markdown_text(leaderboard_spec(board))):
+        assert text.count("evil") == 1
+        assert all(f"ev⟨U+{ord(name[2]):04X}⟩il" in text for name in names[1:])
+    assert len(set(label_rows(board))) == len(names)
+
+
 def test_terminal__no_rows():
     empty = leaderboard(dataset([Profile("a")]).isel(model=[]), draws=5)
 
@@ -141,6 +156,28 @@ def test_markdown_text__same_number_of_cells_in_every_row(hostile):
     assert len(set(cells)) == 1
 
 
+def test_markdown_text__heads_say_whose_interval_they_are(board):
+    heads = [head.strip() for head in markdown_text(leaderboard_spec(board)).splitlines()[0].split("|")[1:-1]]
+
+    assert len(set(heads)) == len(heads)
+    assert {r"accuracy 95 %", board.mode.replace("_", r"\_") + " 95 %"} <= set(heads)
+
+
+def _pair():
+    nothing = Estimate(0.1, 0.0, 0.2)
+    one = Difference("", 100, 100, 4, 20, 10, 0.6, 0.5, nothing, 0.05, 0.05, 0.05)
+    return Pair("first", "second", (replace(one, task="arithmetic"),), one, (0, 0))
+
+
+def test_shown_notes__explain_no_column_that_gave_way():
+    pair = _pair()
+    wide, narrow = (shown_notes(pair_spec(pair), width=width) for width in (200, 40))
+
+    assert [note for note in wide if note not in narrow] == [
+        "first, second only: trials that only one of them got right."
+    ]
+
+
 def test_markdown_text__escapes_names(hostile):
     text = markdown_text(leaderboard_spec(hostile))
 
@@ -148,6 +185,20 @@ def test_markdown_text__escapes_names(hostile):
     assert "&lt;script&gt;" in text
     assert "a\\|b\\`c\\` d" in text
     assert "\x1b" not in text
+
+
+@pytest.mark.parametrize(
+    "name", ["@everyone", "https://evil.example", "www.evil.example", "a #1", "me@evil.example"]
+)
+def test_markdown_text__mentions_and_links_in_names_are_code(name):
+    board = leaderboard(dataset([Profile(name, invalid=0.9), *PROFILES[:1]], tasks=2), draws=20)
+    spec = leaderboard_spec(board)
+
+    text = markdown_text(replace(spec, notes=(f"{name} was cut off.",)))
+
+    assert f"| `{name}` |" in text
+    assert f"`{name.split()[-1]}` was cut off" in text
+    assert name.split()[-1] not in re.sub("`[^`]*`", "", text)
 
 
 def test_markdown_text__notes_follow(board):
