@@ -117,14 +117,26 @@
     return explorer.best(new Groups(await page.ask("groups", explorer.bundle ? { by: "model,task" } : { where: page.all("where"), mode: page.get("mode"), by: "model,task" }))).slice(0, most);
   };
 
-  /** Labels of models by their mean over tasks, best first; those without any number last. */
+  /** Rates of a model on the tasks of which it has one. */
+  const ratesOf = (groups, model) => groups.levels("task").map((_, task) => groups.at(model, task).point).filter(format.isNumber);
+
+  /** Tasks of which any model has a rate. */
+  const measuredTasks = groups => groups.levels("task").filter((_, task) => groups.levels("model").some((_, model) => format.isNumber(groups.at(model, task).point))).length;
+
+  /** Labels of models that lack tasks which others have: means over other tasks are not compared. */
+  explorer.lacking = groups => {
+    const most = measuredTasks(groups);
+    return groups.levels("model").filter((_, model) => ratesOf(groups, model).length < most);
+  };
+
+  /** Labels of models by their mean over tasks, best first; behind them those that lack tasks, together with those that have the same ones. */
   explorer.best = groups => {
-    const tasks = groups.levels("task").length;
-    const mean = model => {
-      const values = Array.from({ length: tasks }, (_, task) => groups.at(model, task).point).filter(format.isNumber);
-      return values.length ? values.reduce((a, b) => a + b, 0) / values.length : -1;
-    };
-    return groups.levels("model").map((label, place) => [label, mean(place)]).sort((a, b) => b[1] - a[1]).map(([label]) => label);
+    const found = groups.levels("model").map((label, place) => {
+      const rates = ratesOf(groups, place);
+      const which = groups.levels("task").filter((_, task) => format.isNumber(groups.at(place, task).point)).join("\n");
+      return { label, which, tasks: rates.length, mean: rates.length ? rates.reduce((a, b) => a + b, 0) / rates.length : -1 };
+    });
+    return found.sort((a, b) => b.tasks - a.tasks || (a.which < b.which ? -1 : a.which > b.which ? 1 : 0) || b.mean - a.mean).map(one => one.label);
   };
 
   /** The task that a view of one task shows: the chosen one, or the first that offers what it needs. */

@@ -173,3 +173,13 @@ def test_bundle__has_the_views_too(chromium, explored_cube, tmp_path):
         page.go("heat")
         assert "#/trials?model=" in page.page.locator("tbody td a").first.get_attribute("href")
         assert page.faults == []
+
+
+def test_tasks__lead_from_a_model_only_to_what_is_offered(at):
+    at.go("heat")
+
+    hrefs = [one.get_attribute("href") for one in at.page.locator("table.heat th.left a").all()]
+
+    assert "radar" not in at.views()  # of two tasks it has nothing to show
+    assert hrefs
+    assert all(href.startswith("#/trials") for href in hrefs)

@@ -60,7 +60,7 @@
           caption: `An open mark: fewer than ${explorer.FEW} trials. A red ring: more than ${format.percent(explorer.CUT, 0)} truncated. A gap: nothing measured.`,
         })),
         explorer.numbers(page, groups, models, trials),
-        explorer.noted(groups.answer, explorer.unmeasured(groups, models), page.all("model").length || page.overview.models.length <= models.length ? null : `The best ${models.length} of ${page.overview.models.length} models; choose others above.`));
+        explorer.noted(groups.answer, explorer.unmeasured(groups, models), page.all("model").length || page.overview.models.length <= models.length ? null : `The best ${models.length} of ${page.overview.models.length} models by their mean over tasks, those that lack tasks last; choose others above.`));
     },
   });
 }

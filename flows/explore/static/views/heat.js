@@ -19,10 +19,12 @@
       const tasks = groups.levels("task");
       const labels = groups.levels("model");
       const wanted = page.all("model");
+      const spider = explorer.views.get("radar").ready(page.overview);
       const order = page.get("sort") || "mean";
       const ranked = explorer.best(groups);
       const down = !order.startsWith("-");
       const by = tasks.indexOf(order.replace(/^-/, ""));
+      const lacking = by < 0 && order !== "name" ? explorer.lacking(groups) : [];
       const value = label => groups.at(labels.indexOf(label), by).point ?? -1;
       const sorted = order === "name" ? [...ranked].sort((a, b) => a.localeCompare(b, "en", { numeric: true })) : by < 0 ? ranked : [...ranked].sort((a, b) => (down ? value(b) - value(a) : value(a) - value(b)));
       const rows = sorted.filter(label => !wanted.length || wanted.includes(label));
@@ -35,9 +37,9 @@
         h("div.scroll", { tabindex: "0", role: "region", "aria-label": "Rates by model and task" },
           h("table.heat", {},
             h("thead", {}, h("tr", {}, h("th.left", { scope: "col" }, h("button", { type: "button", id: "sort-mean", onclick: () => page.set({ sort: order === "mean" ? "name" : null }) }, order === "name" ? "model (A–Z)" : "model")), tasks.map(task => head(task, task)))),
-            h("tbody", {}, rows.map(label => h("tr", {}, h("th.left", { scope: "row" }, h("a", { href: page.link("radar", { model: label }) }, label)), tasks.map((task, place) => cell(page, groups.at(labels.indexOf(label), place), label, task))))))),
+            h("tbody", {}, rows.map(label => h("tr", {}, h("th.left", { scope: "row" }, spider ? h("a", { href: page.link("radar", { model: label }) }, label) : h("a", { href: explorer.trialsLink(page, { model: label }) }, label)), tasks.map((task, place) => cell(page, groups.at(labels.indexOf(label), place), label, task))))))),
         legend(),
-        explorer.noted(groups.answer, "Models stand in the order of their mean over these tasks; a click on a task sorts by it."));
+        explorer.noted(groups.answer, lacking.length === labels.length ? "No model has all tasks, and means over different ones cannot be compared: models with the same tasks stand together." : lacking.length ? `Behind all others, as their means are over fewer tasks and cannot be compared with those: ${lacking.slice(0, 12).join(", ")}${lacking.length > 12 ? " …" : ""}.` : null, "Models stand in the order of their mean over these tasks; a click on a task sorts by it."));
     },
   });
 

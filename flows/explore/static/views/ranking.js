@@ -149,7 +149,14 @@
     },
   });
 
+  /** What a chart says below itself of evaluations without a rank; null if it shows none. */
+  const unrankedNote = rows => (rows.some(row => row.rank === null) ? "Grey with a *: without a rank, as it was asked other questions or not all of them. Its value cannot be compared with the others." : null);
+
   const SPENDS = { cost_per_1000: ["USD for 1000 trials", format.money], tokens_per_trial: ["completion tokens for each trial", value => format.number(value, 0)], latency: ["seconds of a reply", format.seconds] };
+
+  /** Evaluations up to which a chart names all of them. */
+  const NAMED = 12;
+  const SIDES = ["top right", "bottom right", "top left", "bottom left"];
 
   const errors = (estimates, share) => ({
     type: "data", symmetric: false, thickness: 1.2, width: 0,
@@ -175,20 +182,25 @@
       const factor = isShare(board) ? 100 : 1;
       const values = rows.map(row => lead(board, row));
       const front = rows.filter(row => row.front.includes(spend)).sort((a, b) => a[spend] - b[spend]);
-      const few = rows.length <= 30;
-      const named = rows.map(row => (few || row.front.includes(spend) ? ` ${row.label}` : ""));
+      const few = rows.length <= NAMED;
+      const starred = row => row.label + (row.rank === null ? "*" : "");
+      const named = rows.map(row => (few || row.front.includes(spend) ? ` ${starred(row)} ` : ""));
+      // Neighbours along the axis have their names on different sides.
+      const along = new Map([...rows].sort((a, b) => a[spend] - b[spend]).map((row, place) => [row, SIDES[place % SIDES.length]]));
+      const grey = explorer.theme().faint;
       root.append(h("div.panel", {}, explorer.chart({
         name: "score-and-cost", height: 520, label: `${leadName(board)} against ${title} of ${rows.length} evaluations`,
         traces: [
           { type: "scatter", mode: "lines", x: front.map(row => row[spend]), y: front.map(row => factor * lead(board, row).value), line: { shape: "hv", dash: "dot", color: explorer.theme().faint, width: 1.5 }, hoverinfo: "skip", showlegend: false },
-          { type: "scatter", mode: "markers+text", x: rows.map(row => row[spend]), y: values.map(one => factor * one.value), text: named, textposition: "middle right", textfont: { size: 11 }, cliponaxis: false, showlegend: false,
-            marker: { size: rows.map(row => (row.front.includes(spend) ? 11 : 8)), color: rows.map(row => explorer.colour(page.overview, row.label)), opacity: rows.map(row => (row.front.includes(spend) ? 1 : 0.65)) },
+          { type: "scatter", mode: "markers+text", x: rows.map(row => row[spend]), y: values.map(one => factor * one.value), text: named, textposition: rows.map(row => along.get(row)), textfont: { size: 11 }, cliponaxis: false, showlegend: false,
+            marker: { size: rows.map(row => (row.front.includes(spend) ? 11 : 8)), symbol: rows.map(row => (row.rank === null ? "circle-open" : "circle")), color: rows.map(row => (row.rank === null ? grey : explorer.colour(page.overview, row.label))), opacity: rows.map(row => (row.front.includes(spend) ? 1 : 0.65)) },
             error_y: { ...errors(values, isShare(board)), color: explorer.theme().faint },
-            customdata: rows.map((row, place) => [row.label, shown(board, values[place].value), format.interval(values[place], isShare(board)), told(row[spend])]),
+            customdata: rows.map((row, place) => [starred(row), shown(board, values[place].value), format.interval(values[place], isShare(board)), told(row[spend])]),
             hovertemplate: "<b>%{customdata[0]}</b><br>%{customdata[1]} (%{customdata[2]})<br>%{customdata[3]}<extra></extra>" },
         ],
         layout: { hovermode: "closest", margin: { l: 50, r: 90, t: 16, b: 44 }, xaxis: { title: { text: title }, type: page.get("x") === "linear" ? "linear" : "log", ...(page.get("x") === "linear" ? { rangemode: "tozero" } : { dtick: "D2", tickformat: ".3~g" }) }, yaxis: { title: { text: isShare(board) ? `${board.mode}, %` : "ReasonScore" } } },
-        click: point => { location.hash = page.link("trials", { model: rows[point.pointNumber].label }); },
+        click: point => { if (point.customdata) location.hash = page.link("trials", { model: rows[point.pointNumber].label }); },
+        caption: [unrankedNote(rows), few ? null : "Names are those on the front; others are under the pointer."].filter(Boolean).join(" "),
       })), notes(board) || "");
     },
   });
@@ -198,10 +210,12 @@
   const numeric = overview => overview.facets.filter(facet => (facet.numeric || facet.dated) && facet.levels.length > 1);
   const VALUES = { lead: "what leads the board", accuracy: "accuracy", tokens_per_trial: "tokens", cost_per_1000: "cost", latency: "latency", truncated: "truncated" };
 
+  const LACKING = "–";
+
   const series = (rows, name) => {
     const lines = new Map();
     for (const row of rows) {
-      const key = name === "none" ? "all" : String(row.facets[name] ?? row[name] ?? "–");
+      const key = name === "none" ? "all" : String(row.facets[name] ?? row[name] ?? LACKING);
       if (!lines.has(key)) lines.set(key, []);
       lines.get(key).push(row);
     }
@@ -212,6 +226,19 @@
     const number = parseInt(colour.slice(1), 16);
     return `rgba(${number >> 16}, ${(number >> 8) & 255}, ${number & 255}, 0.16)`;
   };
+
+  /** Points that no line joins, with their intervals. */
+  const scattered = (name, points, marker, share, text) => {
+    const factor = share ? 100 : 1;
+    const bounded = points.every(one => format.isNumber(one.estimate.lower) && format.isNumber(one.estimate.upper));
+    return [{ type: "scatter", mode: "markers", name, x: points.map(one => one.x), y: points.map(one => factor * one.estimate.value), marker: { size: 7, ...marker }, legendgroup: name,
+      ...(bounded ? { error_y: { ...errors(points.map(one => one.estimate), share), color: marker.color } } : {}),
+      customdata: points.map(one => [name, one.label, text(one.estimate.value), bounded ? format.interval(one.estimate, share) : ""]),
+      hovertemplate: "<b>%{customdata[1]}</b> · %{x}<br>%{customdata[2]} (%{customdata[3]})<extra>%{customdata[0]}</extra>" }];
+  };
+
+  /** Whether a line may join points: it says that they are one thing at different places, so that two at one place are none. */
+  const joinable = points => new Set(points.map(one => one.x)).size === points.length;
 
   /** A line with the band of its intervals. Each point is {x, estimate, label}. */
   const curve = (name, points, colour, share, text) => {
@@ -248,20 +275,32 @@
       const told = { lead: value => shown(board, value), accuracy: format.percent, truncated: format.percent, cost_per_1000: format.money, latency: format.seconds, tokens_per_trial: value => format.number(value, 0) }[what];
       const estimate = row => (what === "lead" ? lead(board, row) : what === "accuracy" ? row.accuracy : { value: row[what] });
       const ordered = points => points.filter(one => format.isNumber(one.estimate.value)).sort((a, b) => (a.x < b.x ? -1 : a.x > b.x ? 1 : 0));
+      const ranked = rows.filter(row => row.rank !== null);
+      const others = rows.filter(row => row.rank === null);
       let lines;
       if (line === "task") {
         const rates = await page.ask("by_task", { ...page.part(), mode: page.get("mode") });
         const byLabel = new Map(rates.rows.map(row => [row.label, row.rates]));
-        lines = rates.tasks.map((task, place) => [task, ordered(rows.map(row => ({ x: row.facets[field], label: row.label, estimate: byLabel.get(row.label)[place] })))]);
-      } else lines = [...series(rows, line)].map(([name, mine]) => [name, ordered(mine.map(row => ({ x: row.facets[field], label: row.label, estimate: estimate(row) })))]);
+        lines = rates.tasks.map((task, place) => [task, ordered(ranked.map(row => ({ x: row.facets[field], label: row.label, estimate: byLabel.get(row.label)[place] })))]);
+      } else lines = [...series(ranked, line)].map(([name, mine]) => [name, ordered(mine.map(row => ({ x: row.facets[field], label: row.label, estimate: estimate(row) })))]);
       const byTask = line === "task";
       const shares = byTask || share;
-      const traces = lines.flatMap(([name, points], place) => curve(name, points, explorer.colours[place % explorer.colours.length], shares, byTask ? format.percent : told));
+      const text = byTask ? format.percent : told;
+      const apart = lines.filter(([name, points]) => name === LACKING || !joinable(points)).map(([name]) => name);
+      const traces = lines.flatMap(([name, points], place) => {
+        const colour = explorer.colours[place % explorer.colours.length];
+        return apart.includes(name) ? scattered(name, points, { color: colour }, shares, text) : curve(name, points, colour, shares, text);
+      });
+      if (others.length && !byTask) traces.push(...scattered("without a rank*", ordered(others.map(row => ({ x: row.facets[field], label: `${row.label}*`, estimate: estimate(row) }))), { color: explorer.theme().faint, symbol: "circle-open" }, shares, text));
+      const said = [
+        !others.length ? null : byTask ? `Left out: ${others.length} without a rank, as they were asked other questions or not all of them.` : unrankedNote(rows),
+        apart.length ? `No line joins evaluations that do not say their ${line}, or of which several have the same ${field}: ${apart.join(", ")}.` : null,
+      ].filter(Boolean).join(" ");
       const levels = against.levels;
       const spread = against.numeric && levels[0] > 0 && levels[levels.length - 1] / levels[0] > 20;
       root.append(rows.length ? h("div.panel", {}, explorer.chart({
-        name: `against-${field}`, height: 520, traces, label: `${what} against ${field}, a line for each ${line}`,
-        layout: { hovermode: "closest", showlegend: lines.length > 1, xaxis: { title: { text: format.plain(against.name) }, type: against.dated ? "date" : spread ? "log" : "linear" },
+        name: `against-${field}`, height: 520, traces, label: `${what} against ${field}, a line for each ${line}`, caption: said || null,
+        layout: { hovermode: "closest", showlegend: traces.filter(one => one.showlegend !== false).length > 1, xaxis: { title: { text: format.plain(against.name) }, type: against.dated ? "date" : spread ? "log" : "linear" },
           yaxis: { title: { text: byTask ? `${board.mode}, %` : what === "lead" ? (share ? `${board.mode}, %` : "ReasonScore") : VALUES[what] + (share ? ", %" : "") }, rangemode: shares ? "normal" : "tozero" } },
       })) : h("p.empty", {}, `No model here says its ${field}.`), notes(board) || "");
     },
