@@ -26,6 +26,8 @@ TAIL_COLUMNS = 300
 STOP_SECONDS = 5.0
 """Seconds that a child has to end by itself."""
 _POLL_SECONDS = 0.02
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 2.0
+"""Seconds between questions whether it is ready: at first, and at most."""
 _HEALTH_SECONDS = 5.0
 
 
@@ -86,6 +88,8 @@ class ManagedServer:
         self._listening = threading.Event()
         self._known_address = self._address = address
         self._health = health
+        self._answered = ""
+        """What it answered last when it was asked whether it is ready, in words."""
         self._hidden = tuple(text.encode() for text in hidden)
         self._stop_seconds = stop_seconds
         self._process: subprocess.Popen[bytes] | None = None
@@ -158,11 +162,17 @@ class ManagedServer:
                 f"{self.name} is running already", remedy="Start another one, or stop it first."
             )
         try:
+            self._answered = ""
             self._spawn()
             deadline = time.monotonic() + self._timeout
-            # Listening is not enough: a socket may accept while the model is still being loaded.
-            while not (self._listening.wait(_POLL_SECONDS) and self._healthy()):
+            while not self._listening.wait(_POLL_SECONDS):
                 self._check(deadline)
+            # Listening is not enough: a socket may accept while the model is still being loaded.
+            pause = _FIRST_PAUSE
+            while not self._healthy():
+                self._check(deadline)
+                self._rest(min(pause, max(deadline - time.monotonic(), 0.0)))
+                pause = min(1.5 * pause, _LONGEST_PAUSE)
         except (
             BaseException
         ):  # Ctrl-C while a model loads, too: no `with` block has been entered that would stop it
@@ -246,17 +256,28 @@ class ManagedServer:
                 reader.join(1.0)
             raise DeployError(f"{self.name} stopped with code {code}", remedy=self._remedy, log=self.log_tail)
         if time.monotonic() > deadline:
-            message = f"{self.name} was not ready within {self._timeout:g} seconds"
+            message = f"{self.name} was not ready within {self._timeout:g} seconds{self._answered}"
             raise DeployError(message, remedy=self._remedy, log=self.log_tail)
+
+    def _rest(self, seconds: float) -> None:
+        """Wait, but not longer than the child lives."""
+        process = self._process
+        if process is not None:
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(seconds)
 
     def _healthy(self, seconds: float = _HEALTH_SECONDS) -> bool:
         parts = urlsplit(self._address)
         connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=seconds)
         try:
             connection.request("GET", self._health)
-            return connection.getresponse().status == 200
-        except (OSError, http.client.HTTPException):
+            status = connection.getresponse().status
+        except (OSError, http.client.HTTPException) as error:
+            self._answered = f"; {self._health} gave no answer ({type(error).__name__})"
             return False
+        else:
+            self._answered = f"; {self._health} answered {status} last"
+            return status == 200
         finally:
             connection.close()
 

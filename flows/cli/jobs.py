@@ -93,21 +93,22 @@ def _seconds(total: str | None) -> float | None:
 def cancel(
     target: Annotated[
         str | None,
-        typer.Argument(help="Cube or name of what was submitted; may be left out if it is the only one."),
+        typer.Argument(help="Cube or name of what was submitted; may be left out if only one goes on."),
     ] = None,
 ) -> None:
-    """End the jobs of a submitted sweep; what they measured stays."""
+    """End the jobs of a submitted sweep, for a cube all that work on it; what they measured stays."""
     from flows.submit.watch import cancel as end_jobs
     from flows.submit.watch import wanted
 
-    found = wanted(target)
-    if found.host:
-        from flows.submit.remote import there
+    for found in wanted(target):
+        if found.host:
+            from flows.submit.remote import there
 
-        show(safe(there(found, "cancel", found.name).rstrip()))
-        return
-    count = end_jobs(found)
-    show(safe(f"{found.name}: {count} jobs ended; submit again to go on with what is left"))
+            show(safe(there(found, "cancel", found.name).rstrip()))
+            continue
+        count = end_jobs(found)
+        ended = f"{count} job{'' if count == 1 else 's'} ended; submit again to go on with what is left"
+        show(safe(f"{found.name}: {ended if count else 'no job was in the queue'}"))
 
 
 COMMANDS = (submit, cancel)

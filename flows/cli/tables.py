@@ -95,13 +95,13 @@ def show_table(table: TableSpec, console: Console | None = None) -> None:
     from rich.console import Console
     from rich.text import Text
 
-    from stages.analyze.render.table import left_out, terminal
+    from stages.analyze.render.table import left_out, shown_notes, terminal
 
     console = console or Console()
     console.print(terminal(replace(table, notes=()), width=console.width))
     if hidden := left_out(table, width=console.width):
         console.print(Text(f"A wider terminal also shows: {', '.join(dict.fromkeys(hidden))}."), style="dim")
-    for note in table.notes:
+    for note in shown_notes(table, width=console.width):
         console.print(Text(note), style="dim")
 
 

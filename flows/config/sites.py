@@ -11,6 +11,7 @@ from pydantic import BaseModel, ValidationError
 from flows.config.cluster import Cluster, ClusterSection, LocalSection
 from flows.config.findings import dotted, findings
 from flows.config.near_names import did_you_mean
+from flows.config.secrecy import show
 from flows.config.text import YamlProblem, YamlText
 from flows.errors import ConfigError, Problem, SweepError
 
@@ -56,24 +57,26 @@ def named_cluster(name: str) -> ClusterSection:
         return LocalSection(kind="local")
     remedy = did_you_mean(name, [str(one) for one in known], "Clusters") if known else "There are none yet"
     raise SweepError(
-        f"there is no cluster '{name}' in {path}",
-        f"{remedy}. Or give the path of a YAML file, such as ./{name}.yaml",
+        f"there is no cluster {show(name)} in {path}",
+        f"{remedy}{'' if remedy.endswith('?') else '.'} Or give the path of a YAML file, such as ./site.yaml",
     )
 
 
 def _read(path: Path) -> YamlText:
+    # A message is one line, whatever somebody typed.
+    shown = str(path) if str(path).isprintable() else show(str(path))
     try:
         with path.open("rb") as file:
             data = file.read(_LARGEST_FILE + 1)
         if len(data) > _LARGEST_FILE:
-            raise SweepError(f"{path}: larger than {_LARGEST_FILE:,} bytes", "Give the file of a cluster")
+            raise SweepError(f"{shown}: larger than {_LARGEST_FILE:,} bytes", "Give the file of a cluster")
         return YamlText(data.decode("utf-8-sig"))
     except UnicodeDecodeError:
-        raise SweepError(f"{path}: not UTF-8 text", "Save the file as UTF-8") from None
+        raise SweepError(f"{shown}: not UTF-8 text", "Save the file as UTF-8") from None
     except OSError as error:
-        raise SweepError(f"{path}: {error.strerror}", "Check the path of the cluster's file") from None
+        raise SweepError(f"{shown}: {error.strerror}", "Check the path of the cluster's file") from None
     except YamlProblem as error:
-        raise ConfigError([Problem(str(path), error.line, "", "", error.rule, error.remedy)]) from None
+        raise ConfigError([Problem(shown, error.line, "", "", error.rule, error.remedy)]) from None
 
 
 def _checked(text: YamlText, path: tuple[str, ...], source: str) -> ClusterSection:

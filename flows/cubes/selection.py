@@ -20,6 +20,7 @@ from flows.plan.spec import parse_spec
 from flows.plan.unnamed import noted_unnamed
 from stages.analyze.labelled import axes, duplicates
 from stages.analyze.labelled.clustering import with_question_moments
+from stages.analyze.labelled.counters import with_unasked
 from stages.analyze.labelled.restriction import restrict
 from stages.analyze.labelled.selection import keys
 from stages.process.grading import IMPORTED
@@ -130,7 +131,9 @@ def open_part(
         *_warnings(dataset, chosen),
     )
     with refused():
-        if chosen.recounts:
+        if not chosen.recounts:  # that counts what is missing of each trial by itself
+            dataset = with_unasked(dataset)
+        else:
             from stages.score.recount import recount, trimmed  # with `dask`, which takes a while
 
             dataset = recount(

@@ -21,9 +21,12 @@ from flows.explore.endpoint import Json, jsonable
 from flows.explore.explored import Explored
 from flows.explore.overview import WRONG
 from flows.explore.pages import PLOTLY, POLICY, own_files, plotly_file
+from flows.explore.placeless import Placeless
 from flows.explore.trials import Place, document_of, reader_of
+from flows.plan.records import read_notes
 from flows.trials.read import Trials
 from stages.generate.stream import canonical_json
+from storage.cube.cube import Cube
 
 Kept = Literal["sample", "wrong", "all", "none"]
 """Which trials a bundle holds: some of each outcome, those without a right answer, all that have ended, or none."""
@@ -98,7 +101,7 @@ def bundle(
         shutil.copyfile(plotly, folder / PLOTLY)
         page = folder / "index.html"
         page.write_text(_page(page.read_text("utf-8")), "utf-8")
-        writer = _Writer(folder / "data")
+        writer = _Writer(folder / "data", Placeless(explored, _caches(explored)))
         _write_answers(writer, explored, tick)
         rows, notes = _write_trials(writer, explored, trials, most, tick)
         writer.manifest(
@@ -114,6 +117,12 @@ def bundle(
     return Bundle(str(output), len(files), size, sum(one["rows"] for one in rows), tuple(notes))
 
 
+def _caches(explored: Explored) -> tuple[str, ...]:
+    """Addresses of the caches that the cubes were made with, and of the one that was given."""
+    noted = [read_notes(Cube.open(one).records).get("cache") for one in explored.cubes]
+    return tuple(one for one in (explored.cache, *noted) if isinstance(one, str) and one)
+
+
 def _page(html: str) -> str:
     """The page, with the scripts that read files, and the policy that a server would send."""
     policy = f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
@@ -124,9 +133,9 @@ def _page(html: str) -> str:
 class _Writer:
     """Writes answers as scripts: from disk, a page may load scripts and nothing else."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, placeless: Placeless) -> None:
         folder.mkdir()
-        self._folder = folder
+        self._folder, self._placeless = folder, placeless
         self.names: dict[str, str] = {}
         """Files by what is asked."""
 
@@ -134,13 +143,16 @@ class _Writer:
         """Write the answer to a question."""
         name = f"{len(self.names):05d}.js"
         # In ASCII, so that no text is anything but a text, whatever it says.
-        script = f"explorer.receive({json.dumps(key)}, {json.dumps(jsonable(document), allow_nan=False)});\n"
+        told = json.dumps(self._placeless(jsonable(document)), allow_nan=False)
+        script = f"explorer.receive({json.dumps(key)}, {told});\n"
         (self._folder / name).write_text(script, "ascii")
         self.names[key] = name
 
     def manifest(self, document: Json) -> None:
         """Write what there is."""
-        (self._folder / "manifest.js").write_text(f"explorer.bundle = {json.dumps(document)};\n", "ascii")
+        (self._folder / "manifest.js").write_text(
+            f"explorer.bundle = {json.dumps(self._placeless(document))};\n", "ascii"
+        )
 
 
 def _write_answers(writer: _Writer, explored: Explored, tick: Ticker) -> None:

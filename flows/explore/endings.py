@@ -115,13 +115,15 @@ def traces(explored: Explored, query: Query) -> Json:
     }
 
 
-def with_trials(explored: Explored, query: Query) -> OpenPart:
+def with_trials(explored: Explored, query: Query, cubes: tuple[str, ...] = ()) -> OpenPart:
     """The part that a query means, with the arrays of single trials, lazy.
 
     Parameters
     ----------
     explored, query
         As for `flows.explore.explored.Explored.part`.
+    cubes
+        Which of the cubes; default: all of them.
 
     Returns
     -------
@@ -135,7 +137,7 @@ def with_trials(explored: Explored, query: Query) -> OpenPart:
     """
     where = conditions(query)
     part: OpenPart = explored.kept(
-        ("trials", where), lambda: open_part(explored.cubes, Part(where), trials=True)
+        ("trials", where, cubes), lambda: open_part(cubes or explored.cubes, Part(where), trials=True)
     )
     return part
 

@@ -6,7 +6,7 @@ import math
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +74,13 @@ class Explored:
     def addresses(self) -> tuple[str, ...]:
         """Of the cubes, without credentials."""
         return tuple(redacted(one) for one in self.cubes)
+
+    def judged(self) -> tuple[tuple[str, ...], list[str]]:
+        """Addresses of the cubes whose answers the judges of the first judged one graded, and the judges' names."""
+        named = [judge_names(one.attrs) for one in self._opened]
+        first = next((names for names in named if names), [])
+        cubes = (one for one, names in zip(self.cubes, named, strict=True) if names and names == first)
+        return tuple(cubes), first
 
     def tokenizer(self) -> Any:  # noqa: ANN401 - of an optional package
         """The tokenizer for the spectrum of prompts; None if none was given."""
@@ -232,6 +239,20 @@ class Explored:
     def status(self) -> list[dict[str, Any]]:
         """How far each cube is, see `flows.cubes.status.cube_status`."""
         return [cube_status(one) for one in self.cubes]
+
+
+def judge_names(attrs: Mapping[str, Any]) -> list[str]:
+    """Names of a cube's judges in the order of its readings, as its description has them.
+
+    Parameters
+    ----------
+    attrs
+        Of the cube.
+    """
+    spec = attrs.get("spec")
+    listed = spec.get("judges") if isinstance(spec, Mapping) else None
+    listed = listed if isinstance(listed, list | tuple) else ()
+    return [str(one.get("name", place)) for place, one in enumerate(listed) if isinstance(one, Mapping)]
 
 
 def read_tokenizer(path: str) -> Any:  # noqa: ANN401 - of an optional package

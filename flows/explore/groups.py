@@ -45,7 +45,6 @@ def groups(explored: Explored, query: Query) -> Json:
     """
     opened = explored.part(query)
     dataset, labels = chosen(explored, query, opened.dataset)
-    dataset = with_unasked(dataset)
     names = checked_names(query.one("by", "model,task").split(","), keys(dataset), "by")
     if not 1 <= len(names) <= MOST_NAMES:
         raise SweepError(f"`by`: {len(names)} names are given", f"Give one to {MOST_NAMES}")
@@ -125,34 +124,6 @@ def uncounted(explored: Explored) -> list[str]:
 
     told: list[str] = explored.kept("uncounted", look)
     return told
-
-
-def with_unasked(dataset: xr.Dataset) -> xr.Dataset:
-    """The dataset with all planned trials that were not run in the counter ``missing``.
-
-    A run counts what is missing of the regions that it has written; of the others a cube only knows the plan.
-
-    Parameters
-    ----------
-    dataset
-        With counters.
-
-    Returns
-    -------
-    Dataset
-        The same, counters changed where they lack something.
-    """
-    if "planned_trials" not in dataset or "planned_repeats" not in dataset:
-        return dataset
-    cells = counters(dataset)
-    names = axes.names(dataset, "counter")
-    order = cells.dims[:-1]
-    planned = (dataset["planned_trials"] * dataset["planned_repeats"]).transpose(*order).values
-    values = cells.values.copy()
-    place = names.index("missing")
-    known = values[..., names.index("trials")] + values[..., names.index("transport")]
-    values[..., place] = np.maximum(values[..., place], planned - known)
-    return dataset.assign(counters=(cells.dims, values, cells.attrs))
 
 
 def _bundled(explored: Explored) -> Iterable[Query]:

@@ -14,8 +14,8 @@ from flows.explore.endings import with_trials
 from flows.explore.endpoint import Endpoint, Json
 from flows.explore.explored import Explored
 from flows.explore.groups import chosen
-from flows.explore.overview import judge_names
 from flows.explore.query import Query
+from stages.analyze.labelled import axes
 from stages.analyze.verdict.agreement import judge_agreement, krippendorff_alpha
 from stages.reply.status import FINISHED
 
@@ -24,11 +24,21 @@ SCORES = np.arange(1, 6)
 
 def judges(explored: Explored, query: Query) -> Json:
     """Agreement of the judges on each model's answers, what each gave on average, and how often two gave what."""
-    part = with_trials(explored, query)
-    dataset, labels = chosen(explored, query, part.dataset)
-    names = judge_names(explored.whole().dataset)
-    if "judge_readings" not in dataset or not names:
+    cubes, names = explored.judged()
+    if not names:
         return {"judges": [], "models": []}
+    part = with_trials(explored, query, cubes)
+    warnings = list(part.warnings)
+    if len(cubes) < len(explored.cubes):
+        count, all_cubes = len(cubes), len(explored.cubes)
+        warnings.append(
+            f"{count} of {all_cubes} cubes have judgements of {', '.join(names)}; they alone are shown."
+        )
+    of_part = {explored.label_of()[one] for one in axes.names(part.dataset, "eval_id")}
+    wanted = query.all("model")
+    if "judge_readings" not in part.dataset or (wanted and not of_part.intersection(wanted)):
+        return {"judges": names, "scores": SCORES, "models": [], "warnings": warnings}
+    dataset, labels = chosen(explored, query, part.dataset)
     found = []
     for place, label in enumerate(labels):
         one = dataset[["status", "judge_readings"]].reset_coords(drop=True).isel(model=place).compute()
@@ -36,7 +46,7 @@ def judges(explored: Explored, query: Query) -> Json:
         status = one["status"].transpose(*order).values
         readings = one["judge_readings"].transpose(*order, ...).values
         found.append({"model": label, **agreement(readings[np.isin(status, FINISHED)], names)})
-    return {"judges": names, "scores": SCORES, "models": found, "warnings": list(part.warnings)}
+    return {"judges": names, "scores": SCORES, "models": found, "warnings": warnings}
 
 
 def agreement(readings: npt.NDArray[Any], names: list[str]) -> Json:
@@ -89,7 +99,7 @@ def _crossed(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> npt.NDArray[n
 
 
 def _once(explored: Explored) -> Iterable[Query]:
-    return (Query(),) if judge_names(explored.whole().dataset) else ()
+    return (Query(),) if explored.judged()[1] else ()
 
 
 ENDPOINTS = (Endpoint("judges", judges, _once),)

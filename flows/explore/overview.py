@@ -22,6 +22,9 @@ from storage.cube.cube import Cube
 WRONG = ("incorrect", "invalid", "refused", "truncated")
 """Outcomes of finished trials without a right answer."""
 
+_TOLD = ("trials", "done", "complete", "damaged", "running")
+"""What pages show of a cube's status; the rest names machines, endpoints and caches."""
+
 _MOST_LEVELS = 400
 _DATE = re.compile(r"\d{4}-\d\d(-\d\d)?")
 
@@ -48,7 +51,7 @@ def overview(explored: Explored, _: Query) -> Json:
         "tasks": _tasks(dataset, table),
         "tiers": axes.names(dataset, "tier"),
         "facets": [_levels(name, key) for name, key in table.items() if name.startswith("facet_")],
-        "judges": judge_names(dataset),
+        "judges": explored.judged()[1],
         "tokenizer": explored.tokenizer_name,
         "repeats": axes.most_repeats(dataset),
         "statuses": list(STATUSES),
@@ -59,22 +62,10 @@ def overview(explored: Explored, _: Query) -> Json:
     }
 
 
-def judge_names(dataset: xr.Dataset) -> list[str]:
-    """Names of a cube's judges in the order of its readings, as its description has them.
-
-    Parameters
-    ----------
-    dataset
-        Of the cube.
-    """
-    spec = dataset.attrs.get("spec")
-    listed = spec.get("judges", ()) if isinstance(spec, dict) else ()
-    return [str(one.get("name", place)) for place, one in enumerate(listed) if isinstance(one, dict)]
-
-
 def live(explored: Explored, _: Query) -> Json:
     """How far each cube is, and a stamp that changes when something new is recorded."""
-    return {"stamp": explored.stamp(), "cubes": explored.status()}
+    cubes = [{name: one[name] for name in _TOLD} for one in explored.status()]
+    return {"stamp": explored.stamp(), "cubes": cubes}
 
 
 def pulse(explored: Explored, _: Query) -> Json:

@@ -18,6 +18,8 @@ from flows.explore.query import Query
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _COOKIE = "evalcube_explore"
+"""Begins the name of the cookie, which a port ends: a browser shares cookies among all ports of a machine."""
+
 _EXPLORED: web.AppKey[Explored] = web.AppKey("explored", Explored)
 
 
@@ -103,25 +105,37 @@ def _guard(token: str) -> Middleware:
 
 def _refusal(request: web.Request, token: str) -> web.StreamResponse | None:
     """What is told to who may not ask; a redirect to who has shown the token."""
-    host = urlsplit(f"//{request.host}").hostname or ""
-    origin = request.headers.get("Origin")
+    try:
+        asked = urlsplit(f"//{request.host}")
+        host, port = asked.hostname or "", asked.port or 80
+        origin = request.headers.get("Origin")
+        foreign = origin is not None and urlsplit(origin).netloc != request.host
+    except ValueError:  # no address at all
+        return web.Response(text="the Host or the Origin is malformed\n", status=400)
+    foreign = foreign or _from_elsewhere(request)
     # A page elsewhere can have a browser ask here, also under a name of its own that means this machine. It cannot
     # choose the Host or the Origin that the browser then names.
-    if (not token and host not in LOOPBACK) or (
-        origin is not None and urlsplit(origin).netloc != request.host
-    ):
+    if (not token and host not in LOOPBACK) or foreign:
         return web.Response(text="asked from another page, or by another name\n", status=403)
     if not token:
         return None
+    cookie = f"{_COOKIE}_{port}"
     shown = request.query.get("token", "")
     if _same(shown, token):
         reply = web.Response(status=303, headers={"Location": "/"})
-        reply.set_cookie(_COOKIE, token, httponly=True, samesite="Strict", path="/")
+        reply.set_cookie(cookie, token, httponly=True, samesite="Strict", path="/")
         return reply
     bearer = request.headers.get("Authorization", "").removeprefix("Bearer ")
-    if _same(request.cookies.get(_COOKIE, ""), token) or _same(bearer, token):
+    if _same(request.cookies.get(cookie, ""), token) or _same(bearer, token):
         return None
     return web.Response(text="open the address with the token that `evalcube explore` printed\n", status=401)
+
+
+def _from_elsewhere(request: web.Request) -> bool:
+    """Whether a browser says that the page of another asks; a link there may lead to the page, but to no answer."""
+    if request.headers.get("Sec-Fetch-Site", "none") in ("none", "same-origin"):
+        return False
+    return request.path.startswith("/api/") or request.headers.get("Sec-Fetch-Mode") != "navigate"
 
 
 def _same(given: str, token: str) -> bool:

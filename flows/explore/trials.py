@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from flows.cubes.exchange import ANSWERED, status_name
 from flows.cubes.reader import Reader
 from flows.errors import SweepError
+from flows.explore.answer_place import answer_place
 from flows.explore.endpoint import Endpoint, Json
 from flows.explore.explored import Explored, conditions
 from flows.explore.query import Query
@@ -130,6 +131,7 @@ def document_of(explored: Explored, place: Place) -> Json:
     reader = reader_of(explored, place.cube)
     document = reader.view(*place[1:]).to_dict()
     cell = reader.plan.tasks[place.task].cells[place.slot]
+    marked = answer_place(document["response"] or "", document["parsed"])
     cut = _cut(document, ("response", "reasoning"))
     for message in document["messages"]:
         cut = _cut(message, ("content",)) or cut
@@ -145,6 +147,7 @@ def document_of(explored: Explored, place: Place) -> Json:
         "difficulty": float(cell.cell.difficulty),
         "replies": reader.cache() is not None,
         "cut": cut,
+        "answer_place": None if marked is None or marked[1] > LONGEST_TEXT else marked,
     }
 
 

@@ -26,7 +26,7 @@ from typing import Any
 from flows.plan.records import read_record
 from flows.plan.trust import state_folder
 from storage.cube.space import Space, When
-from storage.errors import guarded
+from storage.errors import CubeDamagedError, guarded
 
 FOLDER = "control"
 """Where orders lie among a cube's records."""
@@ -144,15 +144,26 @@ def post(records: Space, token: str, order: Order, key: bytes | None) -> int:
 def read_order(records: Space, token: str, number: int) -> Order | None:
     """An order; None if there is none of that number yet. One that is not understood has no command.
 
+    Neither has what lies in its place and can never be read: a folder, a pipe, a link that leads out of the cube, a
+    file of somebody else. To look at it again and again would keep all later orders from being read.
+
     Raises
     ------
     OSError, StorageError
         If it cannot be looked up.
     """
-    found = records.get(_key(token, number), _MOST_BYTES)
+    try:
+        found = records.get(_key(token, number), _MOST_BYTES)
+    except IsADirectoryError:
+        return Order("", number=number)
+    except (CubeDamagedError, PermissionError):
+        # Where the folder of all orders is the reason, every number would seem to be taken, and there is no last one.
+        if number not in _numbers(records, token):
+            raise
+        return Order("", number=number)
     if found is None:
         return None
-    with suppress(ValueError, TypeError, KeyError, RecursionError):
+    with suppress(ValueError, TypeError, KeyError, OverflowError, RecursionError):
         fields = json.loads(found.data)
         order = Order(
             _text(fields["command"]),

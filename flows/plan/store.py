@@ -82,6 +82,11 @@ class SweepStore:
         )
         """At the size that the cube has once it has grown to the targets."""
 
+    @property
+    def grown(self) -> bool:
+        """Whether the cube's plan has all that is wanted."""
+        return self._wanted.same(self.planned)
+
     def grow(self) -> None:
         """Bring the cube to the sweep's and the targets' size and plan; only the holder of the lease may."""
         # What a store has acknowledged it has, and each look is a request; `evalcube cube verify` looks all the same.
@@ -93,7 +98,7 @@ class SweepStore:
         if not same or not self.cube.consolidated:
             self.cube.grow(trial=self.plan.trials, repeat=self.plan.repeats)
             label_rows(self.cube, self.plan)
-        if not self._wanted.same(self.planned):
+        if not self.grown:
             self.cube.write_planned("trial", self._wanted.trials)
             self.cube.write_planned("repeat", self._wanted.repeats)
             self.planned = self._wanted

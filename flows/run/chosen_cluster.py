@@ -106,7 +106,8 @@ def _local(section: LocalSection, settings: SweepConfig) -> Cluster:  # noqa: AR
 
 def _scheduler(section: SchedulerSection, settings: SweepConfig) -> Cluster:  # noqa: ARG001
     tls = None if section.tls is None else Certificates(**section.tls.model_dump())
-    return ExistingScheduler(section.address, patience=section.patience, minimum=section.minimum, tls=tls)
+    timeout = min(ExistingScheduler.timeout, section.patience)
+    return ExistingScheduler(section.address, timeout, section.patience, section.minimum, tls)
 
 
 def _slurm(section: SlurmSection, settings: SweepConfig) -> Cluster:

@@ -99,6 +99,7 @@ class Traffic:
     engines: Mapping[str, Sequence[Sequence[str]]] = field(default_factory=dict)
     """By label of the model, the fields of each `stages.infer.engines.EngineInfo` that serves it."""
     worker: str = ""
+    """Address and process; one without a process says that nobody is at the address any more."""
 
 
 @dataclass(frozen=True)
@@ -152,6 +153,8 @@ class BlockDone:
     """Key of the block as it was first cut, where one that saw workers die was taken apart."""
     shared: int = 0
     """Of the cached trials, those that another run was asking and had answered meanwhile."""
+    found_again: int = 0
+    """Of the cached trials, those that this run itself had asked before a worker died; the driver counts them."""
     tally: tuple[tuple[int, ...], ...] = ()
     """Running counts of each point with a finished trial: its task, its slot, and the columns of `TALLY`."""
 
@@ -207,6 +210,16 @@ class Finished:
 
 Event = Started | Extended | Traffic | Slowed | BlockDone | RegionWritten | Noted | Controlled | Finished
 Subscriber = Callable[[Event], None]
+
+
+def process_at(address: str, process: object = "") -> str:
+    """What names a worker's process in `Traffic`."""
+    return f"{address}/{process}"
+
+
+def address_of(worker: str) -> str:
+    """The address in what `process_at` returned."""
+    return worker.rpartition("/")[0] or worker
 
 
 def topic(run: str) -> str:

@@ -14,7 +14,7 @@ from distributed import Worker, WorkerPlugin, get_worker
 
 from deploy.clusters import ClusterError, Connection
 from deploy.clusters.carried import owner_here
-from flows.run.events import Slowed, as_message, topic
+from flows.run.events import Slowed, as_message, process_at, topic
 from flows.run.poison_isolation import blame_nobody
 from flows.run.subscribers.prometheus import publish
 from flows.run.worker import RunContext, Workspace
@@ -99,7 +99,7 @@ class SweepPlugin(WorkerPlugin):
         if work is None:
             raise RuntimeError("the workspace is opened first")
         # A worker that its nanny restarts has the address of the one that died, whose totals count as well.
-        self.label = f"{worker.address}/{os.getpid()}"
+        self.label = process_at(worker.address, os.getpid())
         self._unpublish = publish(self.context.run, work.meter, partial(work.traffic, self.label))
 
         due = 0.0

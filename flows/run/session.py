@@ -27,6 +27,7 @@ from flows.run.driver import Driver
 from flows.run.events import (
     TALLY,
     Asked,
+    BlockDone,
     Event,
     Extended,
     Finished,
@@ -39,6 +40,7 @@ from flows.run.events import (
     from_message,
     topic,
 )
+from flows.run.found_again import FoundAgain
 from flows.run.in_flight import make_judge_limits, make_limits
 from flows.run.interrupts import stop_on_interrupt
 from flows.run.plugin import install, plugin_name, plugin_on, task_group
@@ -83,6 +85,7 @@ class Session:
         self._flush_seconds = flush_seconds
         self._id = uuid.uuid4().hex[:12]
         self._tracker = Tracker()
+        self._found_again = FoundAgain()
         prices = {model.name: (model.prices.prompt, model.prices.completion) for model in settings.models}
         self._spending = Spending(store.cube.records, store.counters(), prices, settings.spend)
         self._subscribers: tuple[Subscriber, ...] = (
@@ -107,11 +110,18 @@ class Session:
 
     def run(self) -> RunSummary:
         """Do what is left to do; a sweep with nothing left starts neither server nor cluster."""
-        work = self._next_round()
+        self._store = self._wanted_now()
+        work = self._to_do()
         reason = "complete"
         self._emit(self._started(work))
-        if work.needed:
-            reason = "stopped" if work.asks and self._spending.reached else self._work(work)
+        if not work.needed:
+            self._store.grow()
+        elif work.asks and self._spending.reached:
+            reason = "stopped"
+        else:
+            reason = self._work(work)
+        if reason == "stopped" and self._is_done():
+            reason = "complete"
         summary = summarized(
             reason,
             self._store,
@@ -137,8 +147,8 @@ class Session:
             if origin.warning:
                 self._note(f"replies of {origin.label} come from different systems", str(origin))
 
-    def _next_round(self) -> _Work:
-        """Ask the sampling how far to go now, and bring the cube to that size."""
+    def _wanted_now(self) -> SweepStore:
+        """The sweep as far as the sampling wants it now; its cube may not have that size yet."""
         store = self._store
         targets = self._sampling.targets(store.plan, store.planned, store.counters())
         whole = targets
@@ -147,11 +157,26 @@ class Session:
             targets = replace(targets, first=self._only.first)
         whole.refuse_too_many()
         # A new one, since it reads the ledger: what the round before recorded is done.
-        self._store = store = SweepStore(store.cube, store.plan, targets, store.found, whole)
-        store.grow()
+        return SweepStore(store.cube, store.plan, targets, store.found, whole)
+
+    def _next_round(self) -> _Work:
+        """Ask the sampling how far to go now, and bring the cube to that size."""
+        self._store = self._wanted_now()
+        self._store.grow()
+        return self._to_do()
+
+    def _to_do(self) -> _Work:
+        store = self._store
         pending = [list(map(left_of, store.unfinished(i))) for i in range(len(store.plan.evaluations))]
         left, unrated = ([sum(pair[side] for pair in pairs) for pairs in pending] for side in (0, 1))
         return _Work(left, unrated, store.stale(), store.uncompared())
+
+    def _is_done(self) -> bool:
+        """Whether nothing is left, although somebody stopped the run: that came with its last reply."""
+        store = self._wanted_now()
+        if not store.grown or store.stale():
+            return False
+        return not any(True for i in range(len(store.plan.evaluations)) for _ in store.unfinished(i))
 
     def _work(self, work: _Work) -> str:
         """Run the tasks round by round; returns "complete", or "stopped" if somebody stopped it."""
@@ -183,6 +208,10 @@ class Session:
             install(connection, context, self._settings.name)
             # Before any request: money is spent only by workers that can store the replies.
             addresses = admission.first(addresses)
+            if not self._store.grown:
+                # Not before: a run that is refused for a key, a server or a worker leaves the plan as it was.
+                self._store.grow()
+                work = self._to_do()
             self._note(_described(cluster, connection, len(addresses)))
             blocks, serials = 0, itertools.count()
             # Dask keys must never repeat within a cluster's life: a round would get the futures of the one before.
@@ -292,8 +321,10 @@ class Session:
     def _receive(self, event: tuple[float, Mapping[str, Any]]) -> None:
         report = from_message(event[1])
         if isinstance(report, LookedUp):
-            self._tracker.looked_up(report)
+            self._found_again.looked_up(report)
             return
+        if isinstance(report, BlockDone):
+            report = self._found_again.told_apart(report)
         # These two are for the driver, which asks for them in its own thread and in its own time.
         if isinstance(report, Slowed) or (isinstance(report, Traffic) and report.starved):
             self._reports.put(report)

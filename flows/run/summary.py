@@ -13,7 +13,16 @@ import numpy as np
 import numpy.typing as npt
 
 from flows.plan.unnamed import Unnamed
-from flows.run.events import TALLY, BlockDone, Controlled, Event, Extended, LookedUp, Started, Traffic
+from flows.run.events import (
+    TALLY,
+    BlockDone,
+    Controlled,
+    Event,
+    Extended,
+    Started,
+    Traffic,
+    address_of,
+)
 from flows.run.poison_isolation import KILLED
 from flows.run.summary_words import lines_of, table_of
 from stages.analyze.render.shown import Shown
@@ -161,6 +170,8 @@ class Tracker:
         self.now = clock
         self._lock = threading.Lock()
         self._workers: dict[str, Traffic] = {}
+        self._there: dict[str, str] = {}
+        """By address, the process that reported last from there: of one before it nothing is in flight."""
         self._reported_at: dict[str, float] = {}
         self._tallies: dict[int, Counter[tuple[int, int, int]]] = {}
         self._done: Counter[int] = Counter()
@@ -170,8 +181,6 @@ class Tracker:
         self.begun = self.now()
         self._seen: set[tuple[int, ...]] = set()
         self._asked_from = self._asked_to = 0.0
-        self._free: dict[tuple[int, ...], int] = {}
-        """By block as it was first cut, hits of its first look-up that are not counted yet."""
         self.cached = 0
         self.paused = False
         """Whether somebody has paused the run."""
@@ -191,6 +200,7 @@ class Tracker:
             elif isinstance(event, Traffic):
                 self._note_asking(event)
                 self._workers[event.worker] = event
+                self._there[address_of(event.worker)] = event.worker
                 self._reported_at[event.worker] = self.now()
             elif isinstance(event, BlockDone):
                 self._add_block(event)
@@ -209,7 +219,9 @@ class Tracker:
         if key in self._seen:
             return
         self._seen.add(key)
-        self._count_hits(event)
+        hits = event.cached - event.found_again
+        self.cached += hits
+        self.found_again += event.found_again
         self.transport += event.transport
         self.causes.update(event.causes)
         for cause, detail in event.details.items():
@@ -217,24 +229,11 @@ class Tracker:
             # Every trial that kills is to be found; of what an endpoint says, one example will do.
             self.details[cause] = f"{before}; {detail}" if before and cause == KILLED else detail
         self._done[event.model] += event.trials
-        self._cached[event.model] += event.cached
+        self._cached[event.model] += hits
         self._lost[event.model] += event.transport + event.missing
         counts = self._tallies.setdefault(event.model, Counter())
         for task, slot, *columns in event.tally:
             counts.update({(task, slot, column): count for column, count in enumerate(columns)})
-
-    def looked_up(self, event: LookedUp) -> None:
-        """Take in what the cache answers of a block; the first time counts, as the run fills the cache itself."""
-        with self._lock:
-            self._free.setdefault(tuple(event.key), event.cached)
-
-    def _count_hits(self, event: BlockDone) -> None:
-        hits, origin = event.cached - event.shared, tuple(event.origin)
-        free = min(hits, self._free.get(origin, hits))
-        if origin in self._free:
-            self._free[origin] -= free
-        self.cached += free + event.shared
-        self.found_again += hits - free
 
     @property
     def blocks(self) -> int:
@@ -252,9 +251,10 @@ class Tracker:
         return self._asked_to - self._asked_from if self._asked_from else 0.0
 
     def traffic(self) -> Traffic:
-        """Totals over all workers, those that died included."""
+        """Totals over all workers, those that died included, of which nothing is in flight any more."""
         with self._lock:
             reports, waiting = list(self._workers.values()), self._waiting()
+            in_flight = sum(self._workers[name].in_flight for name in self._there.values())
         retries: Counter[str] = Counter()
         failures: Counter[str] = Counter()
         usage: dict[str, FloatArray] = {}
@@ -273,7 +273,7 @@ class Tracker:
         return Traffic(
             sent=sum(report.sent for report in reports),
             replies=sum(report.replies for report in reports),
-            in_flight=sum(report.in_flight for report in reports),
+            in_flight=in_flight,
             prompt_tokens=sum(report.prompt_tokens for report in reports),
             completion_tokens=sum(report.completion_tokens for report in reports),
             usage={model: tuple(tokens.tolist()) for model, tokens in usage.items()},
@@ -303,7 +303,7 @@ class Tracker:
             return dict(self._done)
 
     def cached_by_model(self) -> dict[int, int]:
-        """Trials that the cache answered in this run, by evaluation."""
+        """Trials that the cache answered in this run, of what other runs had asked, by evaluation."""
         with self._lock:
             return dict(self._cached)
 

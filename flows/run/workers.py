@@ -15,7 +15,7 @@ from deploy.clusters import ClusterError, Connection
 from deploy.clusters.asking import Question, ask_each, serving
 from deploy.clusters.base import PATIENCE_SECONDS
 from deploy.clusters.code import View
-from flows.run.events import Event, Noted, Slowed, Traffic
+from flows.run.events import Event, Noted, Slowed, Traffic, process_at
 from flows.run.plugin import plugin_name, plugin_on
 from flows.run.preflight import Admission
 from stages.infer.jobs import Slowdown
@@ -106,6 +106,8 @@ class Workers:
         self._emit = emit
         self._view = View({}, {})
         self._there: list[str] = []
+        self._missed: set[str] = set()
+        """Addresses of workers that were there before the last poll, and not at it."""
         self._runs: Mapping[str, tuple[int, int]] = {}
         self._told: dict[str, Share] = {}
         """The share that each worker has taken."""
@@ -175,7 +177,12 @@ class Workers:
         before, self._view = self._view, view
         for note in self._connection.tend(view.workers):
             self._emit(Noted(note))
-        self._count_losses(len(set(before.workers).difference(view.workers)))
+        lost = set(before.workers).difference(view.workers)
+        self._count_losses(len(lost))
+        # One poll later, when the last that they reported has certainly arrived.
+        for address in sorted(self._missed.difference(view.workers)):
+            self._emit(Traffic(worker=process_at(address)))
+        self._missed = lost
         self._there = self._admission.admitted(view.workers)
         self._share_out()
 

@@ -47,7 +47,7 @@ def attempt(folder: Path, job: int, *, workers: int, container: str = "") -> int
     chain = chain.begun(job)
     chain.write(path)
     successor = _successor(chain, folder, job)
-    ending, code = _run(folder, job, workers, shlex.split(container))
+    ending, code = _run(folder, job, workers, shlex.split(container), chain.walltime)
     chain = replace(chain.ended(ending, code), stopped=_stopped_meanwhile(path))
     if ending == "cancelled" and not chain.stopped:
         chain = replace(chain, stopped=f"job {job} was cancelled")
@@ -86,21 +86,31 @@ def _successor(chain: Chain, folder: Path, job: int) -> int | None:
         return None
 
 
-def _run(folder: Path, job: int, workers: int, container: Sequence[str]) -> tuple[Ending, int]:
+def _run(
+    folder: Path, job: int, workers: int, container: Sequence[str], walltime: float
+) -> tuple[Ending, int]:
     """Run the part's sweep in a process of its own, so that its end, whatever it is, leaves somebody who notes it."""
     python = [sys.executable] if not container else ["python3"]
-    words = [*container, *python, "-m", "flows", "run", str(folder / "config.yaml")]
+    words = [*container, *python, "-P", "-m", "flows", "run", str(folder / "config.yaml")]
     words += ["--workers", str(workers), "--quiet", "--log", str(folder / "events.jsonl")]
-    asked_to_end = False
-    process = subprocess.Popen(words)
+    # A run that another one keeps waiting did not fail: it waits as long as its job lasts, and its successor goes on.
+    words += ["--wait", str(int(walltime))]
+    asked_to_end = told = False
+    process: subprocess.Popen[bytes] | None = None
 
     def end(number: int, frame: object) -> None:  # noqa: ARG001 - the interface of handlers
-        nonlocal asked_to_end
+        nonlocal asked_to_end, told
         if not asked_to_end:
             asked_to_end = True
-            process.send_signal(signal.SIGTERM)
+            if process is not None:
+                told = True
+                process.send_signal(signal.SIGTERM)
 
+    # Before there is a process: a signal that came in between would end this one, and not the run.
     signal.signal(signal.SIGTERM, end)
+    process = subprocess.Popen(words)
+    if asked_to_end and not told:  # twice would mean: at once
+        process.send_signal(signal.SIGTERM)
     code = process.wait()
     if code == _COMPLETE:
         return "complete", code
@@ -129,7 +139,7 @@ def _finish(folder: Path) -> None:
         os.close(os.open(folder / "merge.lock", os.O_CREAT | os.O_EXCL))
     except FileExistsError:
         return
-    words = [sys.executable, "-m", "flows", "merge", cube, *parts.values()]
+    words = [sys.executable, "-P", "-m", "flows", "merge", cube, *parts.values()]
     if subprocess.call(words) != 0:
         (folder / "merge.lock").unlink(missing_ok=True)
         _say(f"complete, but not merged; do it with: evalcube merge {shlex.join([cube, *parts.values()])}")

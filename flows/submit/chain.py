@@ -120,11 +120,29 @@ class Outlook:
     """What may be said of a part."""
 
     part: str
-    jobs: Mapping[int, str] = field(default_factory=dict)
-    """Those in the queue or running: number -> state."""
+    jobs: Mapping[int, str] | None = field(default_factory=dict)
+    """Those in the queue or running: number -> state; None where Slurm does not answer."""
     chain: Chain | None = None
     done: tuple[int, int] | None = None
     """Trials that are done, and all of them; None where there is no cube yet."""
+    unbegun: tuple[int, tuple[str, ...]] | None = None
+    """A job that has a log and is not in the chain, and the last lines of that log."""
+
+    @property
+    def _all_done(self) -> bool:
+        return self.done is not None and self.done[0] >= self.done[1] > 0
+
+    @property
+    def _tells_log(self) -> bool:
+        """Whether the log of the job that did not begin says why no job goes on."""
+        chain = self.chain
+        ended = chain is None or chain.complete or chain.stopped or self._all_done
+        return self.jobs is not None and not self.jobs and not ended
+
+    @property
+    def _end(self) -> str:
+        stopped = self.chain.stopped if self.chain is not None else ""
+        return f"; the chain ended: {stopped}" if stopped else ""
 
     def __str__(self) -> str:
         if self.chain is None:
@@ -133,8 +151,15 @@ class Outlook:
             told = "complete"
         elif self.jobs:
             told = ", ".join(f"job {number} {state}" for number, state in sorted(self.jobs.items()))
+        elif self._all_done:
+            # By another chain, or a run of the user's: this one's end says nothing of the trials.
+            told = f"no job goes on, and all trials of its cube are done{self._end}"
         elif self.chain.stopped:
             told = f"ended: {self.chain.stopped}"
+        elif self.jobs is None:
+            told = "Slurm does not answer here, so that it is not known whether a job goes on"
+        elif self.unbegun is not None:
+            told = f"job {self.unbegun[0]} ended before its run could start, and no job goes on"
         elif not self.chain.attempts:
             told = "no job is in the queue, and none has begun"
         else:
@@ -143,4 +168,6 @@ class Outlook:
         begun = len(self.chain.attempts) if self.chain is not None else 0
         more = [f"{self.done[0]:,} of {self.done[1]:,} trials"] if self.done is not None else []
         more += [f"{begun} jobs so far"] if begun > 1 else []
-        return f"{self.part}: {told}" + (f" ({', '.join(more)})" if more else "")
+        line = f"{self.part}: {told}" + (f" ({', '.join(more)})" if more else "")
+        lines = self.unbegun[1] if self._tells_log and self.unbegun is not None else ()
+        return "\n".join([line, *(f"  | {one}" for one in lines)])

@@ -22,7 +22,8 @@ from flows.plan.build import build_plan
 from flows.run.chosen_cluster import job_settings
 from flows.submit.chain import Chain
 from flows.submit.parts import Part, cut
-from flows.submit.records import Submission, SubmittedPart, remember
+from flows.submit.records import Submission, SubmittedPart, remember, submissions_of
+from flows.submit.watch import live_jobs
 from storage.cube.address import space_of
 from storage.urls import absolute
 
@@ -116,10 +117,11 @@ def submit(prepared: Prepared) -> Submission:
     Raises
     ------
     SweepError
-        If the folder or the record cannot be written.
+        If a chain of jobs works on such a cube already, or the folder or the record cannot be written.
     ClusterError
-        If sbatch refuses a job; those that it took before are cancelled.
+        If sbatch refuses a job; those that it took before are cancelled. If Slurm does not answer.
     """
+    _refuse_second(prepared)
     try:
         prepared.folder.mkdir(parents=True, mode=0o700)
         for part, script in zip(prepared.parts, prepared.scripts, strict=True):
@@ -151,6 +153,19 @@ def submit(prepared: Prepared) -> Submission:
     return made
 
 
+def _refuse_second(prepared: Prepared) -> None:
+    """Two chains on one cube would wait for each other, and spend for it."""
+    for cube in dict.fromkeys((prepared.cube, *(part.cube for part in prepared.parts))):
+        for known in submissions_of(cube):
+            jobs = sorted(live_jobs(known))
+            if jobs:
+                numbers = f"job{'s' if len(jobs) > 1 else ''} {', '.join(map(str, jobs))}"
+                raise SweepError(
+                    f"{cube}: {known.name} works on it already ({numbers})",
+                    f"Let it go on, or end it first: evalcube cancel {known.name}",
+                )
+
+
 def _section(settings: SweepConfig, cluster: str | None) -> SlurmSection:
     found = settings.cluster if cluster is None else named_cluster(cluster)
     section = named_cluster(found) if isinstance(found, str) else found
@@ -177,7 +192,7 @@ def _script(name: str, part: Part, folder: Path, section: SlurmSection, job: Job
     # Only to the job's own process, which stops the run in good order; its children would get it twice.
     more = [f"--signal=B:TERM@{notice}", f"--chdir={shlex.quote(str(Path.cwd()))}"]
     header = sbatch_header(f"{name}-{part.name}", replace(job, logs=str(place)), more)
-    words = [section.python or sys.executable, "-m", "flows", "cluster", "attempt", str(place)]
+    words = [section.python or sys.executable, "-P", "-m", "flows", "cluster", "attempt", str(place)]
     words += ["--workers", str(section.cores)]
     words += ["--container", section.container] if section.container else []
     lines = [*header, *CAREFUL, *section.prologue, f"exec {shlex.join(words)}"]

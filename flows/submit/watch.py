@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +12,11 @@ from flows.cubes.status import cube_status
 from flows.errors import SweepError
 from flows.submit.chain import Chain, Outlook
 from flows.submit.records import Submission, SubmittedPart, submissions, submissions_of
+
+_LOG_BYTES, _LOG_LINES = 4096, 5
+"""Of a job's log that are shown."""
+_NAMED = 5
+"""Submissions that a message names at most."""
 
 
 def outlooks(submission: Submission) -> list[Outlook]:
@@ -23,28 +29,74 @@ def lines_about(target: str) -> list[str]:
     known = submissions_of(target)
     if not known:
         return []
-    newest = known[-1]
-    where = f" on {newest.host}" if newest.host else ""
-    lines = [f"submitted{where} as {newest.name}, {newest.submitted}; logs in {newest.folder}"]
-    return lines if newest.host else [*lines, *map(str, outlooks(newest))]
+    return [line for one in (*_live(known[:-1]), known[-1]) for line in _lines(one)]
 
 
-def wanted(target: str | None) -> Submission:
-    """The submission that is meant: by its name or cube, or the only one there is.
+def _lines(one: Submission) -> list[str]:
+    where = f" on {one.host}" if one.host else ""
+    lines = [f"submitted{where} as {one.name}, {one.submitted}; logs in {one.folder}"]
+    return lines if one.host else [*lines, *map(str, outlooks(one))]
+
+
+def live_jobs(submission: Submission) -> set[int]:
+    """Numbers of the jobs of its chains that wait or run, but for chains that have come to their end.
+
+    Raises
+    ------
+    ClusterError
+        If Slurm does not answer.
+    """
+    from deploy.clusters.slurm import queue
+
+    found: set[int] = set()
+    for part in submission.parts:
+        chain = _chain(submission, part)
+        if chain is None or not (chain.complete or chain.stopped):
+            found |= {number for number, state in queue.states(part.job_name).items() if state.live}
+    return found
+
+
+def _live(known: Sequence[Submission]) -> list[Submission]:
+    """Those that go on; where Slurm does not answer, those of which it is not known that they do not."""
+    from deploy.clusters.base import ClusterError
+
+    found: list[Submission] = []
+    for one in known:
+        try:
+            live = bool(live_jobs(one))
+        except ClusterError:
+            live = True
+        if live or one.host:
+            found.append(one)
+    return found
+
+
+def wanted(target: str | None) -> list[Submission]:
+    """The submissions that are meant: by name one, by cube all that work on it, else the only one that goes on.
 
     Raises
     ------
     SweepError
-        If there is none.
+        If there is none, or it is not said which one.
     """
     known = submissions() if target is None else submissions_of(target)
     if not known:
-        what = "nothing was submitted" if target is None else f"no jobs were submitted for '{target}'"
+        what = "nothing was submitted" if target is None else f"no jobs were submitted for {target!r}"
         raise SweepError(f"{what} by you on this machine", "`squeue --me` lists all of your jobs")
-    if target is None and len(known) > 1:
-        names = ", ".join(one.name for one in known[-5:])
-        raise SweepError("which one is meant?", f"Give its cube or its name, such as {names}")
-    return known[-1]
+    if target is not None or len(known) == 1:
+        return known
+    live = _live(known)
+    if not live:
+        raise SweepError(
+            "none of the sweeps that you submitted has a job in the queue",
+            "`squeue --me` lists all of your jobs",
+        )
+    if len(live) > 1:
+        names = ", ".join(one.name for one in live[-_NAMED:])
+        raise SweepError(
+            f"{len(live)} of the sweeps that you submitted go on", f"Give a cube, or a name: {names}"
+        )
+    return live
 
 
 def cancel(submission: Submission) -> int:
@@ -65,7 +117,7 @@ def cancel(submission: Submission) -> int:
         # Before its job ends, whose successor looks here.
         with suppress(OSError, ValueError):
             chain = Chain.read(path)
-            if not chain.complete:
+            if not chain.complete and not chain.stopped:
                 replace(chain, stopped="cancelled").write(path)
         queue.cancel(live, part.job_name)
     return ended
@@ -76,16 +128,32 @@ def _outlook(submission: Submission, part: SubmittedPart) -> Outlook:
     from deploy.clusters.base import ClusterError
     from deploy.clusters.slurm import queue
 
-    try:
+    live: dict[int, str] | None = None
+    with suppress(ClusterError):
         found = queue.states(part.job_name)
-    except ClusterError:
-        found = {}
-    live = {number: state.state for number, state in found.items() if state.live}
+        live = {number: state.state for number, state in found.items() if state.live}
+    chain = _chain(submission, part)
+    unbegun = None if chain is None or live is None or live else _unbegun(submission, part, chain)
+    return Outlook(part.name, live, chain, _done(part), unbegun)
+
+
+def _unbegun(submission: Submission, part: SubmittedPart, chain: Chain) -> tuple[int, tuple[str, ...]] | None:
+    """The newest job that Slurm began and whose run did not begin, and the last lines of its log."""
+    from deploy.clusters.slurm.queue import printable
+
+    known = {attempt.job for attempt in chain.attempts}
     try:
-        chain = Chain.read(_chain_path(submission, part))
+        logs = {int(path.stem): path for path in (Path(submission.folder) / part.name).glob("*.log")}
+        newest = max(logs, default=None)
+        if newest is None or newest in known:
+            return None
+        with logs[newest].open("rb") as file:
+            file.seek(max(0, logs[newest].stat().st_size - _LOG_BYTES))
+            text = file.read(_LOG_BYTES).decode(errors="replace")
     except (OSError, ValueError):
-        chain = None
-    return Outlook(part.name, live, chain, _done(part))
+        return None
+    lines = [line for line in text.splitlines() if line.strip()][-_LOG_LINES:]
+    return newest, tuple(printable(line) for line in lines)
 
 
 def _done(part: SubmittedPart) -> tuple[int, int] | None:
@@ -95,6 +163,13 @@ def _done(part: SubmittedPart) -> tuple[int, int] | None:
         return None
     live = document.get("live") or {}
     return max(int(document["done"]), int(live.get("done", 0))), int(document["trials"])
+
+
+def _chain(submission: Submission, part: SubmittedPart) -> Chain | None:
+    try:
+        return Chain.read(_chain_path(submission, part))
+    except (OSError, ValueError):
+        return None
 
 
 def _chain_path(submission: Submission, part: SubmittedPart) -> Path:

@@ -73,22 +73,26 @@ class ModelServers:
     async def _send_to_one(
         self, replicas: Replicas, model: ModelQueue, job: Job
     ) -> tuple[Reply, bytes | None]:
-        """Send to one of several servers, and to another one if that is gone: no failure of the request."""
+        """Send to one of several servers, and to another one if that is gone or strange: no failure of the request."""
+        strange: dict[int, Reply] = {}
         while True:
-            place = await replicas.take(job.body, model.over)
+            place = await replicas.take(job.body, model.over, strange)
             if place is None:
                 self._stats.sent -= 1
-                return replicas.absence(), None
+                return next(reversed(strange.values()), replicas.absence()), None
             try:
                 reply, record = await model.sender.send(job, place)
             finally:
                 replicas.leave(place)
-            if not await replicas.lost(place, reply):
+            if replicas.is_strange(place, reply, strange):
+                strange[place] = reply
+            elif not await replicas.lost(place, reply):
                 return reply, record
-            self._moves[job.digest] = moves = self._moves.get(job.digest, 0) + 1
-            if moves > _MOST_MOVES:
-                # Whatever ends servers may well be this request, and the next one would go with it.
-                return reply._replace(retry_class=RetryClass.FAILED), None
+            else:
+                self._moves[job.digest] = moves = self._moves.get(job.digest, 0) + 1
+                if moves > _MOST_MOVES:
+                    # Whatever ends servers may well be this request, and the next one would go with it.
+                    return reply._replace(retry_class=RetryClass.FAILED), None
             self._stats.retries[reply.cause] += 1
             self._stats.sent += 1
 

@@ -65,8 +65,8 @@ class HttpQueue(EndpointQueue):
         self._models: dict[str, ModelQueue] = {}
         self._patience = max(2, min(quota.connections, 8))
         self._breaker = Breaker(self._patience)
-        self._resting: dict[str, float] = {}
-        """By digest, until when requests wait for another attempt, seconds on the loop's clock."""
+        self._resting: dict[str, tuple[float, str]] = {}
+        """By digest, until when requests wait for another attempt, seconds on the loop's clock, and why."""
         self._size = 0
         """Connections that this worker may use."""
         self._lent = 0
@@ -90,7 +90,7 @@ class HttpQueue(EndpointQueue):
         held, waiting = sum(model.held for model in models), any(model.waiting for model in models)
         resting = tuple(self._resting.values())
         if self._feedback.paused[0] <= now and resting and not self._admission.in_flight:
-            return min(resting), "refused: tried again"
+            return min(resting)
         return self._feedback.paused if held or waiting else None
 
     def add(self, name: str, endpoint: Endpoint) -> None:
@@ -333,7 +333,7 @@ class HttpQueue(EndpointQueue):
 
         async def rest(seconds: float) -> bool:
             with self._lending() if is_refusal(last) else nullcontext():
-                return await self._rest(model, job, seconds)
+                return await self._rest(model, job, seconds, last)
 
         return await retry(first, attempt, policy, rest, self._stats.retries)
 
@@ -352,11 +352,13 @@ class HttpQueue(EndpointQueue):
             self._lent -= 1
             self._wake(len(self._tasks) - self._most_tasks)
 
-    async def _rest(self, model: ModelQueue, job: Job, seconds: float) -> bool:
+    async def _rest(self, model: ModelQueue, job: Job, seconds: float, last: Reply) -> bool:
         """Wait for another attempt, but not longer than until the model is over; returns whether it is."""
         if seconds <= 0.0:
             return model.over.is_set()
-        self._resting[job.digest] = self._now() + seconds
+        # The cause is one of our own words, none of the endpoint's.
+        why = "refused" if is_refusal(last) else last.cause
+        self._resting[job.digest] = self._now() + seconds, f"{why}: tried again"
         try:
             return await _pause(seconds, model.over)
         finally:

@@ -2,7 +2,8 @@
 
 Used on the event loop's thread only. A server leaves when a request fails in a way that may be the server's and a probe
 finds nobody there; it returns when a later probe finds it again. What was in flight there goes to another one, or waits
-where there is none and somebody starts it again.
+where there is none and somebody starts it again. One that answers what the others do not (another model, a web page, a
+refused key) fails no request that another one answers, and is left alone for a while if it goes on so.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import zlib
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Container, Coroutine, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,10 @@ SUSPECT = frozenset(
 )
 """Causes that may be those of a server which is gone or about to go."""
 _CUT = frozenset({"connect", "reset", "cut reply"})
+_STRANGE = frozenset({f"http {status}" for status in (401, 403, 404, 405)}) | frozenset(
+    {"redirect", "invalid json", "wrong shape", "no choices"}
+)
+"""Causes that may be those of one server that is not set up as the others are."""
 _PREFERRED = 1
 """Requests that the server which has seen a text before may have in flight beyond the fewest of any."""
 _TRUSTED_SECONDS = 1.0
@@ -43,12 +48,14 @@ Spawn = Callable[[Coroutine[Any, Any, None]], object]
 class Replica:
     """One server, as this process knows it."""
 
-    __slots__ = ("asked", "away", "failures", "found_at", "in_flight", "place")
+    __slots__ = ("answered", "asked", "away", "failures", "found_at", "in_flight", "place")
 
     def __init__(self, place: int) -> None:
         self.place = place
         self.in_flight = 0
         self.away = False
+        self.answered = False
+        """Whether a reply of it ever counted."""
         self.failures = 0
         """In a row."""
         self.found_at = float("-inf")
@@ -140,7 +147,9 @@ class Replicas:
         """How many are away."""
         return sum(replica.away for replica in self._all)
 
-    async def take(self, body: bytes, over: asyncio.Event) -> int | None:
+    async def take(
+        self, body: bytes, over: asyncio.Event, refused: Container[int] = frozenset()
+    ) -> int | None:
         """The number of the server to ask, which then has one more in flight; None if there is none to wait for.
 
         Parameters
@@ -149,16 +158,19 @@ class Replicas:
             Of the request: one with the same text goes where its beginning is known already, if that one is free.
         over
             Set when nobody wants the request any more.
+        refused
+            Numbers of those that are not asked; where no other one is there, nothing is waited for.
         """
         preferred = zlib.crc32(body)
         while True:
-            loads = [None if one.away else one.in_flight for one in self._all]
+            loads = [None if one.away or one.place in refused else one.in_flight for one in self._all]
             place = choose(loads, preferred, self._most)
             if place is not None:
                 self._all[place].in_flight += 1
                 return place
             # Where some are there, all are full, and one of their requests ends sooner or later.
-            if over.is_set() or (self.away == len(self._all) and not self._is_worth_waiting()):
+            none_there = all(load is None for load in loads)
+            if over.is_set() or (none_there and (self.away < len(loads) or not self._is_worth_waiting())):
                 return None
             await self._wait()
 
@@ -180,18 +192,42 @@ class Replicas:
         replica = self._all[place]
         if reply.cause not in SUSPECT or not reply.retryable or reply.retry_after is not None:
             if reply.is_final:
-                replica.failures = 0
+                replica.failures, replica.answered = 0, True
             return False
         replica.failures += 1
         # One that was there a moment ago may be slow or have too much to do; one that cuts connections may be gone.
         trusted = reply.cause not in _CUT and self._now() - replica.found_at < _TRUSTED_SECONDS
         if replica.away or not (trusted or await self._is_there(replica)):
             return True
-        others = any(one.failures == 0 and not one.away for one in self._all if one is not replica)
-        if replica.failures >= _SICK and others:
-            # It can be reached and fails all the same. The request's own failure counts; further ones go elsewhere.
-            self._send_away(replica, _SICK_SECONDS)
+        # The request's own failure counts; further ones go elsewhere.
+        self._leave_alone_if_sick(replica)
         return False
+
+    def is_strange(self, place: int, reply: Reply, refused: Container[int]) -> bool:
+        """Whether a failure may be that of its server alone, and another one is there that may know better.
+
+        Whoever fails at once has the fewest in flight, and would get most requests.
+
+        Parameters
+        ----------
+        place
+            Number of the server.
+        reply
+            What came of the request there.
+        refused
+            Numbers of the servers at which the request failed in this way before.
+        """
+        if reply.cause not in _STRANGE or reply.retry_after is not None:
+            return False
+        replica = self._all[place]
+        replica.failures += 1
+        self._leave_alone_if_sick(replica)
+        # One that has not been asked yet may answer, too: else the first request would decide for all servers.
+        return any(
+            one.failures < _SICK and (one.answered or not one.failures)
+            for one in self._all
+            if one is not replica and not one.away and one.place not in refused
+        )
 
     def absence(self) -> Reply:
         """The reply to a request that no server is there for."""
@@ -217,6 +253,12 @@ class Replicas:
         there = await self._probe(replica.place)
         replica.asked = None
         answer.set_result(there)
+
+    def _leave_alone_if_sick(self, replica: Replica) -> None:
+        """Ask one no more for a while that can be reached and fails all the same, where another one answers."""
+        others = any(one.failures == 0 and not one.away for one in self._all if one is not replica)
+        if replica.failures >= _SICK and others and not replica.away:
+            self._send_away(replica, _SICK_SECONDS)
 
     def _send_away(self, replica: Replica, pause: float) -> None:
         replica.away = True

@@ -143,7 +143,7 @@ def worker_script(
         Paths of the files ``ca``, ``cert`` and ``key``, by these names, where connections are encrypted.
     """
     margin, stagger = retirement(settings.walltime)
-    words = [python or sys.executable, "-m", "distributed.cli.dask_worker", scheduler]
+    words = [python or sys.executable, "-P", "-m", "distributed.cli.dask_worker", scheduler]
     words += ["--nworkers", str(settings.cores), "--nthreads", str(_THREADS)]
     words += ["--memory-limit", str(settings.memory_bytes // settings.cores)]
     words += ["--death-timeout", str(_DEATH_SECONDS), "--lifetime-stagger", f"{stagger}s", "--no-dashboard"]

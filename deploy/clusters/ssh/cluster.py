@@ -172,7 +172,7 @@ class _Starting:
     def of(self, host: Host) -> tuple[str, list[str], dict[str, str]]:
         """Name of the workers to come, what Python is to run, and variables."""
         name = f"evalcube-{host.name.replace(':', '-')}-{secrets.token_hex(3)}"
-        words = ["-m", "distributed.cli.dask_worker", self._scheduler, "--name", name]
+        words = ["-P", "-m", "distributed.cli.dask_worker", self._scheduler, "--name", name]
         words += ["--nthreads", str(self._cluster.threads), "--nworkers", str(host.workers)]
         # A worker that has lost the scheduler for so long ends, whatever became of the connection.
         words += ["--death-timeout", "60", "--no-dashboard"]

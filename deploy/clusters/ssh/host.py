@@ -163,7 +163,7 @@ class RemoteWorkers:
         assert self._connection is not None  # noqa: S101 - made above
         self._lines.clear()
         self.started_at = time.monotonic()
-        command = f"exec {quote(self.host.python)} -u -c {quote(_REMOTE.read_text())}"
+        command = f"exec {quote(self.host.python)} -P -u -c {quote(_REMOTE.read_text())}"
         try:
             self._process = await self._connection.create_process(
                 command, encoding=None, stderr=asyncssh.STDOUT

@@ -6,9 +6,24 @@
   // plotly.js reads a little HTML in labels and hovers (<b>, <a href>), so that names from anywhere must be escaped.
   const ESCAPES = { "&": "&amp;", "<": "&lt;", ">": "&gt;" };
   const MOST = 300;
+  const MOST_LABELS = 10000;
+
+  const originals = new Map();
 
   /** A foreign text as a label of a chart. */
-  explorer.label = text => String(text).slice(0, MOST).replace(/[&<>]/g, character => ESCAPES[character]);
+  explorer.label = text => {
+    const shown = explorer.visible(String(text).slice(0, MOST)).replace(/[&<>]/g, character => ESCAPES[character]);
+    // plotly.js looks labels up in plain objects, where names such as "constructor" are found without having been put in.
+    const made = shown in {} ? `${shown}\u00a0` : shown;
+    if (made === text) return made;
+    originals.delete(made); // so that those of charts on the page are the last to go
+    originals.set(made, text);
+    if (originals.size > MOST_LABELS) originals.delete(originals.keys().next().value);
+    return made;
+  };
+
+  /** The text that a label of a chart was made of. */
+  explorer.unlabel = label => originals.get(label) ?? label;
 
   // Templates are fixed texts of ours, with markup; everything else is shown as it is. Colours and names of types have none
   // of these characters.

@@ -8,8 +8,17 @@
 const explorer = { views: new Map(), bundle: null };
 
 {
+  // Tabs and line breaks are seen; what is left of control characters, what turns a direction, joins, or fills no width is not.
+  const HIDDEN = /(?![\t\n])[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0\u{e0000}-\u{e01ef}]/gu;
+
+  /** A text with characters that nobody sees, or that turn round what is around them, written as ⟨202e⟩. */
+  const visible = explorer.visible = text => String(text).replace(HIDDEN, character => `⟨${character.codePointAt(0).toString(16).padStart(4, "0")}⟩`);
+
+  /** Attributes that a person reads. */
+  const READ = new Set(["title", "aria-label", "placeholder"]);
+
   /**
-   * An element. Children that are texts become text nodes: nothing that comes from a cube is ever read as HTML.
+   * An element. Children that are texts become text nodes, without hidden characters: nothing that comes from a cube is ever read as HTML.
    * @param {string} tag - such as "div" or "p.note"
    * @param {Object<string, any>} [properties] - attributes; those that begin with "on" are listeners
    * @param {...any} children - elements, texts, numbers, lists of these; null and false are left out
@@ -24,20 +33,29 @@ const explorer = { views: new Map(), bundle: null };
       else if (key === "class") element.classList.add(...String(value).split(" ").filter(Boolean));
       else if (key === "style") Object.assign(element.style, value);
       else if (key === "value" || key === "checked" || key === "selected" || key === "disabled") element[key] = value;
-      else element.setAttribute(key, value === true ? "" : String(value));
+      else element.setAttribute(key, value === true ? "" : READ.has(key) ? visible(value) : String(value));
     }
-    element.append(...children.flat(Infinity).filter(child => child !== null && child !== undefined && child !== false));
+    element.append(...children.flat(Infinity).filter(child => child !== null && child !== undefined && child !== false)
+      .map(child => (typeof child === "string" ? visible(child) : child)));
     return element;
   };
 
   // The state: everything after # in the address, as in #/ranking?task=sort&sort=-score
 
+  const decoded = path => {
+    try {
+      return decodeURIComponent(path);
+    } catch {
+      return path; // no view has such a name
+    }
+  };
+
   /** The state that an address means: {view, params}; params has a list of texts for each name. */
   explorer.parse = hash => {
     const [path, search = ""] = hash.replace(/^#\/?/, "").split(/\?(.*)/s);
-    const params = {};
+    const params = Object.create(null); // anybody may write names such as __proto__ into an address
     for (const [name, value] of new URLSearchParams(search)) (params[name] ??= []).push(value);
-    return { view: decodeURIComponent(path) || "ranking", params };
+    return { view: decoded(path) || "ranking", params };
   };
 
   /** The address of a state. */

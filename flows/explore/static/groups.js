@@ -48,9 +48,6 @@
   /** The address of some trials; a bundle cannot look for conditions, and shows all of the model and the task. */
   explorer.trialsLink = (page, changes) => page.link("trials", explorer.bundle ? { ...changes, where: null } : changes);
 
-  /** A text as it was before `explorer.label` escaped it for a chart. */
-  explorer.unlabel = text => (typeof text === "string" ? text.replaceAll("&lt;", "<").replaceAll("&gt;", ">").replaceAll("&amp;", "&") : text);
-
   /** A sentence on the models of which a view shows nothing; null if there is none. */
   explorer.unmeasured = (groups, models) => {
     const size = groups.sizes.slice(1).reduce((a, b) => a * b, 1);

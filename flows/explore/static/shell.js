@@ -86,21 +86,29 @@
     document.title = `${view ? view.title : "evalcube"} · ${overview.title}`;
   };
 
+  /** Refuse models that the address names and that are not there: views would show others in their place. */
+  const checkModels = page => {
+    const known = overview.models.map(one => one.label);
+    const strange = page.all("model").find(label => !known.includes(label));
+    if (strange !== undefined) throw new explorer.AnswerError(`\`model\`: there is no '${strange}'`, `There are: ${known.slice(0, 12).join(", ")}`);
+  };
+
   /** Draw what the address means; while it is made, the page stays as it was. */
   const draw = async () => {
     const mine = ++turn;
-    const state = explorer.parse(location.hash);
     const slow = setTimeout(() => main.classList.add("busy"), 150);
     try {
+      const state = explorer.parse(location.hash);
       overview = await explorer.ask("overview");
       if (mine !== turn) return;
       drawHead(state);
       const view = explorer.views.get(state.view);
-      const root = h("div.view", { class: `view-${state.view}` });
+      const root = h("div.view", { class: view ? `view-${view.name}` : "" });
       if (!view) root.append(problem({ message: `There is no view '${state.view}'.`, remedy: "Choose one above." }));
       else {
         const page = pageOf(state);
         try {
+          checkModels(page);
           if (view.hint) root.append(h("p.hint", {}, view.hint));
           await view.render(root, page);
         } catch (error) {

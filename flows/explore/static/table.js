@@ -13,14 +13,15 @@
    *
    * @param {any} page
    * @param {{columns: any[], rows: any[], name: string, sort?: string, mark?: (row: any) => string, choose?: boolean,
-   *   sorted?: boolean, prefix?: string, caption?: string}} spec - `sorted`: rows come in order; a click on a head only
-   *   changes the address. `prefix`: before the names in the address, where a view has several tables.
+   *   sorted?: boolean, prefix?: string, caption?: string, empty?: string|null}} spec - `sorted`: rows come in order; a click on a head only
+   *   changes the address. `prefix`: before the names in the address, where a view has several tables. `empty`: what is said without rows.
    */
   explorer.table = (page, spec) => {
     const prefix = spec.prefix || "";
     const chosen = page.get(`${prefix}columns`);
     const names = chosen ? chosen.split(",") : [];
     const columns = chosen ? names.map(name => spec.columns.find(one => one.key === name)).filter(Boolean) : spec.columns.filter(one => !one.extra);
+    if (chosen && !columns.length) throw new explorer.AnswerError(`\`${prefix}columns\`: there is no '${chosen}'`, `There are: ${spec.columns.map(one => one.key).join(", ")}`);
     const order = page.get(`${prefix}sort`) || spec.sort || "";
     const [key, down] = [order.replace(/^-/, ""), order.startsWith("-")];
     const rows = spec.sorted ? spec.rows : sorted(spec.rows, spec.columns.find(one => one.key === key), down);
@@ -45,7 +46,7 @@
       tools(page, spec, columns, rows, prefix),
       h("div.scroll", { tabindex: "0", role: "region", "aria-label": spec.caption || spec.name },
         h("table", {}, h("thead", {}, h("tr", {}, head)), body)),
-      rows.length ? null : h("p.empty", {}, "Nothing fulfils all of this."));
+      rows.length ? null : h("p.empty", {}, spec.empty || "Nothing fulfils all of this."));
   };
 
   const sorted = (rows, column, down) => {
@@ -76,14 +77,17 @@
 
   const json = (columns, rows) => JSON.stringify(exported(columns, rows), null, 1);
 
+  // What a spreadsheet takes for the beginning of a formula, or skips before one; the same as in flows/trials/forms.py.
+  const FORMULA = /^[=+\-@\t\r\n＝＋－＠]/;
+  const NUMBER = /^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$/;
+
   const csv = (columns, rows) => {
     const objects = exported(columns, rows);
     const names = [...new Set(objects.flatMap(Object.keys))];
     const cell = value => {
       if (value === null || value === undefined) return "";
       const text = typeof value === "object" ? JSON.stringify(value) : String(value);
-      // A spreadsheet would take these for a formula; numbers are none.
-      const safe = typeof value !== "number" && /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
+      const safe = FORMULA.test(text) && !NUMBER.test(text) ? `'${text}` : text;
       return /[",\n\r]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
     };
     return `${[names, ...objects.map(one => names.map(name => one[name]))].map(line => line.map(cell).join(",")).join("\r\n")}\r\n`;

@@ -41,6 +41,34 @@ def counters(ds: xr.Dataset) -> xr.DataArray:
     return ds["counters"].transpose(*CELL_DIMS)
 
 
+def with_unasked(dataset: xr.Dataset) -> xr.Dataset:
+    """The dataset with all planned trials that were not run in the counter ``missing``.
+
+    A run counts what is missing of the regions that it has written; of the others a cube only knows the plan.
+
+    Parameters
+    ----------
+    dataset
+        With counters.
+
+    Returns
+    -------
+    Dataset
+        The same, counters changed where they lack something.
+    """
+    if not {"counters", "planned_trials", "planned_repeats"} <= set(dataset):
+        return dataset
+    cells = counters(dataset)
+    labels = names(dataset, "counter")
+    order = cells.dims[:-1]
+    planned = (dataset["planned_trials"] * dataset["planned_repeats"]).transpose(*order).values
+    values = cells.values.copy()
+    place = labels.index("missing")
+    known = values[..., labels.index("trials")] + values[..., labels.index("transport")]
+    values[..., place] = np.maximum(values[..., place], planned - known)
+    return dataset.assign(counters=(cells.dims, values, cells.attrs))
+
+
 def base_design(ds: xr.Dataset) -> Floats | None:
     """Answers that the first plan gave each point, shape (task, params); None if the dataset does not say it."""
     if BASE not in ds.coords:

@@ -93,7 +93,8 @@ def _sure(board: Leaderboard, standings: Ranking | None) -> list[str]:
         middle = 100 * float(np.median(halves))
         found.append(f"The {level} of {board.mode} is ±\u00a0{middle:.1f} points of 100.")
     if not math.isnan(board.size):
-        found.append(f"Each task has at least {number(board.size)} trials in each tier.")
+        each = "Where it was measured, each" if any(row.incomplete for row in board.rows) else "Each"
+        found.append(f"{each} task has at least {number(board.size)} trials in each tier.")
     if standings is not None and len(standings.clusters) == 1:
         found.append("All intervals overlap: the order is open.")
     elif standings is not None and standings.clusters:

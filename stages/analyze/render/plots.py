@@ -11,10 +11,13 @@ from stages.analyze.labelled.leaderboard import label_rows
 from stages.analyze.labelled.pairing import Pair
 from stages.analyze.labelled.ranking import Ranking
 from stages.analyze.labelled.results import Estimate, Leaderboard
+from stages.analyze.render.text import shorten
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+MOST_NAME = 40
+"""Characters of a label in a figure; longer ones are cut in the middle, so that the figure keeps its room."""
 _INCH = 0.32
 """Height of a row."""
 _COLOUR = "#0b5c94"
@@ -101,7 +104,7 @@ def _forest(rows: Sequence[tuple[str, Estimate, bool]], words: str, ax: Axes | N
             markersize=6,
         )
     # A dollar sign would begin a formula.
-    ax.set_yticks(range(len(rows)), [plain(label).replace("$", r"\$") for label, _, _ in rows])
+    ax.set_yticks(range(len(rows)), [shorten(label, MOST_NAME).replace("$", r"\$") for label, _, _ in rows])
     ax.set_ylim(len(rows) - 0.5, -0.5)
     ax.set_xlabel(plain(words).replace("$", r"\$"))
     ax.grid(axis="x", color="#e1e5e9")

@@ -152,6 +152,7 @@ def render_report(
         facts=[(plain(name), plain(value)) for name, value in facts.items() if name != "title"],
         headline=headline(board, labels),
         gaps=_gaps(board, labels),
+        marks=_marks(board),
         labels=labels,
         ranking=_ranking(board),
         initials=_initials(board.tiers),
@@ -197,7 +198,7 @@ def headline(board: Leaderboard, labels: Sequence[str]) -> str:
     """The main result in a sentence: who leads among complete rows, and whether intervals tell them apart."""
     pairs = zip(board.rows, labels, strict=True)
     scored = [
-        (board.leading(row), leading_text(board, row), label)
+        (board.leading(row), leading_text(board, row), label + _so_far(row))
         for row, label in pairs
         if row.rank is not None and not row.incomplete
     ]
@@ -218,6 +219,11 @@ def headline(board: Leaderboard, labels: Sequence[str]) -> str:
         return f"{lead}, {ahead} ahead of {runner_up}; their intervals do not overlap."
     close = rivals[0] if len(rivals) == 1 else f"{len(rivals)} other evaluations"
     return f"{lead}, the highest. Its interval overlaps with that of {close}: the order among them is open."
+
+
+def _so_far(row: Row) -> str:
+    """How much of a row is measured, to stand behind its name; nothing if that is all."""
+    return f" (so far {row.trials:,} of {row.planned:,} trials)" if row.partial else ""
 
 
 @dataclass(frozen=True)
@@ -261,6 +267,20 @@ def _track(lead: Estimate, tiers: Sequence[Estimate], axis: figures.Axis, initia
         if not math.isnan(tier.value) and len(initials) > 1
     ]
     return _Track(axis.at(lead.value), left, round(right - left, 2), figures.pins(marks))
+
+
+def _marks(board: Leaderboard) -> list[str]:
+    """What the star behind a name says on this board, a sentence for each reason that occurs."""
+    found = []
+    if board.incomplete:
+        found.append(
+            "Without a rank: tasks or points have no trial yet: it rests on other questions than others."
+        )
+    if any(row.others for row in board.rows):
+        found.append("Without a rank: it was asked other questions than most.")
+    if any(row.rank is not None and row.partial for row in board.rows):
+        found.append("With a rank: planned trials are missing, and its place may change.")
+    return found
 
 
 def _gaps(board: Leaderboard, labels: Sequence[str]) -> list[str]:

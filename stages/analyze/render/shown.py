@@ -83,7 +83,7 @@ def html_table(table: TableSpec) -> str:
     def cell(tag: str, text: str, *, right: bool) -> str:
         return f'<{tag} style="text-align:{"right" if right else "left"}">{escape(plain(text))}</{tag}>'
 
-    heads = "".join(cell("th", column.head, right=column.right) for column in table.columns)
+    heads = "".join(cell("th", column.full_head, right=column.right) for column in table.columns)
     rows = []
     for row, texts in zip(table.rows, table.texts(), strict=True):
         cells = zip(texts, table.columns, strict=True)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rich import box
@@ -39,6 +39,13 @@ class Column:
     right: bool = True
     name: bool = False
     """Text that takes several lines where space is short; never cut."""
+    of: str = ""
+    """Head of the column whose interval this is: said where tables are read without their neighbourhood."""
+
+    @property
+    def full_head(self) -> str:
+        """The head as it says by itself what the column holds."""
+        return f"{self.of} {self.head}".lstrip()
 
 
 @dataclass(frozen=True)
@@ -51,6 +58,8 @@ class TableSpec:
     """Sentences below the table."""
     dim: Callable[[Any], bool] = lambda _: False
     """Whether a row is shown faintly."""
+    explains: Mapping[str, str] = field(default_factory=dict)
+    """Notes that explain a column, with its head: said only where that is shown."""
 
     def texts(self) -> list[list[str]]:
         """The cells' texts, row by row."""
@@ -81,8 +90,8 @@ def terminal(table: TableSpec, *, width: int = 100) -> rich_table.Table:
         cells = zip(fitted.columns, texts, strict=True)
         folded = (fold(text, name_width) if column.name else text for column, text in cells)
         shown.add_row(*map(Text, folded), style="dim" if fitted.dim(row) else None)
-    if table.notes:
-        shown.caption = Text("\n".join(table.notes))
+    if notes := shown_notes(table, width=width):
+        shown.caption = Text("\n".join(notes))
     return shown
 
 
@@ -90,6 +99,12 @@ def left_out(table: TableSpec, *, width: int) -> tuple[str, ...]:
     """Heads of the columns that `terminal` leaves out at this width."""
     shown = {id(column) for column in _fit(table, width)[0].columns}
     return tuple(column.head for column in table.columns if id(column) not in shown)
+
+
+def shown_notes(table: TableSpec, *, width: int) -> tuple[str, ...]:
+    """The notes without those that explain a column that `terminal` leaves out at this width."""
+    hidden = left_out(table, width=width)
+    return tuple(note for note in table.notes if table.explains.get(note) not in hidden)
 
 
 def fold(text: str, width: int) -> str:
@@ -115,7 +130,7 @@ def fold(text: str, width: int) -> str:
 def markdown_text(table: TableSpec) -> str:
     """All columns as a Markdown table, followed by the notes; ends with a line end."""
     lines = [
-        _line([cell_markdown(column.head) for column in table.columns]),
+        _line([cell_markdown(column.full_head) for column in table.columns]),
         _line(["--:" if column.right else ":--" for column in table.columns]),
         *(_line(map(cell_markdown, texts)) for texts in table.texts()),
     ]

@@ -23,6 +23,8 @@ _WIDE = 4
 
 _REPEATED = "Questions were asked several times: intervals and p go by question, not by trial."
 
+_ONLY = "first, second only: trials that only one of them got right."
+
 _BAYESIAN = (
     "_ci: Bayesian, drawn to even rates; with few samples far from the metric where rates are near 0 or 1."
 )
@@ -39,7 +41,7 @@ def leaderboard_spec(board: Leaderboard) -> TableSpec:
         Column("#", lambda row: ABSENT if row.rank is None else str(row.rank)),
         Column("model", lambda row: labels[id(row)], right=False, name=True),
         *(_score_columns(board) if by_score else _rate_columns(board)),
-        *([Column("done", lambda row: _done(row.trials, row.planned), 1)] if partial else []),
+        *([Column("done", lambda row: _done(row.trials, row.planned), 2)] if partial else []),
         Column("tokens", lambda row: number(row.tokens_per_trial), 4),
         *([Column("score/token", lambda row: significant(row.score_per_token.value), 5)] if by_score else []),
         Column("truncated", lambda row: percent(row.truncated), 0 if cut else 6),
@@ -57,7 +59,7 @@ def _score_columns(board: Leaderboard) -> list[Column]:
     guesser = Column("guesser", lambda row: number(row.guesser), 1)
     return [
         Column("score", lambda row: number(row.score.value) + (INCOMPLETE if row.marked else "")),
-        Column(_level(board), lambda row: span(row.score), 1),
+        Column(_level(board), lambda row: span(row.score), 1, of="score"),
         *([guesser] if board.version == "v1" else []),
         *_tier_columns(board, lambda tier: number(tier.score.value)),
         Column("accuracy", lambda row: percent(row.accuracy.value), 2),
@@ -66,12 +68,13 @@ def _score_columns(board: Leaderboard) -> list[Column]:
 
 
 def _rate_columns(board: Leaderboard) -> list[Column]:
-    """Where trials are too few for a score: what was right, with and without guesses."""
+    """Where trials are too few for a score: what was right, with and without guesses; the latter orders the board."""
+    level = _level(board)
     return [
-        Column("accuracy", lambda row: percent(row.accuracy.value) + (INCOMPLETE if row.marked else "")),
-        Column(_level(board), lambda row: _shares(row.accuracy.lower, row.accuracy.upper), 2),
-        Column(board.mode, lambda row: percent(row.rate.value)),
-        Column(_level(board), lambda row: _shares(row.rate.lower, row.rate.upper), 1),
+        Column("accuracy", lambda row: percent(row.accuracy.value), 2),
+        Column(level, lambda row: _shares(row.accuracy.lower, row.accuracy.upper), 4, of="accuracy"),
+        Column(board.mode, lambda row: percent(row.rate.value) + (INCOMPLETE if row.marked else "")),
+        Column(level, lambda row: _shares(row.rate.lower, row.rate.upper), 1, of=board.mode),
         *_tier_columns(board, lambda tier: percent(tier.rate.value)),
     ]
 
@@ -161,13 +164,14 @@ def pair_spec(pair: Pair, notes: tuple[str, ...] = ()) -> TableSpec:
     ]
     notes = (
         f"difference: {pair.first} − {pair.second}, mean over points, in points of 100.",
-        "first, second only: trials that only one of them got right.",
+        _ONLY,
         "p: that the difference is 0, adjusted by Holm over all tests shown; intervals are not adjusted.",
         *([_REPEATED] if repeated else []),
         *notes,
         pair_conclusion(pair),
     )
-    return TableSpec(tuple(columns), [*pair.tasks, pair.overall], notes, lambda row: not row.trials)
+    rows, explains = [*pair.tasks, pair.overall], {_ONLY: "first only"}
+    return TableSpec(tuple(columns), rows, notes, lambda row: not row.trials, explains)
 
 
 def pairs_spec(pairs: Sequence[Pair], notes: tuple[str, ...] = ()) -> TableSpec:

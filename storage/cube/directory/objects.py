@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
+import stat
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from storage.cube.directory.inside import inside
 from storage.cube.directory.lease import DirectoryLease
 from storage.cube.directory.log import DirectoryLog
 from storage.cube.space import Found, Space, Version, When
+from storage.errors import CubeDamagedError
 from storage.files import link_new, locked, make_directory, sync_path, sync_paths, write_synced
 
 if TYPE_CHECKING:
@@ -60,11 +62,22 @@ class Directory:
         return os.access(self.path, os.W_OK | os.X_OK)
 
     def get(self, key: str, most: int | None = None) -> Found | None:
-        """A file's content, or its first `most` bytes; None if there is none."""
+        """A file's content, or its first `most` bytes; None if there is none.
+
+        Raises
+        ------
+        CubeDamagedError
+            It is something else than a file, or a link that leads out of the cube.
+        """
         try:
-            with self._file(key).open("rb") as file:
+            path = self._file(key)
+            with open(path, "rb", opener=_open_at_once) as file:
                 # Of the open file, so that content and version belong together although it may be replaced meanwhile.
                 status = os.fstat(file.fileno())
+                if not stat.S_ISREG(
+                    status.st_mode
+                ):  # it has come into the place of a file since it was looked at
+                    raise CubeDamagedError("a record of the cube is no file", path, "Remove it.")
                 return Found(file.read(-1 if most is None else most), _version(status), status.st_size)
         except (FileNotFoundError, NotADirectoryError):
             return None
@@ -237,6 +250,11 @@ class Directory:
         """A lease's file."""
         self._file(f"{key}.lock")
         return DirectoryLease(self._file(key))
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    # Without this flag a pipe that nobody writes into is waited for, without end.
+    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def _version(status: os.stat_result) -> Version:

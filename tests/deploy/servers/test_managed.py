@@ -110,6 +110,17 @@ def test_managed_server__gives_up_after_its_timeout(command):
     assert server.pid == 0
 
 
+def test_managed_server__that_loads_is_asked_with_pauses_and_what_it_answered_is_said(tmp_path):
+    log = tmp_path / "server.log"
+    extra = 'Handler.log_message = lambda *_: print("asked", flush=True)'
+    command = serving(failures=10**9, extra=extra)
+
+    with pytest.raises(DeployError, match=r"not ready within 1 seconds; /health answered 503 last"):
+        ManagedServer(command, name="a server", start_timeout=1.0, log=log).start()
+
+    assert 1 <= log.read_text().count("asked") <= 8
+
+
 def test_managed_server__says_that_the_program_is_missing():
     with pytest.raises(DeployError, match="no-such-program"):
         ManagedServer(["no-such-program"], name="a server").start()

@@ -74,6 +74,22 @@ def test_named_cluster__is_found_in_the_users_file_or_in_one_of_its_own(tmp_path
         SweepError, match=r"there is no cluster 'sitr' in .*clusters.yaml. Did you mean 'site'"
     ):
         named_cluster("sitr")
+    with pytest.raises(SweepError, match=r"Did you mean 'site'\? Or give the path"):
+        named_cluster("sitr")
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [("a\nb", "there is no cluster 'a\\nb' in "), ("./a\nb.yaml", "'a\\nb.yaml': No such file")],
+)
+def test_named_cluster__is_quoted_in_one_line(tmp_path, monkeypatch, name, shown):
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+
+    with pytest.raises(SweepError) as found:
+        named_cluster(name)
+
+    assert shown in str(found.value)
+    assert "\n" not in str(found.value)
 
 
 @pytest.mark.parametrize(

@@ -13,13 +13,15 @@ from flows.cubes.statistics import aggregate
 from flows.explore.answers import ENDPOINTS, ask
 from flows.explore.endings import with_trials
 from flows.explore.explored import Explored
-from flows.explore.groups import groups, uncounted, with_unasked
+from flows.explore.groups import groups, uncounted
 from flows.explore.judges import agreement
 from flows.explore.progress import limits
 from flows.explore.query import Query
+from stages.analyze.labelled.counters import with_unasked
 from stages.analyze.verdict.agreement import gwet_ac2
 from storage.cube.cube import Cube
 from tests.flows.cli.made_up import make_cube
+from tests.flows.cubes.test_verdict import written_cube
 
 NAMES = ("strong", "middle", "weak")
 
@@ -156,6 +158,19 @@ def test_agreement__of_one_judge_is_unknown():
 
 def test_judges__of_a_cube_without_any(explored):
     assert ask(explored, "judges", Query()) == {"judges": [], "models": []}
+
+
+def test_judges__of_several_cubes_are_those_of_the_judged_one(cube, tmp_path):
+    judged, _ = written_cube(tmp_path)
+    explored = Explored([cube, judged])
+
+    answer = ask(explored, "judges", Query())
+
+    assert ask(explored, "overview", Query())["judges"] == answer["judges"] == ["strict", "loose"]
+    assert answer["models"] == ask(Explored([judged]), "judges", Query())["models"]
+    assert {one["model"] for one in answer["models"]} == {"before", "after"}
+    assert any("1 of 2 cubes" in text for text in answer["warnings"])
+    assert ask(explored, "judges", Query.make(model="weak"))["models"] == []
 
 
 @pytest.mark.parametrize("config", [None, [], {"models": 3}, {"models": ["a", {"limits": 4}, {"name": "b"}]}])

@@ -2,6 +2,8 @@
 
 import json
 import re
+import shutil
+from pathlib import Path
 
 import pytest
 
@@ -9,7 +11,10 @@ from flows.errors import SweepError
 from flows.explore.answers import ENDPOINTS, ask
 from flows.explore.bundle import bundle
 from flows.explore.explored import Explored
+from flows.explore.placeless import Placeless
+from flows.plan.records import NOTES, read_notes
 from flows.trials.read import trials
+from storage.cube.cube import Cube
 from tests.flows.explore.browsing import opened
 from tests.flows.support import evalcube, refused
 
@@ -32,11 +37,12 @@ def test_bundle__has_the_answers_of_the_server(bundled, explored_cube):
     explored = Explored([explored_cube])
 
     found = dict(documents(bundled))
+    placeless = Placeless(explored)
 
     for name, endpoint in ENDPOINTS.items():
         for query in endpoint.bundled(explored):
             if endpoint.kept:
-                assert found[f"{name}?{query.key}"] == ask(explored, name, query)
+                assert found[f"{name}?{query.key}"] == placeless(ask(explored, name, query))
     manifest = json.loads((bundled / "data/manifest.js").read_text()[len("explorer.bundle = ") : -2])
     assert set(manifest["files"]) == set(found)
 
@@ -53,6 +59,53 @@ def test_bundle__has_the_trials_that_are_asked_for(bundled, explored_cube):
         tuple(row[key] for key in keys) for row in wrong
     )
     assert sorted(text["response"] for text in texts) == sorted(row["response"] for row in wrong)
+
+
+def test_bundle__names_no_place_where_its_cubes_caches_and_endpoints_are(explored_cube, bundled, tmp_path):
+    cube = tmp_path / "noted.zarr"
+    shutil.copytree(explored_cube, cube)
+    opened = Cube.open(str(cube), writable=True)
+    cache = f"{tmp_path}/answers"
+    endpoint = "http://secret-host.example:8000/v1"
+    notes = read_notes(opened.records)
+    models = [{**one, "endpoint": endpoint} for one in notes["config"]["models"]]
+    config = {**notes["config"], "models": models}
+    opened.records.put(NOTES, json.dumps({**notes, "config": config, "cache": cache}).encode())
+    bundle([str(cube)], tmp_path / "site", trials="all")
+
+    for folder in (bundled, tmp_path / "site"):
+        for path in folder.rglob("*.*"):
+            if path.is_file() and path.name != "plotly.min.js":
+                text = path.read_text("utf-8")
+                for place in (
+                    str(explored_cube),
+                    str(tmp_path),
+                    cache,
+                    str(Path.home()) + "/",
+                    "secret-host",
+                ):
+                    assert place not in text, path
+                assert "127.0.0.1" not in text
+    overview = dict(documents(tmp_path / "site"))["overview?"]
+    assert overview["cubes"] == ["noted.zarr"]
+
+
+def test_placeless__keeps_the_texts_of_models(explored_cube):
+    explored = Explored([explored_cube])
+    home = f"{Path.home()}/x"
+    told = {
+        "response": f"see https://a.example and {home}",
+        "notes": [f"{explored_cube}: {home} http://b.example/v1 x"],
+    }
+    told |= {"running": "running as process 4 on node7"}
+
+    found = Placeless(explored)(told)
+
+    assert found == {
+        "response": told["response"],
+        "notes": [f"{Path(explored_cube).name}: ~/x an address x"],
+        "running": "at work",
+    }
 
 
 def test_bundle__shares_out_what_it_may_hold(explored_cube, tmp_path):

@@ -1,5 +1,7 @@
 """Names, questions and replies from anywhere stay texts in a real browser, in charts too."""
 
+from urllib.parse import quote
+
 import pytest
 
 from flows.explore import trials
@@ -15,6 +17,8 @@ NAMES = (
     '<a href="https://evil.example/">%{x}</a>',
     '"><svg onload=fired(2)><b>bold</b>',
     "&lt;img src=x onerror=fired(3)&gt;",
+    "constructor",
+    "__proto__",
 )
 TEXTS = (
     *NAMES,
@@ -74,7 +78,8 @@ def look(at):
     asked = []
     at.page.on("request", lambda one: asked.append(one.url))
     at.go("ranking")
-    for view in [*at.views(), "curves?lines=family"]:
+    names = "&".join(f"model={quote(name)}" for name in NAMES)
+    for view in [*at.views(), "curves?lines=family", f"curve?{names}", f"tokens?{names}"]:
         at.go(view)
         for plot in at.page.query_selector_all(".plot[data-drawn]"):
             box = plot.bounding_box()
@@ -130,6 +135,8 @@ def test_trial__makes_nothing_of_hostile_texts(cube, chromium, monkeypatch):
             if text.isprintable():
                 assert text in shown
         assert "⟨202e⟩gnp.exe" in shown  # it turns nothing round
+        turning = "document.body.innerText.match(/[\\u202e\\u2066\\u0007]/)"
+        assert at.page.evaluate(turning) is None
         assert at.faults == []
 
 

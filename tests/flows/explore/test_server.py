@@ -72,6 +72,35 @@ def test_guard__refuses_pages_of_others(address, origin):
     assert b"alpha" not in body
 
 
+@pytest.mark.parametrize(
+    "headers",
+    [{"Host": "[::1"}, {"Origin": "http://[bad"}, {"Host": "[bad]"}, {"Host": "localhost:x"}],
+)
+def test_guard__refuses_malformed_addresses(address, headers):
+    reply, body = request(address, "/api/overview", **headers)
+
+    assert reply.status in (400, 403)
+    assert b"Traceback" not in body
+
+
+@pytest.mark.parametrize(
+    ("path", "site", "mode", "status"),
+    [
+        ("/api/overview", "cross-site", "no-cors", 403),
+        ("/api/overview", "same-site", "cors", 403),
+        ("/api/overview", "cross-site", "navigate", 403),
+        ("/core.js", "cross-site", "no-cors", 403),
+        ("/", "cross-site", "navigate", 200),
+        ("/api/overview", "same-origin", "cors", 200),
+        ("/", "none", "navigate", 200),
+    ],
+)
+def test_guard__goes_by_what_a_browser_says_of_who_asks(address, path, site, mode, status):
+    headers = {"Sec-Fetch-Site": site, "Sec-Fetch-Mode": mode}
+
+    assert request(address, path, **headers)[0].status == status
+
+
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH"])
 def test_server__only_reads(address, method):
     assert request(address, "/api/overview", method)[0].status == 405
@@ -96,6 +125,9 @@ def test_token__is_asked_for_and_kept_in_a_cookie(guarded):
     assert "HttpOnly" in cookie
     assert "SameSite=Strict" in cookie
     assert request(guarded, "/api/overview", Cookie=cookie.split(";")[0])[0].status == 200
+    assert cookie.split("=")[0].endswith(
+        f"_{urlsplit(guarded).port}"
+    )  # other ports have cookies of their own
     assert request(guarded, "/api/overview", Authorization=f"Bearer {TOKEN}")[0].status == 200
 
 

@@ -24,6 +24,7 @@ from flows.plan.control import (
 )
 from flows.plan.trust import STATE_VARIABLE
 from storage.cube.directory import Directory
+from storage.errors import CubeDamagedError
 from tests.storage.support.memory_space import MemorySpace
 
 KEY = b"k" * 32
@@ -54,6 +55,41 @@ def test_post__takes_the_first_number_that_is_free_whatever_others_took(records)
         records.put(control._key("token", number), b"{}")
 
     assert [post(records, "token", sent(), None) for _ in range(2)] == [1, 3]
+
+
+ODD = {
+    "a folder": lambda path: path.mkdir(),
+    "a pipe": os.mkfifo,
+    "an endless device": lambda path: path.symlink_to("/dev/zero"),
+    "a link to nothing": lambda path: path.symlink_to("nowhere"),
+    "a loop": lambda path: path.symlink_to(path.name),
+    "a number beyond all": lambda path: path.write_text(
+        f'{{"command": "stop", "words": [], "by": "", "at": 1{"0" * 400}, "code": ""}}'
+    ),
+}
+
+
+@pytest.mark.parametrize("put", ODD.values(), ids=ODD)
+def test_read_order__passes_over_what_is_no_order_and_reads_the_next_one(tmp_path, put):
+    records = Directory(tmp_path).at("_evalcube")
+    path = tmp_path / "_evalcube" / control._key("token", 1)
+    path.parent.mkdir(parents=True)
+    put(path)
+
+    assert post(records, "token", sent(), None) == 2
+    assert read_order(records, "token", 1) == Order("", number=1)
+    assert read_order(records, "token", 2).command == "stop"
+    assert read_order(records, "token", 3) is None
+
+
+def test_read_order__of_a_folder_that_leads_elsewhere_finds_no_orders_without_end(tmp_path):
+    records = Directory(tmp_path / "cube").at("_evalcube")
+    place = (tmp_path / "cube" / "_evalcube" / control._key("token", 1)).parent
+    place.parent.mkdir(parents=True)
+    place.symlink_to(tmp_path)
+
+    with pytest.raises(CubeDamagedError):
+        read_order(records, "token", 1)
 
 
 def test_read_order__knows_nothing_of_another_runs_orders(records):

@@ -75,7 +75,7 @@ def test_verdict__tells_what_the_check_would_cost_and_asks_nothing(judged, simul
     assert "grader at sim:" in text.output
     assert "nothing is asked yet: run again with --yes" in text.output
     found = json.loads(plain.output)["length_bias"]
-    assert found == {"asked": False, "to_send": len(LANDS) * 3, "cost": 0.0}
+    assert found == {"asked": False, "to_send": len(LANDS) * 3, "cost": None}  # the grader declares no price
     assert simulator_stats(simulator)["requests"] == asked
 
 

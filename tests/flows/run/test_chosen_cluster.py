@@ -26,6 +26,12 @@ def sweep(**changes):
     return from_mapping({**PLAN, **changes})
 
 
+def test_chosen_cluster__waits_for_a_scheduler_no_longer_than_its_patience():
+    settings = sweep(cluster={"kind": "scheduler", "address": "tcp://config:1", "patience": "3s"})
+
+    assert chosen_cluster(settings).timeout == 3.0
+
+
 def test_chosen_cluster__what_is_given_comes_before_the_config(tmp_path):
     settings = sweep(
         cluster={"kind": "scheduler", "address": "tcp://config:1", "patience": "20m", "minimum": 3}
@@ -33,6 +39,7 @@ def test_chosen_cluster__what_is_given_comes_before_the_config(tmp_path):
     (tmp_path / "one.yaml").write_text("{kind: local, workers: 3}")
 
     assert chosen_cluster(settings) == ExistingScheduler("tcp://config:1", patience=1200.0, minimum=3)
+    assert chosen_cluster(settings).timeout == 10.0
     assert chosen_cluster(settings, scheduler="tcp://given:1").address == "tcp://given:1"
     assert chosen_cluster(settings, workers=2) == LocalProcesses(2)
     assert chosen_cluster(settings, cluster=tmp_path / "one.yaml") == LocalProcesses(3)

@@ -1,6 +1,7 @@
 """A run obeys orders while it goes on; strangers may lower what it spends, and nobody but its user may raise it."""
 
 import json
+import os
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -12,7 +13,9 @@ from flows.cubes.orders import order
 from flows.errors import SweepError
 from flows.plan.control import Order, own_key, post
 from flows.plan.trust import STATE_VARIABLE
+from flows.run import session
 from flows.run.control import Control
+from flows.run.driver import Driver
 from flows.run.events import Controlled, Started, Traffic
 from flows.run.spending import Spending
 from flows.run.subscribers.event_log import EventLog
@@ -126,6 +129,18 @@ def test_orders__that_make_no_sense_change_nothing(controlled, words):
     assert control.steering == before
 
 
+def test_orders__after_something_that_is_no_order_are_obeyed_and_it_is_said_once(controlled, tmp_path):
+    control, say = controlled
+    events = control._emit.__self__
+    say("pause", own=True)
+    (place,) = (tmp_path / "cube" / "_evalcube" / "control").iterdir()
+    os.mkfifo(place / "000002.json")
+
+    assert say("resume", own=True).obeyed
+    assert [event.command for event in events] == ["pause", "not understood", "resume"]
+    assert not control.paused
+
+
 def test_orders__a_pause_of_the_user_ends_by_the_user_alone(controlled):
     control, say = controlled
     say("pause", own=True)
@@ -189,6 +204,31 @@ def test_run__that_is_ordered_to_stop_ends_in_good_order_and_a_later_run_goes_on
     rest = run(config, cluster=SHARED)
     assert (rest.reason, rest.ordered) == ("complete", "")
     assert simulator_stats(simulator)["requests"] == summary.trials
+
+
+class StoppedAtTheEnd(Driver):
+    """One that is asked to stop once all that the round began is recorded."""
+
+    def _record(self, region, receipt):
+        super()._record(region, receipt)
+        self.stop()
+
+
+def test_run__that_is_stopped_when_nothing_is_left_is_complete(tmp_path, simulator, monkeypatch):
+    monkeypatch.setattr(session, "Driver", StoppedAtTheEnd)
+    config = sweep_config(tmp_path, simulator.base_url, trials=2)
+
+    summary = run(config, cluster=SHARED)
+
+    assert (summary.reason, summary.left, summary.ordered) == ("complete", 0, "")
+
+
+def test_run__that_is_stopped_between_two_rounds_is_not_complete(tmp_path, simulator, monkeypatch):
+    monkeypatch.setattr(session, "Driver", StoppedAtTheEnd)
+    config = sweep_config(tmp_path, simulator.base_url, precision={"base": 16, "target": 0.05, "max": 32})
+    del config["trials"]
+
+    assert run(config, cluster=SHARED).reason == "stopped"
 
 
 def test_run__without_a_dropped_model_ends_and_says_so(tmp_path, simulator):

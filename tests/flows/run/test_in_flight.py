@@ -9,8 +9,9 @@ import pytest
 from deploy.clusters import ClusterError, Connection
 from deploy.clusters.code import View
 from flows.run import workers as workers_module
-from flows.run.events import Slowed, Traffic, as_message, from_message
+from flows.run.events import Noted, Slowed, Traffic, as_message, from_message, process_at
 from flows.run.in_flight import InFlightLimit, make_limits
+from flows.run.summary import Tracker
 from flows.run.workers import Workers
 from stages.infer.endpoint import Endpoint
 from stages.infer.engine import Engine
@@ -144,18 +145,35 @@ def test_took__a_small_sweep_stays_shared_out():
 
 
 def test_workers__that_end_again_and_again_are_told_of_once(monkeypatch):
-    notes, there = [], iter([["a", "b"], ["a", "c"], ["d", "e"], ["f"], ["g", "h"], ["i", "j"], ["k"]])
-    workers = Workers(Connection(None), "run", (), notes.append)
+    events, there = [], iter([["a", "b"], ["a", "c"], ["d", "e"], ["f"], ["g", "h"], ["i", "j"], ["k"]])
+    workers = Workers(Connection(None), "run", (), events.append)
     monkeypatch.setattr(workers, "_share_out", lambda: None)
 
     counts = []
     for _ in range(7):
         workers._see(View(dict.fromkeys(next(there), ""), {}))
+        notes = [event for event in events if isinstance(event, Noted)]
         counts.append(len(notes))
 
     assert counts == [0, 0, 0, 1, 1, 1, 1]
     assert "5 worker processes have ended" in notes[0].message
     assert "memory limit" in notes[0].message
+
+
+def test_workers__of_one_that_is_gone_nothing_is_in_flight(monkeypatch):
+    tracker = Tracker()
+    workers = Workers(Connection(None), "run", (), tracker)
+    monkeypatch.setattr(workers, "_share_out", lambda: None)
+    for address in ("a:1", "b:1"):
+        tracker(Traffic(sent=9, in_flight=4, worker=process_at(address, 7)))
+
+    in_flight = []
+    for there in (["a:1", "b:1"], ["a:1"], ["a:1"]):
+        workers._see(View(dict.fromkeys(there, ""), {}))
+        in_flight.append(tracker.traffic().in_flight)
+
+    assert in_flight == [8, 8, 4]
+    assert tracker.traffic().sent == 18
 
 
 @pytest.mark.parametrize("worked", [False, True])

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from flows.run.events import BlockDone, LookedUp, Started, Traffic
+from flows.run.events import BlockDone, Started, Traffic, process_at
 from flows.run.summary import Tracker
 
 
@@ -22,27 +22,6 @@ def test_tracker__counts_a_block_once_however_often_it_is_graded():
     assert tracker.causes == {"timeout": 4}
 
 
-def test_tracker__counts_replies_that_are_found_again_apart_from_those_of_other_runs():
-    tracker, origin = Tracker(), (0, 0, 0, 0, 7)
-
-    tracker.looked_up(LookedUp(origin, 3))
-    tracker.looked_up(LookedUp(origin, 6))  # a worker died, after it had asked some of the other five
-    tracker(block(origin, cached=7, shared=1, origin=origin))
-
-    assert (tracker.cached, tracker.found_again) == (4, 3)
-
-
-def test_tracker__counts_the_hits_of_a_block_once_that_was_taken_apart():
-    tracker, origin = Tracker(), (0, 0, 0, 0, 7)
-
-    tracker.looked_up(LookedUp(origin, 3))
-    for index in range(1_000_000, 1_000_004):
-        tracker.looked_up(LookedUp(origin, 2))
-        tracker(block((0, 0, 0, 0, index), cached=2, origin=origin))
-
-    assert (tracker.cached, tracker.found_again) == (3, 5)
-
-
 def test_tracker__adds_the_last_word_of_every_worker():
     tracker = Tracker()
 
@@ -53,6 +32,17 @@ def test_tracker__adds_the_last_word_of_every_worker():
     traffic = tracker.traffic()
     assert (traffic.sent, traffic.replies) == (12, 11)
     assert (traffic.retries, traffic.failures) == ({"reset": 2}, {"timeout": 1})
+
+
+def test_tracker__has_nothing_in_flight_at_a_process_that_another_has_replaced():
+    tracker = Tracker()
+
+    tracker(Traffic(sent=9, replies=5, in_flight=4, worker=process_at("tcp://host:1", 10)))
+    tracker(Traffic(sent=6, replies=3, in_flight=3, worker=process_at("tcp://host:2", 11)))
+    tracker(Traffic(sent=1, in_flight=1, worker=process_at("tcp://host:1", 12)))
+
+    traffic = tracker.traffic()
+    assert (traffic.sent, traffic.replies, traffic.in_flight) == (16, 8, 4)
 
 
 def started(counts, base=32, ranked=((True, True), (True, False)), models=1):

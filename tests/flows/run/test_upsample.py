@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from deploy.clusters import ClusterError, ExistingScheduler
 from evalcube import EvalcubeError
 from flows.config.load import from_mapping
 from flows.errors import SweepError
@@ -50,6 +51,19 @@ def test_upsample__asks_only_what_is_new_where_it_was_asked_for(tmp_path, simula
     np.testing.assert_array_equal(after["status"][..., :8, :], before["status"])
     missing = Cube.open(config["cube"]).dataset()["counters"].sel(counter="missing")
     assert missing.sum() == 0  # beyond the plan nothing is missing
+
+
+def test_upsample__that_cannot_begin_leaves_the_plan_as_it_was(tmp_path, simulator):
+    config = sweep_config(tmp_path, simulator.base_url)
+    run(config, cluster=SHARED)
+    before = Cube.open(config["cube"]).sizes
+
+    with pytest.raises(ClusterError, match="cannot be reached within"):
+        upsample(config, trials=40, cluster=ExistingScheduler("tcp://127.0.0.1:9", timeout=0.2))
+
+    assert Cube.open(config["cube"]).sizes == before
+    assert open_store(build_plan(from_mapping(config)), config["cube"]).planned.trials.max() == 8
+    assert upsample(config, trials=40, cluster=SHARED).done == 40 * 5
 
 
 def test_upsample__in_parts_makes_the_cube_that_one_run_makes(tmp_path, simulator):

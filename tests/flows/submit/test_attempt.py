@@ -55,6 +55,20 @@ def chain(part):
     return Chain.read(part / "chain.json")
 
 
+@pytest.mark.usefixtures("slurm")
+def test_attempt__runs_no_code_of_the_directory_in_which_it_was_submitted(part):
+    run(part, 1, f'echo "$*" > {part}/words')
+
+    assert (part / "words").read_text().startswith(f"-P -m flows run {part}/config.yaml")
+
+
+@pytest.mark.usefixtures("slurm")
+def test_attempt__waits_for_another_run_to_leave_the_cube_as_long_as_the_job_lasts(part):
+    run(part, 1, f'echo "$*" > {part}/words')
+
+    assert (part / "words").read_text().endswith("--wait 3600\n")
+
+
 def test_attempt__that_completes_has_no_successor(slurm, part):
     assert run(part, 1, "exit 0") == 0
 

@@ -74,6 +74,14 @@ def test_chain__is_kept_in_a_file(tmp_path):
         (Outlook("a", {8: "PENDING"}, chain("complete")), "a: complete"),
         (Outlook("a", {}, chain("time").before_next("CANCELLED")), "a: ended: job 1 was cancelled"),
         (Outlook("a", {7: "RUNNING"}, chain(""), (5, 1000)), "a: job 7 RUNNING (5 of 1,000 trials)"),
+        (
+            Outlook("a", {}, Chain(60, 60, stopped="cancelled"), (9, 9)),
+            "a: no job goes on, and all trials of its cube are done; the chain ended: cancelled (9 of 9 trials)",
+        ),
+        (
+            Outlook("a", {}, chain("failed"), (0, 0)),
+            "a: no job is in the queue; the last one, 1, ended: failed (0 of 0 trials)",
+        ),
         (Outlook("a", {}, chain("")), "a: no job is in the queue; the last one, 1, ended: killed"),
     ],
 )

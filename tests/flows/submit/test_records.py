@@ -75,13 +75,122 @@ def test_cancel__stops_the_chain_before_its_jobs_end(tmp_path, monkeypatch):
     assert calls == [({7}, "evalcube-x-1a2b3c-a", "cancelled")]
 
 
-def test_wanted__asks_which_one_where_there_are_several(tmp_path):
+@pytest.fixture
+def queued(monkeypatch):
+    """Slurm's jobs by their names, to be filled; those that are cancelled leave it."""
+    found = {}
+
+    def states(name):
+        return {number: queue.JobState(state, "") for number, state in found.get(name, {}).items()}
+
+    monkeypatch.setattr(queue, "states", states)
+    monkeypatch.setattr(queue, "cancel", lambda _, name: found.pop(name, None))
+    return found
+
+
+def submitted(tmp_path, queued, *states):
+    """Several submissions of one cube, each with a job in one of the states, or none."""
+    made = []
+    for number, state in enumerate(states):
+        name = f"evalcube-x-{number:06}"
+        one = submission(tmp_path, name, f"2026-01-0{number + 1}T00:00:00+00:00", folder=str(tmp_path / name))
+        (tmp_path / name / "a").mkdir(parents=True)
+        Chain(60, 600).begun(number).write(tmp_path / name / "a" / "chain.json")
+        queued[f"{name}-a"] = {number: state} if state else {}
+        remember(one)
+        made.append(one)
+    return made
+
+
+def test_wanted__by_cube_all_by_name_one_and_else_the_only_one_that_goes_on(tmp_path, queued):
     with pytest.raises(SweepError, match="nothing was submitted"):
         watch.wanted(None)
-    remember(submission(tmp_path))
-    assert watch.wanted(None).name == "evalcube-x-1a2b3c"
-    remember(submission(tmp_path, "evalcube-y-000000"))
-    with pytest.raises(SweepError, match="which one is meant"):
-        watch.wanted(None)
+    made = submitted(tmp_path, queued, "", "PENDING", "COMPLETED")
+
+    assert watch.wanted(None) == [made[1]]
+    assert watch.wanted(made[0].name) == [made[0]]
+    assert watch.wanted(made[0].cube) == made
     with pytest.raises(SweepError, match="no jobs were submitted for 'z'"):
         watch.wanted("z")
+
+
+def test_wanted__names_those_that_go_on_where_there_are_several(tmp_path, queued):
+    submitted(tmp_path, queued, "RUNNING", "", "PENDING")
+
+    with pytest.raises(SweepError) as found:
+        watch.wanted(None)
+
+    assert str(found.value) == (
+        "2 of the sweeps that you submitted go on. Give a cube, or a name: evalcube-x-000000, evalcube-x-000002"
+    )
+    queued.clear()
+    with pytest.raises(SweepError, match="none of the sweeps that you submitted has a job in the queue"):
+        watch.wanted(None)
+
+
+def test_wanted__the_only_one_is_meant_also_when_it_has_ended(tmp_path, queued):
+    assert submitted(tmp_path, queued, "") == watch.wanted(None)
+
+
+def test_cancel__of_a_cube_ends_each_chain_that_works_on_it(tmp_path, queued):
+    made = submitted(tmp_path, queued, "RUNNING", "RUNNING")
+
+    assert [watch.cancel(one) for one in watch.wanted(made[0].cube)] == [1, 1]
+
+    assert queued == {}
+    folders = [tmp_path / one.name / "a" / "chain.json" for one in made]
+    assert [Chain.read(path).stopped for path in folders] == ["cancelled", "cancelled"]
+
+
+def test_cancel__leaves_the_reason_for_which_a_chain_has_ended(tmp_path, queued):
+    [one] = submitted(tmp_path, queued, "")
+    path = tmp_path / one.name / "a" / "chain.json"
+    Chain(60, 600, stopped="its total walltime is used up").write(path)
+
+    watch.cancel(one)
+
+    assert Chain.read(path).stopped == "its total walltime is used up"
+
+
+def test_lines_about__show_all_that_go_on_and_the_newest(tmp_path, queued):
+    made = submitted(tmp_path, queued, "", "RUNNING", "")
+
+    lines = watch.lines_about(made[0].cube)
+
+    assert [line for line in lines if line.startswith("submitted")] == [
+        f"submitted as {one.name}, {one.submitted}; logs in {one.folder}" for one in made[1:]
+    ]
+    assert "a: job 1 RUNNING" in lines
+
+
+def test_outlook__of_a_job_whose_prologue_failed_shows_the_end_of_its_log(tmp_path, queued):
+    [one] = submitted(tmp_path, queued, "")
+    folder = tmp_path / one.name / "a"
+    Chain(60, 600).write(folder / "chain.json")
+    assert str(watch.outlooks(one)[0]) == "a: no job is in the queue, and none has begun"
+    (folder / "7.log").write_text("old\n" * 5000 + "module: \x1b[31mnot found\n\n" + "x" * 1000 + "\n")
+
+    first, *log = str(watch.outlooks(one)[0]).splitlines()
+
+    assert first == "a: job 7 ended before its run could start, and no job goes on"
+    assert log[-2:] == ["  | module: ?[31mnot found", f"  | {'x' * 300}..."]
+    assert len(log) == 5
+    Chain(60, 600).begun(7).write(folder / "chain.json")
+    assert str(watch.outlooks(one)[0]).endswith("the last one, 7, ended: killed")
+    (folder / "8.log").write_text("module: not found\n")
+    assert str(watch.outlooks(one)[0]).startswith("a: job 8 ended before its run could start")
+    Chain(60, 600, stopped="cancelled").write(folder / "chain.json")
+    assert str(watch.outlooks(one)[0]) == "a: ended: cancelled"
+
+
+def test_outlook__does_not_say_that_no_job_goes_on_where_slurm_is_silent(tmp_path, queued, monkeypatch):
+    [one] = submitted(tmp_path, queued, "RUNNING")
+
+    def silent(_):
+        raise queue.SlurmBusyError("silent")
+
+    monkeypatch.setattr(queue, "states", silent)
+
+    assert str(watch.outlooks(one)[0]) == (
+        "a: Slurm does not answer here, so that it is not known whether a job goes on"
+    )

@@ -194,8 +194,9 @@ def test_refusals__that_wait_leave_their_connection_to_others(
     assert kinds(refused.result()) == ["skipped"]
 
 
-def test_waiting__is_said_of_waits_that_nobody_asked_for(engine_for, remote, jobs, wait_until):
-    remote.faults({"kind": "status", "status": 429, "times": 1})
+@pytest.mark.parametrize(("status", "why"), [(429, "refused"), (500, "http 500")])
+def test_waiting__is_said_of_waits_that_nobody_asked_for(engine_for, remote, jobs, wait_until, status, why):
+    remote.faults({"kind": "status", "status": status, "times": 1})
     engine = engine_for(connections=2, backoff_base=1.0, patience=60.0)
 
     with ThreadPoolExecutor(1) as pool:
@@ -204,7 +205,7 @@ def test_waiting__is_said_of_waits_that_nobody_asked_for(engine_for, remote, job
         (waiting,) = engine.waiting()
         assert refused.result()[0].attempts == 2
 
-    assert (waiting.model, waiting.reason) == ("m", "refused: tried again")
+    assert (waiting.model, waiting.reason) == ("m", f"{why}: tried again")
     assert engine.waiting() == []
 
 

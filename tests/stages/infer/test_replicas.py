@@ -281,6 +281,57 @@ def test_engine__a_request_that_ends_every_server_is_given_up_and_the_others_are
     assert asked <= 4
 
 
+class Strange(Server):
+    """A server that answers every question at once in a way that no other server of its pool does."""
+
+    def __init__(self, status, body):
+        self.status, self.body = status, body
+        super().__init__()
+
+    def _reply(self, request):
+        return http(self.body, self.status) if request.startswith(b"POST") else super()._reply(request)
+
+
+STRANGE = {
+    "another model": (404, b'{"error": {"message": "no such model"}}'),
+    "a refused key": (401, b"{}"),
+    "a web page": (200, b"<!doctype html><p>hello"),
+    "no completion": (200, b'{"ok": true}'),
+}
+
+
+@pytest.mark.parametrize("place", [0, 1])
+@pytest.mark.parametrize(("status", "body"), STRANGE.values(), ids=STRANGE)
+def test_engine__a_server_unlike_the_others_fails_no_request_and_is_left_alone(
+    engine_at, status, body, place
+):
+    with Strange(status, body) as strange, Server() as good:
+        engine = engine_at(*((strange, good) if place == 0 else (good, strange)), retries=0)
+        results = engine.run("m", make_jobs(60))
+
+        assert kinds(results) == ["stored"] * 60
+        # Eight in a row, and what was in flight meanwhile.
+        assert 1 <= len(strange.questions) <= 8 + 4
+        assert engine.stats.sent == len(strange.questions) + len(good.questions)
+
+
+def test_engine__servers_that_are_all_strange_fail_as_one_does(engine_at):
+    with Strange(404, b"{}") as first, Strange(404, b"{}") as second:
+        results = engine_at(first, second).run("m", make_jobs(20))
+
+        assert kinds(results) == ["failed"] * 20
+        assert len(first.questions) == len(second.questions) == 1
+
+
+def test_replicas__nobody_waits_for_those_that_refused_a_request():
+    async def run():
+        replicas = replicas_of({"probes": 0, "there": [True, True]}, [])
+        assert await replicas.take(b"", asyncio.Event(), {0}) == 1
+        assert await replicas.take(b"", asyncio.Event(), {0, 1}) is None
+
+    asyncio.run(run())
+
+
 def test_engine__learns_what_serves_a_model_at_each_of_its_servers(engine_at):
     with Server() as first, Server() as second:
         engine = engine_at(first, second, model="sent")

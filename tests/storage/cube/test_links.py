@@ -179,3 +179,14 @@ def test_directory__a_part_of_a_part_knows_the_root(tmp_path):
     space = Directory(tmp_path / "cube").at("a").at("b")
 
     assert space.root == tmp_path / "cube"
+
+
+@pytest.mark.parametrize(
+    "make", [os.mkfifo, lambda path: path.symlink_to("/dev/zero")], ids=["pipe", "device"]
+)
+def test_get__does_not_wait_for_what_took_a_files_place_after_the_look(tmp_path, make, monkeypatch):
+    make(tmp_path / "record")
+    monkeypatch.setattr("storage.cube.directory.objects.inside", lambda _, path: path)
+
+    with pytest.raises(CubeDamagedError, match="no file"):
+        Directory(tmp_path).get("record", 100)

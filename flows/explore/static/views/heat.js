@@ -8,7 +8,7 @@
     if (!group.measured) return h("td.cell", { class: group.planned ? "pending" : "none", title }, group.planned ? "…" : "");
     const marks = [group.cut > explorer.CUT ? h("span.cut", { "aria-label": "truncated" }, "✂") : null, group.few ? h("span.few", { "aria-label": "few trials" }, "?") : null];
     return h("td.cell", { title, style: explorer.shade(group.point), class: group.few ? "uncertain" : "" },
-      h("a", { href: explorer.trialsLink(page, { model: label, task }) }, (100 * group.point).toFixed(0), marks));
+      h("a", { href: explorer.trialsLink(page, { model: label, task }) }, format.fixed(100 * group.point, 0), marks));
   };
 
   explorer.view({

@@ -39,7 +39,7 @@
 
   const heat = (groups, model) => {
     const read = grid(groups, model, one => one);
-    const text = read.map(row => row.map(one => (one.measured ? `${(100 * one.point).toFixed(0)}${one.cut > explorer.CUT ? " ✂" : ""}${one.few ? " ?" : ""}` : one.planned ? "…" : "")));
+    const text = read.map(row => row.map(one => (one.measured ? `${format.fixed(100 * one.point, 0)}${one.cut > explorer.CUT ? " ✂" : ""}${one.few ? " ?" : ""}` : one.planned ? "…" : "")));
     const pending = groups.answer.levels[2].flatMap((b, j) => groups.answer.levels[1].map((a, i) => ({ a, b, group: read[j][i] }))).filter(one => one.group.planned && !one.group.measured);
     return [{ type: "scatter", mode: "text", x: pending.map(one => String(one.a)), y: pending.map(one => String(one.b)), text: pending.map(() => "…"), textfont: { size: 18 }, hovertemplate: "%{x}, %{y}<br>not measured yet<extra></extra>", showlegend: false },
       { type: "heatmap", x: groups.answer.levels[1].map(String), y: groups.answer.levels[2].map(String), z: read.map(row => row.map(one => one.point)), zmin: 0, zmax: 1, colorscale: explorer.SCALE, xgap: 1, ygap: 1, hoverongaps: true,

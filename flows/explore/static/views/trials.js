@@ -1,17 +1,12 @@
 "use strict";
 // The third level: the table of trials, and one trial whole, beside another model's on the same question.
 {
-  const { h, format } = explorer;
+  const { h, format, visible } = explorer;
 
   const FILTERS = ["model", "task", "tier", "where", "status", "grep", "regex", "in", "sort"];
   const TEXTS = ["prompt", "response", "reasoning", "answer", "reference"];
   const PAGE = 50;
   const KINDS = { integer: true, single: true, number: true };
-
-  /** Characters that turn the direction of what is around them, or that are not seen, made visible. */
-  const HIDDEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]/g;
-  const visible = text => String(text).replace(HIDDEN, character => `⟨${character.codePointAt(0).toString(16).padStart(4, "0")}⟩`);
-  explorer.visible = visible;
 
   const badge = status => h("span.badge", { class: `is-${status}` }, status);
 
@@ -94,20 +89,22 @@
     ready: () => !explorer.bundle || explorer.bundle.trials.length > 0,
     controls,
     async render(root, page) {
-      const offset = Number(page.get("offset")) || 0;
+      const offset = Number(page.get("offset") || 0);
       const searched = Boolean(page.get("grep") || page.get("regex"));
       const columns = page.get("columns");
       const standing = new Set(["label", "task", "params", "trial", "status"]);
       const asked = columns ? columns.split(",").filter(name => !standing.has(name)).join(",") : "";
       const answer = await page.ask("trials", { ...filtersOf(page), sort: searched ? null : page.get("sort"), offset, limit: PAGE, columns: asked || null });
-      const table = explorer.table(page, { name: "trials", caption: "Trials", columns: columnsOf(page, answer, searched), rows: answer.rows, sorted: true, mark: row => (row.status === "correct" ? "right" : "") });
+      const beyond = !searched && !answer.rows.length && offset > 0;
+      const lastPage = beyond && answer.count !== null ? Math.max(0, Math.ceil(answer.count / PAGE) - 1) * PAGE : 0;
+      const table = explorer.table(page, { name: "trials", caption: "Trials", columns: columnsOf(page, answer, searched), rows: answer.rows, sorted: true, empty: beyond ? "There are not so many trials." : null, mark: row => (row.status === "correct" ? "right" : "") });
       const first = answer.rows.length ? answer.rows[0].n + 1 : 0;
       const last = answer.rows.length ? answer.rows[answer.rows.length - 1].n + 1 : 0;
-      const text = searched
+      const text = beyond ? (answer.count === null ? "" : `There are only ${format.number(answer.count)}.`) : searched
         ? `${answer.rows.length} found${answer.next === null ? "" : `, ${format.number(answer.next)} trials looked through`}`
         : `${format.number(first)} – ${format.number(last)}${answer.count === null ? "" : ` of ${format.number(answer.count)}`}`;
       const pager = h("div.pager", {},
-        h("button", { type: "button", id: "previous", disabled: offset === 0, onclick: () => (searched ? history.back() : page.set({ offset: Math.max(0, offset - PAGE) || null })) }, "‹ Previous"),
+        h("button", { type: "button", id: "previous", disabled: offset === 0, onclick: () => (searched ? history.back() : page.set({ offset: (beyond ? lastPage : Math.max(0, offset - PAGE)) || null })) }, "‹ Previous"),
         h("span.note", {}, text),
         h("button", { type: "button", id: "next", disabled: answer.next === null, onclick: () => page.set({ offset: answer.next }) }, searched ? "Search on ›" : "Next ›"));
       root.append(controls(page), table, pager,
@@ -133,21 +130,16 @@
 
   // One trial
 
-  /** A text with some parts of it marked: the last place of each. */
-  const marked = (text, marks) => {
-    const found = [];
-    for (const [part, kind, title] of marks) {
-      const at = part ? text.lastIndexOf(part) : -1;
-      if (at >= 0 && !found.some(one => at < one.end && at + part.length > one.at)) found.push({ at, end: at + part.length, kind, title });
-    }
-    found.sort((a, b) => a.at - b.at);
-    const parts = [];
-    let from = 0;
-    for (const one of found) {
-      parts.push(visible(text.slice(from, one.at)), h("mark", { class: one.kind, title: one.title }, visible(text.slice(one.at, one.end))));
-      from = one.end;
-    }
-    return [...parts, visible(text.slice(from))];
+  /** A reply, with the answer marked where it was read. Line breaks that it begins with are left out. */
+  const marked = trial => {
+    const text = trial.response;
+    const begin = text.length - text.replace(/^\n+/, "").length;
+    const [start, end] = trial.answer_place || [begin, begin];
+    if (start === end) return visible(text.slice(begin));
+    const right = trial.status === "correct";
+    return [visible(text.slice(begin, start)),
+      h("mark", { class: right ? "good" : "bad", title: right ? "the answer that was read, which is right" : "the answer that was read" }, text.slice(start, end)),
+      visible(text.slice(end))];
   };
 
   const block = (title, kind, ...content) => h("section.text", { class: kind }, h("h3", {}, title), h("pre", { tabindex: "0" }, ...content));
@@ -155,13 +147,11 @@
   const promptOf = trial => trial.messages.map(message => block(message.role, "prompt", visible(message.content)));
 
   const replyOf = (trial, open) => {
-    const right = trial.status === "correct";
-    const marks = [[trial.parsed, right ? "good" : "bad", right ? "the answer that was read, which is right" : "the answer that was read"], [trial.reference, "good", "the right answer"]];
     return [
       trial.reasoning ? h("details.reasoning", { id: `reasoning-${trial.label}`, open }, h("summary", {}, `Reasoning, ${format.number(trial.reasoning.length)} characters`), h("pre", { tabindex: "0" }, visible(trial.reasoning))) : null,
       trial.response === null
         ? h("p.note", {}, trial.replies ? "The cache does not hold this reply." : "The reply is not here: no cache is at hand. Give this sweep's with --cache.")
-        : block("response", "response", trial.response ? marked(trial.response.replace(/^\n+/, ""), marks) : h("span.note", {}, "(empty)")),
+        : block("response", "response", trial.response ? marked(trial) : h("span.note", {}, "(empty)")),
     ];
   };
 
@@ -170,7 +160,7 @@
       ["reference", trial.reference ? h("code", {}, visible(trial.reference)) : h("span.note", {}, "none")],
       ["tokens", trial.tokens < 0 ? format.absent : format.number(trial.tokens)], ["latency", format.seconds(trial.latency)],
       trial.first_token === null ? null : ["first token", format.seconds(trial.first_token)],
-      ...Object.entries(trial.layers).map(([name, score]) => [name, score.toFixed(2)]),
+      ...Object.entries(trial.layers).map(([name, score]) => [name, format.fixed(score, 2)]),
       trial.row === null ? null : ["row", `${trial.row}${trial.row_id ? ` (${trial.row_id})` : ""}`],
     ].filter(Boolean).map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))));
 

@@ -26,7 +26,7 @@ def test_worker_script__quotes_what_it_is_given():
     assert found["--output"] == f"{ODD.replace('%', '%%')}/%j.log"
     assert found["--constraint"] == "cpu"
     assert found["--job-name"] == "evalcube-x-1"
-    assert f"exec {shlex.quote(ODD + '/python')} -m distributed.cli.dask_worker tls://10.0.0.1:5" in script
+    assert f"exec {shlex.quote(ODD + '/python')} -P -m distributed.cli.dask_worker tls://10.0.0.1:5" in script
     assert "--memory-limit 536870912" in script
     assert subprocess.run(["bash", "-n"], input=script, text=True, check=False).returncode == 0
 

@@ -234,6 +234,32 @@ def test_headline__tells_a_clear_lead_from_an_open_order():
     assert "only complete" in headline(leaderboard(dataset([Profile("a")]), draws=5), ["a"])
 
 
+def test_headline__says_of_whom_only_a_part_is_measured():
+    board = leaderboard(dataset([Profile("a", ability=9), Profile("b", ability=3)]), draws=50)
+    whole, half = board.rows[0], replace(board.rows[1], missing=board.rows[1].trials)
+
+    told = headline(replace(board, rows=(whole, half)), ["a", "b"])
+
+    assert f"ahead of b (so far {half.trials:,} of {half.planned:,} trials); their" in told
+    assert f"a (so far {whole.trials:,}" not in told
+
+
+def test_render_report__a_star_means_on_each_board_what_its_footnote_says(gaps):
+    unranked, ranked = (
+        "Without a rank: tasks or points have no trial",
+        "With a rank: planned trials are missing",
+    )
+    ds = dataset(PROFILES[:2], tasks=2)
+    board = leaderboard(ds, draws=5)
+    half = replace(board, rows=(board.rows[0], replace(board.rows[1], missing=board.rows[1].trials)))
+
+    partly = "".join(Page(render_report(ds, half, facts={})).text)
+
+    assert (unranked in "".join(Page(gaps).text), unranked in partly, ranked in partly) == (True, False, True)
+    assert "Where it was measured, each task has at least" in "".join(Page(gaps).text)
+    assert "Each task has at least" in partly
+
+
 def test_curve_views__equal_difficulties_are_pooled_and_many_are_binned():
     ds = dataset([Profile("a")], tasks=1, points=4)
     ds["difficulty"][0, :4] = [2.0, 2.0, 8.0, 8.0]

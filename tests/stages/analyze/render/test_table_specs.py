@@ -6,8 +6,10 @@ import pytest
 from rich.console import Console
 
 from stages.analyze.labelled.leaderboard import label_rows, leaderboard
-from stages.analyze.render.table import left_out, markdown_text, terminal
-from stages.analyze.render.table_specs import leaderboard_spec, metric_spec
+from stages.analyze.labelled.pairing import Difference, Pair
+from stages.analyze.labelled.results import Estimate
+from stages.analyze.render.table import left_out, markdown_text, shown_notes, terminal
+from stages.analyze.render.table_specs import leaderboard_spec, metric_spec, pair_spec
 from stages.analyze.render.text import ABSENT
 from tests.stages.analyze.synthetic import PROFILES, Profile, dataset
 
@@ -50,8 +52,10 @@ def test_terminal__one_line_per_row_at_any_width(board, width):
         line = shown[2 + place]
         assert line.startswith(ABSENT if row.rank is None else str(row.rank))
         assert row.model_name in line
-        assert f"{100 * row.accuracy.value:.1f} %" in line
+        # Of what orders the board the interval stays, and the other rate goes before it.
         assert f"{100 * row.rate.value:.1f} %" in line
+        assert f"{100 * row.rate.lower:.1f}–{100 * row.rate.upper:.1f}" in line
+        assert (f"{100 * row.accuracy.value:.1f} %" in line) or width < 80
         assert "…" not in line
     assert "…" not in shown[0]
 
@@ -150,6 +154,28 @@ def test_markdown_text__same_number_of_cells_in_every_row(hostile):
 
     assert len(rows) == 2 + len(hostile.rows)
     assert len(set(cells)) == 1
+
+
+def test_markdown_text__heads_say_whose_interval_they_are(board):
+    heads = [head.strip() for head in markdown_text(leaderboard_spec(board)).splitlines()[0].split("|")[1:-1]]
+
+    assert len(set(heads)) == len(heads)
+    assert {r"accuracy 95 %", board.mode.replace("_", r"\_") + " 95 %"} <= set(heads)
+
+
+def _pair():
+    nothing = Estimate(0.1, 0.0, 0.2)
+    one = Difference("", 100, 100, 4, 20, 10, 0.6, 0.5, nothing, 0.05, 0.05, 0.05)
+    return Pair("first", "second", (replace(one, task="arithmetic"),), one, (0, 0))
+
+
+def test_shown_notes__explain_no_column_that_gave_way():
+    pair = _pair()
+    wide, narrow = (shown_notes(pair_spec(pair), width=width) for width in (200, 40))
+
+    assert [note for note in wide if note not in narrow] == [
+        "first, second only: trials that only one of them got right."
+    ]
 
 
 def test_markdown_text__escapes_names(hostile):

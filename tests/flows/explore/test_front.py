@@ -1,0 +1,97 @@
+"""What scripts of the explorer make of numbers, texts and addresses, in a real browser."""
+
+import csv
+import io
+import random
+
+import pytest
+
+from flows.trials.forms import csv_text
+from tests.flows.explore.browsing import opened
+
+
+@pytest.fixture(scope="module")
+def at(chromium, address):
+    with opened(chromium, address) as page:
+        page.go("ranking")
+        yield page
+
+
+def test_fixed__rounds_as_python_prints(at):
+    draw = random.Random(1)
+    values = [96.25, 96.35, 0.5, 1.5, 2.5, -96.25, -0.5, 0.15, 1.005, 0.0, 99.95, 1e22, 1e-9, 12.125]
+    values += [draw.randrange(0, 8000) / 8 for _ in range(300)] + [draw.random() * 100 for _ in range(300)]
+
+    for decimals in (0, 1, 2):
+        shown = at.page.evaluate(
+            "([values, decimals]) => values.map(one => explorer.format.fixed(one, decimals))",
+            [values, decimals],
+        )
+        for value, text in zip(values, shown, strict=True):
+            assert float(text) == float(format(value, f".{decimals}f")), (value, decimals)
+    assert at.page.evaluate("explorer.format.percent(0.9625)") == "96.2 %"
+    assert at.page.evaluate("explorer.format.number(1.0625)") == format(1.0625, ".4g")
+
+
+@pytest.mark.parametrize(
+    ("state", "said"),
+    [
+        ("%E0%A4%A", "There is no view"),
+        ("a%09b", "There is no view"),
+        ("ranking?columns=zzz", "there is no 'zzz'"),
+        ("trials?columns=zzz", "there is no 'zzz'"),
+        ("ranking?model=nosuch", "there is no 'nosuch'"),
+        ("heat?model=alpha&model=nosuch", "there is no 'nosuch'"),
+        ("trials?offset=x", "`offset`"),
+    ],
+)
+def test_address__what_is_wrong_in_it_is_told(at, state, said):
+    at.page.goto(f"{at.base}#/{state}")
+    at.page.wait_for_selector(".problem")
+
+    assert said in at.page.locator(".problem").inner_text()
+    at.faults.clear()  # the browser itself reports what the server refused
+
+
+@pytest.mark.parametrize("name", ["__proto__", "toString", "constructor"])
+def test_address__names_of_javascript_are_names_like_others(at, name):
+    at.go(f"ranking?{name}=x&sort=label")
+
+    assert at.page.locator("tbody tr").count() == 4
+    assert at.page.evaluate("Object.keys(explorer.parse(location.hash).params)") == [name, "sort"]
+    assert at.faults == []
+
+
+def test_trials__beyond_the_last_page_one_leads_back_to_it(at):
+    at.go("trials?model=alpha&offset=100000")
+    total = int(at.page.locator(".pager .note").inner_text().removeprefix("There are only ").rstrip("."))
+    at.page.click("#previous")
+    at.page.wait_for_selector("tbody tr")
+
+    assert at.page.locator(".pager .note").inner_text().endswith(f"– {total} of {total}")
+
+
+def test_visible__shows_what_hides_or_turns(at):
+    hidden = "\u202e\u2028\u2029\u061c\u00ad\u200b\u2066\ufeff\u180e\x07\x1b\U000e0041\U000e007f\ud800"
+    plain = "a\tb\nc é 漢 \U0001f600 ✂"
+
+    shown = at.page.evaluate("text => explorer.visible(text)", hidden[:-1])
+    assert shown == "".join(f"⟨{ord(one):04x}⟩" for one in hidden[:-1])
+    assert at.page.evaluate("text => explorer.visible(text)", plain) == plain
+    assert at.page.evaluate("explorer.visible(String.fromCharCode(0xd800))") == "⟨d800⟩"
+    assert at.page.evaluate("explorer.label('a\\u202eb<c>')") == "a⟨202e⟩b&lt;c&gt;"
+    assert at.page.evaluate("explorer.unlabel(explorer.label('a\\u202eb<c>'))") == "a\u202eb<c>"
+    assert at.page.evaluate("explorer.h('p', { title: '\\u202e' }, ['\\u202e']).outerHTML") == (
+        '<p title="⟨202e⟩">⟨202e⟩</p>'
+    )
+
+
+def test_csv__cells_are_no_formulas_as_in_the_terminal(at):
+    cells = ["=1+1", "\t=1", "\n=1", "-12", "-12+A1", "@x", "＝1", "x = 1", "+1e3", "1-2"]
+
+    shown = at.page.evaluate(
+        "cells => cells.map(one => explorer.csv([{ key: 'x', value: row => row }], [one]))", cells
+    )
+    for cell, text in zip(cells, shown, strict=True):
+        (_, row) = csv.reader(io.StringIO(text, newline=""))
+        assert row == [csv_text(cell)], cell

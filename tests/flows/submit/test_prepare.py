@@ -1,0 +1,80 @@
+"""What is made ready before anything is submitted."""
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from deploy.clusters.slurm import queue
+from flows.config.load import from_mapping
+from flows.errors import SweepError
+from flows.submit.prepare import prepare, submit
+
+ROOT = str(Path(__file__).parents[3])
+
+
+def sweep(folder, *models, **cluster):
+    return from_mapping(
+        {
+            "cube": str(folder / "all.zarr"),
+            "cache": str(folder / "cache"),
+            "models": [{"name": name, "endpoint": "sim:"} for name in models or ("a",)],
+            "tasks": {"boolean": {"params": {"length": 4}}},
+            "cluster": {"kind": "slurm", **cluster},
+        }
+    )
+
+
+@pytest.mark.cluster
+def test_script__starts_our_code_whatever_lies_in_the_users_directory(tmp_path):
+    (tmp_path / "flows").mkdir()
+    for name in ("queue.py", "flows/__init__.py", "flows/__main__.py"):
+        (tmp_path / name).write_text("raise SystemExit('the code of others ran')")
+    [script] = prepare(sweep(tmp_path)).scripts
+    environment = {key: value for key, value in os.environ.items() if key != "SLURM_JOB_ID"}
+
+    done = subprocess.run(
+        ["bash", "-c", script.splitlines()[-1]],
+        cwd=tmp_path, env={**environment, "PYTHONPATH": ROOT}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+    assert "this is no job of Slurm" in done.stderr
+    assert "the code of others ran" not in done.stderr
+
+
+@pytest.fixture
+def queued(tmp_path, monkeypatch):
+    """Number -> script of each job that was submitted and goes on."""
+    jobs = {}
+
+    def accept(script):
+        number = len(jobs) + 1
+        jobs[number] = script
+        return number
+
+    def states(name):
+        found = [number for number, script in jobs.items() if f"--job-name={name}\n" in script]
+        return {number: queue.JobState("PENDING", "") for number in found}
+
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setattr(queue, "submit", accept)
+    monkeypatch.setattr(queue, "states", states)
+    return jobs
+
+
+def test_submit__refuses_a_cube_on_which_a_chain_works(tmp_path, queued):
+    first = submit(prepare(sweep(tmp_path, "a", "b")))
+
+    with pytest.raises(SweepError) as found:
+        submit(prepare(sweep(tmp_path)))
+
+    assert len(queued) == 2
+    assert re.fullmatch(
+        rf".*all.zarr: {first.name} works on it already \(jobs 1, 2\). Let it go on, or end it first: "
+        rf"evalcube cancel {first.name}",
+        str(found.value),
+    )
+    queued.clear()
+    assert submit(prepare(sweep(tmp_path))).parts[0].job == 1
