@@ -10,7 +10,7 @@ import typer
 
 from flows.cli.output import outlived, safe, show, show_json
 from flows.cli.selecting import cubes_and_models, part_of
-from flows.cli.tables import show_table, warn
+from flows.cli.tables import one_form, show_table, warn
 
 if TYPE_CHECKING:
     from flows.cubes.policy import Check, PolicyVerdict
@@ -24,7 +24,13 @@ _MEANING = {
 
 
 def decide_by_policy(
-    path: str, arguments: Sequence[str], named: Sequence[str], others: Sequence[str], *, as_json: bool
+    path: str,
+    arguments: Sequence[str],
+    named: Sequence[str],
+    others: Sequence[str],
+    *,
+    as_json: bool,
+    markdown: bool = False,
 ) -> None:
     """Print what the policy says, and end with its exit code.
 
@@ -38,8 +44,8 @@ def decide_by_policy(
         The control and the treatment, as far as flags name them.
     others
         Flags that were given and say nothing to a policy.
-    as_json
-        Whether to print JSON.
+    as_json, markdown
+        Whether to print JSON, or Markdown; not both.
 
     Raises
     ------
@@ -56,6 +62,7 @@ def decide_by_policy(
         raise SweepError(
             f"{', '.join(others)}: not with --policy, whose rules say all", "Leave one of the two out"
         )
+    one_form(as_json=as_json, markdown=markdown)
     policy = load_policy(path)
     cubes, models = cubes_and_models(arguments[0], arguments[1:])
     found = policy_verdict(policy, cubes, [*named, *models], part_of())
@@ -63,19 +70,36 @@ def decide_by_policy(
         if as_json:
             show_json(found.to_dict())
         else:
-            _print(found)
+            _print(found, markdown=markdown)
     warn(found.warnings)
     raise typer.Exit(found.exit_code)
 
 
-def _print(found: PolicyVerdict) -> None:
-    show(safe(f"{found.decision}: {found.treatment} in the place of {found.control}"))
-    show(f"  {_MEANING[found.decision]}")
-    for check in found.checks:
-        if not check.passed:
-            show(safe(f"  {check.level}, {_place(check)}: {_reason(check, found.missing)}"))
-    show("")
+def _print(found: PolicyVerdict, *, markdown: bool) -> None:
+    meaning = _MEANING[found.decision]
+    broken = [
+        f"{check.level}, {_place(check)}: {_reason(check, found.missing)}"
+        for check in found.checks
+        if not check.passed
+    ]
+    if markdown:
+        show(_markdown(found, meaning, broken))
+        return
+    head = f"{found.decision}: {found.treatment} in the place of {found.control}"
+    for line in (head, f"  {meaning}", *(f"  {text}" for text in broken), ""):
+        show(safe(line))
     show_table(_table(found))
+
+
+def _markdown(found: PolicyVerdict, meaning: str, broken: Sequence[str]) -> str:
+    """The verdict as a comment on a merge request; what foreign names say stands in code."""
+    from stages.analyze.render.table import markdown_text
+    from stages.analyze.render.text import code, sentence
+
+    names = [code(name, cell=False) for name in (found.treatment, found.control)]
+    lines = [f"### {found.decision}: {' in the place of '.join(names)}", "", sentence(meaning), ""]
+    lines += [f"- {sentence(text)}" for text in broken] + [""] * bool(broken)
+    return "\n".join([*lines, markdown_text(_table(found))]).rstrip("\n")
 
 
 def _place(check: Check) -> str:

@@ -121,6 +121,12 @@ def verdict(
     log: LogOption = None,
     quiet: QuietOption = False,
     as_json: JsonOption = False,
+    markdown: Annotated[
+        bool,
+        typer.Option(
+            "--markdown", help="Print what the policy says as Markdown, such as a comment on a merge request."
+        ),
+    ] = False,
 ) -> None:
     """Tell whether a treatment may replace the control. Exit code 0: it may (PROGRESS, or a gate passed alone)."""
     if policy is not None:
@@ -144,7 +150,12 @@ def verdict(
             named,
             [flag for flag, given in of_layers.items() if given],
             as_json=as_json,
+            markdown=markdown,
         )
+    if markdown:
+        from flows.errors import SweepError
+
+        raise SweepError("--markdown goes with --policy", "Add --policy FILE, or leave it out")
     from flows.cubes.verdict import cube_verdict
 
     others = (*(treatments or ()), *(more or ()))

@@ -191,4 +191,11 @@ def test_verdict__by_a_policy(folder):
     assert json.loads(better[1])["decision"] == "GO"
     assert over_two[0] == 1
     assert "not answered by both" in over_two[1]
+    comment = evalcube(*words, "--control", "beta", "--treatment", "alpha", "--markdown", cwd=folder)
+    assert comment[0] == 1
+    assert comment[1].startswith("### NO-GO: `alpha` in the place of `beta`\n\na critical rule is broken")
+    assert "\n- critical, arithmetic: dropped by" in comment[1]
+    assert "\n| critical | arithmetic | all |" in comment[1]
+    refused(evalcube(*words, "--markdown", "--json", cwd=folder), "exclude each other")
+    refused(evalcube("verdict", "old.zarr", "--markdown", cwd=folder), "--markdown goes with --policy")
     refused(evalcube(*words, "--holdout", ".3", cwd=folder), "--holdout: not with --policy")
