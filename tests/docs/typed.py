@@ -55,7 +55,7 @@ class Reader:
         path = f"{binaries or Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
         self.environment = {
             "PATH": path,
-            "COLUMNS": "90",
+            "COLUMNS": "80",
             "XDG_CACHE_HOME": str(folder / "user-cache"),
             **(environment or {}),
         }

@@ -67,15 +67,21 @@ def plot_differences(pairs: Sequence[Pair], ax: Axes | None = None) -> Axes:
         Where to draw; default: a new figure.
     """
     if len(pairs) == 1:
-        words = f"{pairs[0].first} − {pairs[0].second}, points of 100"
+        words = f"{_short(pairs[0])}, points of 100"
         items = [(one.task or "all tasks", one) for one in (*pairs[0].tasks, pairs[0].overall)]
     else:
         words = "first − second, points of 100"
-        items = [(f"{pair.first} − {pair.second}", pair.overall) for pair in pairs]
+        items = [(_short(pair), pair.overall) for pair in pairs]
     rows = [(label, _scaled(one.difference, 100.0), one.p_holm < 0.05) for label, one in items]
     found = _forest(rows, f"{words} (95 % intervals)", ax)
     found.axvline(0.0, color="#565f6b", linewidth=1, zorder=0)
     return found
+
+
+def _short(pair: Pair) -> str:
+    """Both names of a pair, each with its half of the room."""
+    first, second = (shorten(name, MOST_NAME // 2) for name in (pair.first, pair.second))
+    return f"{first} − {second}"
 
 
 def _scaled(estimate: Estimate, scale: float) -> Estimate:
@@ -104,7 +110,9 @@ def _forest(rows: Sequence[tuple[str, Estimate, bool]], words: str, ax: Axes | N
             markersize=6,
         )
     # A dollar sign would begin a formula.
-    ax.set_yticks(range(len(rows)), [shorten(label, MOST_NAME).replace("$", r"\$") for label, _, _ in rows])
+    ax.set_yticks(
+        range(len(rows)), [shorten(label, MOST_NAME + len(" − ")).replace("$", r"\$") for label, _, _ in rows]
+    )
     ax.set_ylim(len(rows) - 0.5, -0.5)
     ax.set_xlabel(plain(words).replace("$", r"\$"))
     ax.grid(axis="x", color="#e1e5e9")

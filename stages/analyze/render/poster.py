@@ -15,9 +15,8 @@ from stages.analyze.labelled.leaderboard import label_rows
 from stages.analyze.labelled.results import Leaderboard, Row
 from stages.analyze.render.charts import Axis, axis_around
 from stages.analyze.render.cover import cover, spans
-from stages.analyze.render.table import fold
 from stages.analyze.render.table_specs import leaderboard_spec
-from stages.analyze.render.text import ABSENT
+from stages.analyze.render.text import ABSENT, shorten
 
 MOST_ROWS = 50
 """Evaluations on a page; a reader with more wants a part of the board."""
@@ -32,8 +31,8 @@ _CHARACTER = 7.3
 """Width of a character of 13 px, about."""
 _BOLD = 7.9
 _GAP = 16.0
-_NAME = 44
-"""Characters of a name on one line."""
+_NAME = 40
+"""Characters of a name; a longer one is cut in the middle, and whole in its title."""
 _LEAST = 900.0
 """Width of a page, for the sentences on it."""
 
@@ -87,8 +86,8 @@ class _Sheet:
     """What the table shows, and where."""
 
     rows: Sequence[Row]
-    names: Sequence[Sequence[str]]
-    """Lines of each row's name."""
+    names: Sequence[str]
+    """Of the rows, whole."""
     heads: Sequence[str]
     texts: Sequence[Sequence[str]]
     ends: Sequence[float]
@@ -107,8 +106,8 @@ def _laid_out(board: Leaderboard, labels: Sequence[str]) -> _Sheet:
         max([_BOLD * cell_len(head), *(_CHARACTER * cell_len(line[place]) for line in texts)]) + _GAP
         for place, head in enumerate(heads)
     ]
-    names = [fold(label, _NAME).split("\n") for label in labels[: len(rows)]]
-    figure = _NAME_LEFT + _GAP + _CHARACTER * max([8, *(cell_len(line) for name in names for line in name)])
+    names = labels[: len(rows)]
+    figure = _NAME_LEFT + _GAP + _CHARACTER * max([8, *(cell_len(shorten(name, _NAME)) for name in names)])
     ends = [figure + _FIGURE + _GAP + sum(widths[: place + 1]) for place in range(len(widths))]
     return _Sheet(rows, names, heads, texts, ends, figure, max(_LEAST, ends[-1] + _MARGIN))
 
@@ -117,17 +116,15 @@ def _lines(board: Leaderboard, sheet: _Sheet, axis: Axis, y: float) -> tuple[lis
     """The rows from a height on, and where they end."""
     lines = []
     for row, cells, name in zip(sheet.rows, sheet.texts, sheet.names, strict=True):
-        height = max(_ROW, 8 + _LINE * len(name))
-        middle, faint = y + height / 2 + 4, " f" if row.marked else ""
+        middle, faint = y + _ROW / 2 + 4, " f" if row.marked else ""
         lines.append(_text(_MARGIN + 18, middle, ABSENT if row.rank is None else str(row.rank), "e" + faint))
-        start = middle - _LINE * (len(name) - 1) / 2
-        lines += [_text(_NAME_LEFT, start + _LINE * place, part, faint) for place, part in enumerate(name)]
-        lines += _bar(board, row, axis, sheet.figure, y + height / 2)
+        lines.append(_text(_NAME_LEFT, middle, shorten(name, _NAME), faint, whole=name))
+        lines += _bar(board, row, axis, sheet.figure, y + _ROW / 2)
         lines += [
             _text(end - _GAP / 2, middle, cell, "e" + faint)
             for cell, end in zip(cells, sheet.ends, strict=True)
         ]
-        y += height
+        y += _ROW
     return lines, y
 
 
@@ -173,8 +170,9 @@ def _bar(board: Leaderboard, row: Row, axis: Axis, left: float, y: float) -> lis
     ]
 
 
-def _text(x: float, y: float, text: str, kind: str = "") -> str:
-    return f'<text x="{x:.1f}" y="{y:.1f}" class="{kind.strip()}">{escape(plain(text))}</text>'
+def _text(x: float, y: float, text: str, kind: str = "", whole: str = "") -> str:
+    title = f"<title>{escape(plain(whole))}</title>" if whole and plain(whole) != plain(text) else ""
+    return f'<text x="{x:.1f}" y="{y:.1f}" class="{kind.strip()}">{title}{escape(plain(text))}</text>'
 
 
 def _rule(left: float, right: float, y: float) -> str:

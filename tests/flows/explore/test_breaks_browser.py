@@ -34,6 +34,19 @@ def test_forms__are_drawn_without_a_fault_on_a_phone(at):
     assert at.faults == []
 
 
+@pytest.mark.parametrize(("width", "column"), [(1400, "ranks"), (400, "C_P")])
+def test_ranking__a_long_name_leaves_the_figures_on_the_screen(at, width, column):
+    at.page.set_viewport_size({"width": width, "height": 900})
+    at.go("ranking")
+    at.page.evaluate(
+        "document.querySelectorAll('td .name').forEach(one => one.textContent = 'x'.repeat(128))"
+    )
+
+    box = at.page.get_by_role("columnheader", name=column).first.bounding_box()
+
+    assert box["x"] + box["width"] <= width
+
+
 def test_heat__cells_lead_to_their_trials_and_sorting_is_in_the_address(at):
     at.page.set_viewport_size({"width": 1400, "height": 900})
     at.go("heat")

@@ -6,6 +6,7 @@ from xml.etree import ElementTree
 from stages.analyze.labelled.leaderboard import leaderboard
 from stages.analyze.render.cover import spans
 from stages.analyze.render.poster import MOST_ROWS, poster
+from stages.analyze.render.text import shorten
 from tests.stages.analyze.synthetic import PROFILES, Profile, dataset
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -40,7 +41,7 @@ def test_poster__says_before_all_else_that_it_shows_a_part():
     assert "Part of the cube" not in poster(whole, "A sweep")
 
 
-def test_poster__names_are_text_and_whole_and_the_rest_is_counted():
+def test_poster__names_are_text_and_whole_in_their_titles_and_the_rest_is_counted():
     hostile = '<script>alert(1)</script>"'
     long = "org/a-model-with-a-rather-long-name-of-72b-instruct-2026-11-and-more-of-it"
     board = leaderboard(dataset([Profile(hostile), Profile(long), *PROFILES[:1]], tasks=2), draws=20)
@@ -50,7 +51,8 @@ def test_poster__names_are_text_and_whole_and_the_rest_is_counted():
 
     assert "<script" not in svg
     assert hostile in texts(svg)
-    assert long in "".join(texts(svg))
+    shown = {(title.text, title.tail) for title in parts(svg, "title")}
+    assert shown == {(long, shorten(long, 40))}
     assert any(f"{3 * 40 - MOST_ROWS} more evaluations" in text for text in texts(svg))
 
 
