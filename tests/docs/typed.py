@@ -142,7 +142,9 @@ class Reader:
 
     def _command(self, block: Block, arguments: list[str], known: Container[int]) -> str:
         with patch.dict(os.environ, self.environment):
-            code, output, errors = evalcube(*arguments, cwd=self.folder, columns=90)
+            code, output, errors = evalcube(
+                *arguments, cwd=self.folder, columns=int(self.environment["COLUMNS"])
+            )
         assert code in known, f"{block}: evalcube {shlex.join(arguments)}\n{output}{errors}"
         return output
 
