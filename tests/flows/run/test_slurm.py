@@ -65,7 +65,7 @@ def wait_for(what, seconds=60):
 def test_run__is_complete_and_the_same_though_walltime_scancel_and_a_drained_node_take_its_jobs(
     tmp_path, simulator, slurm
 ):
-    config = on_slurm(tmp_path, simulator, latency=0.5, trials=140)
+    config = on_slurm(tmp_path, simulator, latency=0.5, trials=220)
     hurried = [{**model, "limits": {**model["limits"], "connections": 256}} for model in config["models"]]
     calm = {"cube": str(tmp_path / "calm.zarr"), "cache": str(tmp_path / "calm-cache"), "models": hurried}
     run({**config, **calm}, cluster=SHARED)
