@@ -29,7 +29,7 @@ def test_declared__grows_and_does_not_shrink(part):
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory):
+def offered(tmp_path_factory):
     """What commands print now."""
     return printed(tmp_path_factory.mktemp("surface"))
 
@@ -40,18 +40,20 @@ def version(keys):
 
 
 @pytest.mark.cluster
-def test_json__keeps_its_keys_or_has_a_new_schema_version(found):
+def test_json__keeps_its_keys_or_has_a_new_schema_version(offered):
     kept = {
-        name: keys for name, keys in RELEASED["json"].items() if version(keys) == version(found["json"][name])
+        name: keys
+        for name, keys in RELEASED["json"].items()
+        if version(keys) == version(offered["json"][name])
     }
 
-    assert gone(kept, found["json"]) == {}
+    assert gone(kept, offered["json"]) == {}
 
 
 @pytest.mark.cluster
-def test_cube__keeps_its_variables_dimensions_and_counters(found):
-    assert gone(RELEASED["cube"], found["cube"]) == {}
-    assert found["counters"][: len(RELEASED["counters"])] == RELEASED["counters"]
+def test_cube__keeps_its_variables_dimensions_and_counters(offered):
+    assert gone(RELEASED["cube"], offered["cube"]) == {}
+    assert offered["counters"][: len(RELEASED["counters"])] == RELEASED["counters"]
 
 
 def test_gone__sees_what_is_lost():
