@@ -50,9 +50,9 @@ class _Guard:
     def __init__(self) -> None:
         self.unit: str | None = None
         """The unit test under way."""
-        self.fixtures: list[str] = []
+        self.fixtures: list[pytest.FixtureDef[object]] = []
         """Fixtures that are being made, the innermost last."""
-        self.starters: set[str] = set()
+        self.starters: set[pytest.FixtureDef[object]] = set()
         """Fixtures that started a process; one of a session did so before most tests that use it."""
         self.offence: str | None = None
 
@@ -103,7 +103,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.hookimpl(wrapper=True)
 def pytest_fixture_setup(fixturedef: pytest.FixtureDef[object]) -> object:
     """Remember which fixture is being made."""
-    _guard.fixtures.append(fixturedef.argname)
+    _guard.fixtures.append(fixturedef)
     try:
         return (yield)
     finally:
@@ -128,10 +128,17 @@ def pytest_runtest_setup(item: pytest.Item) -> object:
     return (yield from _guarded(item))
 
 
+def _fixtures(item: pytest.Item) -> set[pytest.FixtureDef[object]]:
+    """The fixtures of a test, not their names: another module may call a parameter of its own the same."""
+    if not isinstance(item, pytest.Function):
+        return set()
+    return {made for named in item._fixtureinfo.name2fixturedefs.values() for made in named}
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> object:
     """Guard a test."""
-    known = _guard.starters.intersection(getattr(item, "fixturenames", ()))
+    known = [made.argname for made in _guard.starters.intersection(_fixtures(item))]
     if known and item.get_closest_marker("unit"):
         pytest.fail(f"a unit test uses what starts a process: {', '.join(known)}. Name it in tests/tiers.py")
     return (yield from _guarded(item))

@@ -15,9 +15,18 @@ def loop():
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
     yield loop
+    asyncio.run_coroutine_threadsafe(ended(), loop).result(10)
     loop.call_soon_threadsafe(loop.stop)
     thread.join()
     loop.close()
+
+
+async def ended():
+    """Wait until what was given up has ended: what is left pending would be a warning in whatever test comes next."""
+    left = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in left:
+        task.cancel()
+    await asyncio.gather(*left, return_exceptions=True)
 
 
 class Client:
