@@ -19,7 +19,6 @@ from flows.cli.options import (
     JsonOption,
     MarkdownOption,
     ModeOption,
-    PlotOption,
     PoolingOption,
     ScoreOption,
     TrialsOption,
@@ -116,7 +115,13 @@ def leaderboard(
             help="A leaderboard for each value: tier, task, a facet, template, ...",
         ),
     ] = None,
-    plot: PlotOption = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Draw it on one page, too: FILE.svg, or FILE.png or FILE.pdf with the extra `plots`.",
+        ),
+    ] = None,
     where: WhereOption = None,
     view: ViewOption = None,
     trials: TrialsOption = None,
@@ -163,7 +168,7 @@ def _check_plot(plot: Path | None, by: str | None) -> None:
         raise SweepError(
             "--plot draws one leaderboard, and --group-by makes several", "Choose a group with --where"
         )
-    check_picture(plot)
+    check_picture(plot, (".svg", ".png", ".pdf"))
 
 
 def _draw(board: Leaderboard, plot: Path, cubes: Sequence[str]) -> None:

@@ -183,7 +183,8 @@ def test_chart__can_be_clicked_on_before_all_of_it_is_drawn(at):
             };
         });
         let clicked = null;
-        document.body.append(explorer.chart({ label: "", traces: [{ x: [1], y: [2] }], click: point => { clicked = point; } }));
+        const click = point => { clicked = point; };
+        document.body.append(explorer.chart({ label: "", traces: [{ x: [1], y: [2] }], click }));
         const place = await begun;
         place.emit("plotly_click", { points: ["here"] });
         Plotly.newPlot = newPlot;
