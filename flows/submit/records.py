@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from flows.plan.trust import STATE_VARIABLE
-from storage.files import replace_synced
+from storage.files import locked, replace_synced
 from storage.urls import resolved
 
 _READ_BYTES = 5_000_000
+_LOCK = "submit.lock"
+_LOCK_SECONDS = 120.0
+"""So long another submission may take: Slurm answers late at times."""
 _NAME = re.compile(r"evalcube-[A-Za-z0-9-]{1,100}")
 
 
@@ -43,6 +49,35 @@ class Submission:
     parts: tuple[SubmittedPart, ...]
     host: str = ""
     """Where it was submitted by ssh; empty for this machine."""
+
+
+@contextmanager
+def alone() -> Iterator[None]:
+    """Be this user's only submission, from the look at what goes on already to the record of what was submitted.
+
+    Two in the same instant would both find nothing. A lock and no file that says so: it ends with its process.
+
+    Raises
+    ------
+    TimeoutError
+        If another one takes too long.
+    OSError
+        If this user's state folder cannot be written.
+    """
+    folder = _folder()
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(locked(folder / _LOCK, _LOCK_SECONDS))
+        except OSError as error:
+            # Some network file systems have no locks; there the look alone has to do.
+            if isinstance(error, TimeoutError) or error.errno not in (
+                errno.ENOLCK,
+                errno.ENOSYS,
+                errno.ENOTSUP,
+            ):
+                raise
+        yield
 
 
 def remember(submission: Submission) -> None:

@@ -34,8 +34,10 @@ def lines_about(target: str) -> list[str]:
 
 def _lines(one: Submission) -> list[str]:
     where = f" on {one.host}" if one.host else ""
-    lines = [f"submitted{where} as {one.name}, {one.submitted}; logs in {one.folder}"]
-    return lines if one.host else [*lines, *map(str, outlooks(one))]
+    line = f"submitted{where} as {one.name}, {one.submitted}; logs in {one.folder}"
+    if one.host:
+        return [line, f"how it goes: evalcube status {one.name} --ssh {one.host}"]
+    return [line, *map(str, outlooks(one))]
 
 
 def live_jobs(submission: Submission) -> set[int]:
