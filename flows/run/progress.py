@@ -40,6 +40,11 @@ class ModelProgress:
     waiting: bool
     """Whether its endpoint wants a pause."""
 
+    @property
+    def finished(self) -> bool:
+        """Whether all planned trials have a result."""
+        return 0 < self.trials <= self.done
+
 
 @dataclass(frozen=True)
 class RunProgress:
