@@ -10,6 +10,7 @@ from pydantic import BaseModel, ValidationError
 
 from flows.config.cluster import Cluster, ClusterSection, LocalSection
 from flows.config.findings import dotted, findings
+from flows.config.models import SweepConfig
 from flows.config.near_names import did_you_mean
 from flows.config.secrecy import show
 from flows.config.text import YamlProblem, YamlText
@@ -28,6 +29,27 @@ def sites_file() -> Path:
     """Where this user's clusters are described: a mapping of names to what a config's `cluster` may be."""
     home = os.environ.get(CONFIG_VARIABLE, "")
     return Path(home if home.startswith("/") else "~/.config").expanduser() / "evalcube" / "clusters.yaml"
+
+
+def cluster_section(settings: SweepConfig, cluster: str | Path | None = None) -> ClusterSection | None:
+    """The settings of the cluster that is meant for a sweep; None if nobody named one.
+
+    Parameters
+    ----------
+    settings
+        The sweep's config, whose own `cluster` counts last.
+    cluster
+        See `named_cluster`.
+
+    Raises
+    ------
+    SweepError
+        If there is no such cluster or file.
+    ConfigError
+        With all problems of the description.
+    """
+    given = settings.cluster if cluster is None else str(cluster)
+    return named_cluster(given) if isinstance(given, str) else given
 
 
 def named_cluster(name: str) -> ClusterSection:
