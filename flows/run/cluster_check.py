@@ -11,7 +11,7 @@ import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -25,7 +25,7 @@ from deploy.clusters.code import State
 from flows.config.models import ModelConfig, SweepConfig
 from flows.run.chosen_cluster import chosen_cluster
 from flows.run.proof import missing_key
-from flows.run.servers import is_managed, keyed
+from flows.run.servers import SIMULATED, is_managed, keyed
 from flows.run.waiting import wait_for_workers
 from stages.infer.endpoint import Endpoint, InferenceError
 from storage.cache.cache import open_cache
@@ -258,9 +258,7 @@ def _endpoints(model: ModelConfig) -> list[Endpoint]:
     """Where a model is asked; none of one whose server a run starts itself."""
     if is_managed(model):
         return []
-    ca_file = None if model.ca_file is None else str(Path(model.ca_file).expanduser().absolute())
-    urls = [address.removeprefix("sim:") for address in model.addresses]
-    return [replace(keyed(model, url), ca_file=ca_file) for url in urls]
+    return [keyed(model, address.removeprefix(SIMULATED)) for address in model.addresses]
 
 
 def _install(connection: Connection, plugin: CheckPlugin, sweep: str) -> None:
