@@ -178,10 +178,12 @@ def unreached(endpoint: Endpoint) -> str:
 
     Of one behind a proxy, the proxy is connected to.
     """
+    where = endpoint.base_url
     try:
         proxy = endpoint.proxy()
         parts = urlsplit(proxy or endpoint.base_url)
         port = parts.port or (443 if parts.scheme == "https" else 80)
+        where = f"{parts.hostname}:{port}"
         with ExitStack() as stack:
             connected = socket.create_connection((parts.hostname or "", port), _CONNECT_SECONDS)
             stack.callback(connected.close)
@@ -192,7 +194,6 @@ def unreached(endpoint: Endpoint) -> str:
     except InferenceError as error:
         return str(error)
     except (OSError, ValueError) as error:
-        where = f"{parts.hostname}:{port}" if "port" in locals() else endpoint.base_url
         said = getattr(error, "verify_message", None) or error.__class__.__name__
         return f"{endpoint.name}: {where} cannot be reached ({getattr(error, 'strerror', None) or said})"
     return ""
