@@ -44,9 +44,6 @@ _KEPT_CHARACTERS = 16_000_000
 """Of answers that are graded and wait for their judges."""
 _ROOM_BYTES = 128_000_000
 """Of requests under way on a worker, above which it wants no more; in memory they take a few times that."""
-_REPORT_MS = 500
-_MOST_REPORTS = 200
-"""Of all workers' traffic, per second: the scheduler handles each."""
 
 
 @dataclass(frozen=True)
