@@ -206,6 +206,6 @@ def _values(flip: Flip) -> list[Any]:
 
 
 def _csv_cell(value: Any) -> Any:  # noqa: ANN401
-    from flows.trials.forms import csv_text
+    from flows.trials.harmless import csv_text
 
     return csv_text(value) if isinstance(value, str) else value

@@ -74,7 +74,7 @@ def show_csv(rows: Sequence[Mapping[str, Any]]) -> None:
     import csv
     import sys
 
-    from flows.trials.forms import csv_text
+    from flows.trials.harmless import csv_text
     from stages.analyze.render.flat import records
 
     def cell(value: object) -> object:
