@@ -29,7 +29,7 @@ from flows.cli.options import (
 )
 from flows.cli.output import safe, show, show_json
 from flows.cli.selecting import part_of, several
-from flows.cli.tables import emit, one_form, show_csv, show_table, warn
+from flows.cli.tables import one_form, print_table, show_csv, show_table, warn
 
 if TYPE_CHECKING:
     from flows.cubes.reader import Reader, TrialView
@@ -163,7 +163,7 @@ def leaderboard(
         if by:
             head = f"{by} = {value}"
             show(("\n" if place else "") + (f"{sentence(head)}\n" if markdown else safe(head)))
-        emit(leaderboard_spec(board), {}, as_json=False, markdown=markdown)
+        print_table(leaderboard_spec(board), markdown=markdown)
 
 
 def _check_plot(plot: Path | None, by: str | None) -> None:
