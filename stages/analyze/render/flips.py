@@ -86,8 +86,8 @@ def task_spec(rows: Sequence[PlainRow], names: tuple[str, str]) -> TableSpec:
     first, second = names
     notes = (
         (
-            f"lost: {first} was right more often, won: {second} was. p: that the shares right are the same, adjusted for "
-            "all tasks."
+            f"lost: {first} was right more often, won: {second} was. p: that the shares right are the same, adjusted "
+            "for all tasks."
         ),
         f"first: share right of {first}, second: of {second}; points weighed as in the first plan.",
     )
