@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from flows.cubes.selection import OpenPart, Part, open_part
+from flows.cubes.selection import OpenPart, narrowed, open_part
 from flows.cubes.status import cube_status
 from flows.errors import SweepError
 from flows.explore.query import Query
@@ -184,10 +184,7 @@ class Explored:
         if not where:
             return self.whole()
 
-        def restricted() -> OpenPart:
-            return open_part(self.whole().dataset, Part(where), notes={}, trials=False)
-
-        part: OpenPart = self.kept(("part", where), restricted)
+        part: OpenPart = self.kept(("part", where), lambda: narrowed(self.whole(), where))
         return part
 
     def labels(self) -> list[str]:
