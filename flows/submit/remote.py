@@ -19,8 +19,7 @@ from deploy.clusters.slurm.script import slug
 from flows.config.models import SweepConfig
 from flows.errors import SweepError
 from flows.plan.build import build_plan
-from flows.submit.records import Submission, remember, submissions
-from storage.urls import resolved
+from flows.submit.records import Submission, remember, submissions_of
 
 _SECONDS = 120
 _CONFIG = "sweep.yaml"
@@ -121,7 +120,7 @@ def cube_there(host: str, target: str) -> str:
     target
         A cube as the config has it, the name of a submission, or anything that the host understands.
     """
-    for one in reversed(_submitted(host, target)):
+    for one in reversed(submissions_of(target, host)):
         relative = "://" not in one.cube and not one.cube.startswith(("/", "~"))
         return f"{one.folder.removeprefix('~/')}/{one.cube}" if relative else one.cube
     return target
@@ -135,20 +134,7 @@ def names_there(host: str, target: str) -> list[str]:
     host, target
         As of `cube_there`.
     """
-    return [one.name for one in _submitted(host, target)] or [target]
-
-
-def _submitted(host: str, target: str) -> list[Submission]:
-    """What was submitted from here, the newest last."""
-    known = [one for one in submissions() if one.host == host]
-    named = [one for one in known if one.name == target]
-    if named:
-        return named
-    try:
-        place = resolved(target)
-        return [one for one in known if one.cube == target or resolved(one.cube) == place]
-    except Exception:  # noqa: BLE001 - no address of a cube
-        return []
+    return [one.name for one in submissions_of(target, host)] or [target]
 
 
 def _check_host(host: str) -> None:
