@@ -19,6 +19,7 @@ from flows.cubes.reader import Reader
 from flows.cubes.selection import Part, checked_option, labelled_dataset, open_part, refused
 from flows.cubes.statistics import leaderboard_of
 from flows.cubes.status import cube_status
+from flows.errors import SweepError, need_addresses, need_number, told
 from stages.analyze.formulas.estimators import Mode
 from stages.analyze.labelled import axes
 from stages.analyze.labelled.aggregate import Pooling
@@ -110,7 +111,10 @@ def report(
     """
     path = Path(output)
     check_output(path)  # told now, not when the work is done
-    addresses = [cube] if isinstance(cube, str | Path) else list(dict.fromkeys(cube))
+    addresses = list(dict.fromkeys(need_addresses(cube)))
+    need_number("samples", samples, whole=True)
+    if date is not None and not isinstance(date, datetime.date):
+        raise SweepError(f"`date`: {told(date)} is no date", "Give a datetime.date")
     readers = [Reader(address, cache) for address in addresses]
     checked_option("pooling", pooling, get_args(Pooling))
     checked_option("outcomes", outcomes, list(SAMPLED))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from flows.errors import SweepError, no_bare_text
+from flows.errors import SweepError, need_addresses, need_number, no_bare_text
 from flows.plan.row_ids import ROW_ID
 from flows.trials import rows as places
 from flows.trials.columns import TrialColumn, arrow_schema, chosen, columns_of
@@ -99,10 +99,9 @@ def trials(
     >>> slow.to_pandas()[["model", "task", "latency", "response"]]  # doctest: +SKIP
     """
     no_bare_text(where=where, status=status, within=within, columns=columns)
-    addresses = [cube] if isinstance(cube, str | Path) else list(cube)
-    if not addresses:
-        raise SweepError("`cube`: no cube is named", "Give the address of one or more")
+    addresses = need_addresses(cube)
     for name, value in (("offset", offset), ("limit", 0 if limit is None else limit)):
+        need_number(name, value, whole=True)
         if value < 0:
             raise SweepError(f"`{name}`: {value} is less than 0", "Give a number from 0")
     labels, numbers = split_where(where)

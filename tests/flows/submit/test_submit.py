@@ -13,7 +13,7 @@ import pytest
 
 from flows.submit.chain import Chain
 from tests.deploy.clusters.slurm.slurm_node import slurm_node
-from tests.flows.support import own_process, refused, simulator_stats, sweep_config, write_config
+from tests.flows.support import evalcube, own_process, refused, simulator_stats, sweep_config, write_config
 
 ROOT = str(Path(__file__).parents[3])
 
@@ -157,17 +157,55 @@ def test_submit__without_slurm_says_so(tmp_path, simulator, monkeypatch):
     )
 
 
-@pytest.mark.cluster
-def test_submit__over_ssh_copies_config_and_files_and_submits_there(tmp_path, simulator, monkeypatch):
-    there = tmp_path / "there"
-    tools = tmp_path / "tools"
+def far_host(tmp_path, monkeypatch):
+    """An ssh that runs the line here, in another home directory, and an evalcube that it finds there."""
+    there, tools = tmp_path / "there", tmp_path / "tools"
     for folder in (there, tools):
         folder.mkdir()
-    # An ssh that runs the line here, in another home directory; and an evalcube that only prints.
-    program(tools / "ssh", f'[ "$4" = me@login ] || exit 255\ncd {there}; HOME={there} exec bash -c "$5"')
+    state = f"XDG_STATE_HOME={there}/state"
+    line = f'[ "$4" = me@login ] || exit 255\ncd {there}; {state} HOME={there} exec bash -c "$5"'
+    program(tools / "ssh", line)
     program(tools / "evalcube", f'exec {sys.executable} -m flows "$@"')
     monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
     (there / ".bash_profile").write_text(f"PATH={tools}:$PATH\n")
+    return there
+
+
+@pytest.mark.cluster
+def test_status_and_cancel__over_ssh_ask_the_host_for_what_was_submitted_there(
+    tmp_path, simulator, monkeypatch
+):
+    there = far_host(tmp_path, monkeypatch)
+    # A Slurm that takes one job, lists it, and ends it.
+    program(tmp_path / "tools" / "sbatch", f"cat >/dev/null; touch {there}/job; echo 7")
+    program(tmp_path / "tools" / "squeue", f'[ -e {there}/job ] && echo "7|PENDING|Priority" || true')
+    program(tmp_path / "tools" / "scancel", f"rm -f {there}/job")
+    config = {**submitted(tmp_path, simulator), "cube": "results/c.zarr", "cache": "cache"}
+    path = write_config(tmp_path, config)
+    code, output, errors = evalcube("submit", path, "--ssh", "me@login", cwd=tmp_path)
+    assert code == 0, errors
+    name = re.search(r"submitted as (evalcube-test-\w+)", output)[1]
+    assert f"from here: evalcube status {name} --ssh me@login" in output
+
+    for target in ("results/c.zarr", name):
+        code, output, errors = evalcube("status", target, "--ssh", "me@login", cwd=tmp_path)
+        assert code == 0, errors
+        assert "alpha: job 7 PENDING" in output
+    assert "--ssh me@login" in evalcube("status", name, cwd=tmp_path)[1]
+    code, output, errors = evalcube("cancel", "results/c.zarr", "--ssh", "me@login", cwd=tmp_path)
+
+    assert (code, (there / "job").exists()) == (0, False), errors
+    assert f"{name}: 1 job ended" in output
+    refused(
+        evalcube("status", "other.zarr", "--ssh", "me@login", cwd=tmp_path),
+        "me@login: ", "other.zarr: there is no cube",
+    )  # fmt: skip
+    refused(evalcube("status", name, "--watch", "--ssh", "me@login", cwd=tmp_path), "--watch")
+
+
+@pytest.mark.cluster
+def test_submit__over_ssh_copies_config_and_files_and_submits_there(tmp_path, simulator, monkeypatch):
+    there = far_host(tmp_path, monkeypatch)
     (tmp_path / "q.jsonl").write_text('{"question": "1+1?", "answer": "2"}\n')
     config = submitted(tmp_path, simulator)
     config["tasks"] = {"dataset": {"params": {"file": "q.jsonl", "prompt": "question", "answer": "answer"}}}

@@ -99,7 +99,7 @@ def test_terminal__shows_truncation_at_any_width_and_what_to_do(board, width):
 
     assert max(row.truncated for row in board.rows) > 0.01
     assert "truncated" in shown[0]
-    assert "raise it" in " ".join(shown)
+    assert "raise max_tokens" in " ".join(shown)
 
 
 def test_terminal__marks_incomplete_rows_and_says_why(board):
