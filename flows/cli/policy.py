@@ -152,15 +152,16 @@ def _table(found: PolicyVerdict) -> TableSpec:
     )
     words = (
         "drop: the control's share right less the treatment's, in points of 100, of the questions that both answered; "
-        "truncated answers count as wrong. Intervals are those of each line by itself."
+        "truncated answers count as wrong."
     )
+    alone = "95 %: the interval of each line by itself."
     floor = [_place(row) for row in found.checks if row.control == 0]
-    notes = [words]
+    notes = [words, alone]
     if floor:
         notes.append(f"The control is never right in {', '.join(floor)}: nothing could drop there.")
     if found.selection:
         notes.append(f"Part of the cube ({found.selection}).")
-    return TableSpec(columns, found.checks, tuple(notes))
+    return TableSpec(columns, found.checks, tuple(notes), explains={alone: "95 %"})
 
 
 def _points(value: float) -> str:

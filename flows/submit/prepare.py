@@ -6,7 +6,6 @@ import datetime
 import json
 import secrets
 import shlex
-import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -14,7 +13,7 @@ from pathlib import Path
 
 from deploy.clusters.base import ClusterError
 from deploy.clusters.slurm import queue
-from deploy.clusters.slurm.script import CAREFUL, JobSettings, clock, sbatch_header, slug
+from deploy.clusters.slurm.script import clock, slug
 from flows.config.cluster import SlurmSection
 from flows.config.models import SweepConfig
 from flows.config.sites import cluster_section
@@ -22,6 +21,7 @@ from flows.errors import SweepError
 from flows.plan.build import build_plan
 from flows.run.chosen_cluster import job_settings
 from flows.submit.chain import Chain
+from flows.submit.job_script import job_script
 from flows.submit.parts import Part, cut
 from flows.submit.records import Submission, SubmittedPart, alone, remember, submissions_of
 from flows.submit.watch import live_jobs
@@ -30,8 +30,6 @@ from storage.urls import absolute
 
 _JOBS = 12
 """Of a chain, if nothing else is said."""
-_NOTICE_SECONDS = 120
-"""Before the walltime, in which a run ends in good order."""
 _STATE_REMEDY = "Set XDG_STATE_HOME"
 
 
@@ -109,7 +107,7 @@ def prepare(
         )
     name = f"evalcube-{slug(settings.name)}-{secrets.token_hex(3)}"
     folder = Path(job.logs) / name
-    scripts = tuple(_script(name, part, folder, section, job) for part in parts)
+    scripts = tuple(job_script(name, part.name, folder / part.name, section, job) for part in parts)
     return Prepared(name, folder, cube, tuple(parts), scripts, section.walltime, total)
 
 
@@ -204,16 +202,3 @@ def _variables(settings: SweepConfig) -> list[str]:
     if settings.on_end is not None:
         found += [name for name in (settings.on_end.webhook_env, settings.on_end.key_env) if name is not None]
     return found
-
-
-def _script(name: str, part: Part, folder: Path, section: SlurmSection, job: JobSettings) -> str:
-    place = folder / part.name
-    notice = int(min(_NOTICE_SECONDS, section.walltime / 4))
-    # Only to the job's own process, which stops the run in good order; its children would get it twice.
-    more = [f"--signal=B:TERM@{notice}", f"--chdir={shlex.quote(str(Path.cwd()))}"]
-    header = sbatch_header(f"{name}-{part.name}", replace(job, logs=str(place)), more)
-    words = [section.python or sys.executable, "-P", "-m", "flows", "cluster", "attempt", str(place)]
-    words += ["--workers", str(section.cores)]
-    words += ["--container", section.container] if section.container else []
-    lines = [*header, *CAREFUL, *section.prologue, f"exec {shlex.join(words)}"]
-    return "\n".join(lines) + "\n"

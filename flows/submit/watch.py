@@ -138,23 +138,32 @@ def _outlook(submission: Submission, part: SubmittedPart) -> Outlook:
     with suppress(ClusterError):
         live = _live_states(part)
     chain = _chain(submission, part)
-    unbegun = None if chain is None or live is None or live else _unbegun(submission, part, chain)
-    return Outlook(part.name, live, chain, _done(part), unbegun)
+    logs = _logs(submission, part)
+    known = {attempt.job for attempt in chain.attempts} if chain is not None else set()
+    unbegun = (
+        tuple(sorted(logs.keys() - known - live.keys())) if chain is not None and live is not None else ()
+    )
+    newest = max((*unbegun, *known), default=None)
+    lines = () if live or newest not in logs else _last_lines(logs[newest])
+    return Outlook(part.name, live, chain, _done(part), unbegun, lines)
 
 
-def _unbegun(submission: Submission, part: SubmittedPart, chain: Chain) -> tuple[int, tuple[str, ...]] | None:
-    """The newest job that Slurm began and whose run did not begin, and the last lines of its log."""
+def _logs(submission: Submission, part: SubmittedPart) -> dict[int, Path]:
+    """The log of each job that Slurm began, by its number."""
+    try:
+        paths = list((Path(submission.folder) / part.name).glob("*.log"))
+    except OSError:
+        return {}
+    return {int(path.stem): path for path in paths if path.stem.isdecimal()}
+
+
+def _last_lines(log: Path) -> tuple[str, ...]:
     from deploy.clusters.slurm.log import last_lines
 
-    known = {attempt.job for attempt in chain.attempts}
     try:
-        logs = {int(path.stem): path for path in (Path(submission.folder) / part.name).glob("*.log")}
-        newest = max(logs, default=None)
-        if newest is None or newest in known:
-            return None
-        return newest, tuple(last_lines(logs[newest], _LOG_LINES))
-    except (OSError, ValueError):
-        return None
+        return tuple(last_lines(log, _LOG_LINES))
+    except OSError:
+        return ()
 
 
 def _done(part: SubmittedPart) -> tuple[int, int] | None:

@@ -99,6 +99,7 @@ class Crew:
             found = queue.states(self.name)
         except SlurmBusyError:
             return []  # workers go on without it, and it is asked again
+        self._take_back(found)
         ended = self._ended(found)
         for number, state in ended.items():
             job = self.jobs.pop(number)
@@ -132,6 +133,13 @@ class Crew:
             self._refused_at = time.monotonic()
             return [f"{len(self.jobs)} of {self.wanted} jobs for now: {error}"]
         return []
+
+    def _take_back(self, found: dict[int, JobState]) -> None:
+        """Count jobs again that were cleaned up after to be given back to the queue, as preemption may do."""
+        for number in [one for one in self._cleaned if one in found]:
+            if found[number].live and found[number].state != _CLEANING:
+                self._cleaned.discard(number)
+                self.jobs[number] = _Job(time.monotonic(), came=True)
 
     def _ended(self, found: dict[int, JobState]) -> dict[int, JobState]:
         now = time.monotonic()

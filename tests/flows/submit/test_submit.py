@@ -115,6 +115,35 @@ def test_submit__a_job_that_is_killed_is_followed_by_one_that_goes_on_and_scance
 
 
 @pytest.mark.integration
+@pytest.mark.parametrize(
+    ("partition", "options"), [("cancel", []), ("requeue", []), ("requeue", ["--requeue"])]
+)
+def test_submit__a_job_that_is_preempted_is_followed_and_counts_as_no_failure(
+    tmp_path, simulator, slurm, partition, options
+):
+    cluster = {"partition": partition, "options": options}
+    settings = submitted(tmp_path, simulator, latency=1.0, trials=2000, cluster=cluster)
+    assert own_process("submit", write_config(tmp_path, settings), cwd=tmp_path)[0] == 0
+    chain = wait_for(lambda: [one for one in chains(tmp_path).values() if one.attempts])[0]
+    first = chain.attempts[0].job
+    wait_for(lambda: simulator_stats(simulator)["requests"] > 20)
+    wait_for(lambda: slurm.jobs().get(first + 1) == "PENDING")
+
+    slurm.preempt()
+    if options:
+        wait_for(lambda: slurm.jobs().get(first) == "PENDING")
+        slurm.command("scontrol", "update", f"jobid={first}", "starttime=now")  # Slurm would wait for minutes
+    chain = wait_for(lambda: [one for one in chains(tmp_path).values() if len(one.attempts) == 2])[0]
+
+    assert [one.job for one in chain.attempts] == [first, first if options else first + 1]
+    assert (chain.attempts[0].ending, chain.retries, chain.stopped) == ("time", 1, "")  # one is under way
+    before = simulator_stats(simulator)["requests"]
+    wait_for(lambda: simulator_stats(simulator)["requests"] > before)
+    assert own_process("cancel", cwd=tmp_path)[0] == 0
+    wait_for(lambda: slurm.jobs() == {}, 20)
+
+
+@pytest.mark.integration
 def test_cancel__ends_all_jobs_of_a_submission(tmp_path, simulator, slurm):
     config = write_config(
         tmp_path, submitted(tmp_path, simulator, cluster={"options": ["--hold"]}, models=("a", "b"))
