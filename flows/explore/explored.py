@@ -222,7 +222,10 @@ class Explored:
         SweepError
             If something is asked for wrongly, or no cube has it.
         """
-        cubes = self.cubes if len(self.cubes) == 1 else self._having(options.get("where", ()))
+        where = options.get("where", ())
+        cubes: Sequence[str] = self.cubes
+        if len(cubes) > 1:  # kept, as each has to be opened for it
+            cubes = self.kept(("having", repr(where)), lambda: self._having(where))
         return read_trials(cubes, cache=self.cache, **options)
 
     def _having(self, where: Any) -> Sequence[str]:  # noqa: ANN401 - as for `read_trials`
