@@ -110,9 +110,9 @@ class Slurm(Cluster):
                 with _SlurmConnection(client, crew) as connection:
                     yield connection
 
-    def _scheduler_options(self, security: Security | None) -> dict[str, Any]:
+    def _scheduler_options(self, security: Security) -> dict[str, Any]:
         return {
-            "protocol": "tcp://" if security is None else "tls://",
+            "protocol": "tls://",
             "port": self.port,
             "interface": self.interface,
             # What it serves in plain text stays on this machine.
@@ -212,7 +212,7 @@ def _settings() -> dict[str, object]:
 
 
 @contextmanager
-def _encryption(folder: Path) -> Iterator[tuple[Security | None, dict[str, str] | None]]:
+def _encryption(folder: Path) -> Iterator[tuple[Security, dict[str, str]]]:
     """Settings that encrypt all connections with a key of this run, and its files for the workers.
 
     Whoever reaches a Dask scheduler may run code in its user's name, and the network of a cluster is everybody's. The
@@ -221,8 +221,10 @@ def _encryption(folder: Path) -> Iterator[tuple[Security | None, dict[str, str] 
     try:
         security = Security.temporary()
     except ImportError:
-        yield None, None
-        return
+        raise ClusterError(
+            "clusters of kind slurm encrypt their connections, for which the package cryptography is missing here: "
+            "pip install 'evalcube[slurm]'. The nodes do not need it"
+        ) from None
     texts = security.get_tls_config_for_role("worker")
     files = {what: str(folder / f"{what}.pem") for what in _CERTIFICATES}
     try:
