@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import threading
 import time
@@ -10,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from flows.cubes.selection import OpenPart, Part, open_part
+from flows.cubes.selection import OpenPart, narrowed, open_part
 from flows.cubes.status import cube_status
 from flows.errors import SweepError
 from flows.explore.query import Query
@@ -75,12 +76,19 @@ class Explored:
         """Of the cubes, without credentials."""
         return tuple(redacted(one) for one in self.cubes)
 
-    def judged(self) -> tuple[tuple[str, ...], list[str]]:
-        """Addresses of the cubes whose answers the judges of the first judged one graded, and the judges' names."""
-        named = [judge_names(one.attrs) for one in self._opened]
-        first = next((names for names in named if names), [])
-        cubes = (one for one, names in zip(self.cubes, named, strict=True) if names and names == first)
-        return tuple(cubes), first
+    def judged(self) -> list[tuple[tuple[str, ...], list[str]]]:
+        """Addresses of the cubes that the same judges graded, and the judges' names, for each set of judges."""
+        found: dict[str, tuple[list[str], list[str]]] = {}
+        for address, opened in zip(self.cubes, self._opened, strict=True):
+            if names := judge_names(opened.attrs):
+                described = [one for one in opened.attrs["spec"]["judges"] if isinstance(one, Mapping)]
+                key = json.dumps(sorted(described, key=lambda one: str(one.get("name"))), sort_keys=True)
+                # Several cubes that are read as one have their judges in the order of their names.
+                cubes, _ = found.setdefault(key, ([], names))
+                cubes.append(address)
+        return [
+            (tuple(cubes), names if len(cubes) == 1 else sorted(names)) for cubes, names in found.values()
+        ]
 
     def tokenizer(self) -> Any:  # noqa: ANN401 - of an optional package
         """The tokenizer for the spectrum of prompts; None if none was given."""
@@ -176,10 +184,7 @@ class Explored:
         if not where:
             return self.whole()
 
-        def restricted() -> OpenPart:
-            return open_part(self.whole().dataset, Part(where), notes={}, trials=False)
-
-        part: OpenPart = self.kept(("part", where), restricted)
+        part: OpenPart = self.kept(("part", where), lambda: narrowed(self.whole(), where))
         return part
 
     def labels(self) -> list[str]:

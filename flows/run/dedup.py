@@ -39,15 +39,16 @@ def ask(work: Workspace, model: str, jobs: Sequence[Job], task: Hashable) -> Ask
     Raises
     ------
     Reschedule
-        The task was abandoned.
+        The task was abandoned, or the run is over.
     """
 
     def run(some: Sequence[Job]) -> dict[str, Result]:
-        results = work.engine().run(model, some, caller=task) if some else []
+        results = work.engine().run(model, some, caller=task, unwanted=unwanted) if some else []
         return {job.digest: result for job, result in zip(some, results, strict=True)}
 
-    # A task that was abandoned here and came back is wanted again; without this it would give up at once.
-    work.accept(task)
+    def unwanted() -> Reschedule | None:
+        return Reschedule() if work.is_abandoned(task) else None
+
     claims = work.claims(model)
     keys = [job.digest for job in jobs]
     # Announced before anything is looked up: of two runs that begin together, at least one sees the other's claim.

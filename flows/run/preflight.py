@@ -124,8 +124,8 @@ class Admission:
         if not self._refused:
             return
         address, problem = next(iter(self._refused.items()))
-        more = f" ({len(self._refused) - 1} more workers cannot take part either.)" if self._refused else ""
-        more = more if len(self._refused) > 1 else ""
+        others = len(self._refused) - 1
+        more = f" ({others} more workers cannot take part either.)" if others else ""
         raise SweepError(f"worker {self._named(address)}: {problem.rstrip('.')}.{more}")
 
     def admitted(self, there: Collection[str]) -> list[str]:

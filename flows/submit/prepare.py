@@ -16,7 +16,7 @@ from deploy.clusters.slurm import queue
 from deploy.clusters.slurm.script import clock, slug
 from flows.config.cluster import SlurmSection
 from flows.config.models import SweepConfig
-from flows.config.sites import named_cluster
+from flows.config.sites import cluster_section
 from flows.errors import SweepError
 from flows.plan.build import build_plan
 from flows.run.chosen_cluster import job_settings
@@ -186,8 +186,7 @@ def _refuse_second(prepared: Prepared) -> None:
 
 
 def _section(settings: SweepConfig, cluster: str | None) -> SlurmSection:
-    found = settings.cluster if cluster is None else named_cluster(cluster)
-    section = named_cluster(found) if isinstance(found, str) else found
+    section = cluster_section(settings, cluster)
     if not isinstance(section, SlurmSection):
         raise SweepError(
             "only to a cluster of kind slurm can a sweep be submitted",

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import errno
 import json
-import os
 import re
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
-from flows.plan.trust import STATE_VARIABLE
+from flows.plan.trust import own_record, state_folder
 from storage.files import locked, replace_synced
 from storage.urls import resolved
 
@@ -121,21 +119,18 @@ def _places(submission: Submission) -> set[str]:
 
 
 def _folder() -> Path:
-    state = os.environ.get(STATE_VARIABLE, "")
-    home = Path(state if state.startswith("/") else "~/.local/state").expanduser()
-    return home / "evalcube" / "jobs"
+    return state_folder() / "jobs"
 
 
 def _read(path: Path) -> Submission | None:
+    document = own_record(path, _READ_BYTES)
+    if document is None:
+        return None
     try:
-        with path.open("rb") as file:
-            if os.fstat(file.fileno()).st_uid != os.geteuid():
-                return None
-            document: dict[str, Any] = json.loads(file.read(_READ_BYTES))
         parts = tuple(SubmittedPart(**part) for part in document["parts"])
         found = Submission(**{**document, "parts": parts})
         # These become arguments of Slurm's commands.
         valid = all(_NAME.fullmatch(part.job_name) and isinstance(part.job, int) for part in parts)
-    except (OSError, ValueError, TypeError, KeyError, RecursionError):
+    except (TypeError, KeyError):
         return None
     return found if valid else None

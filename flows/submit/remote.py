@@ -78,9 +78,8 @@ def submit_there(
         f"umask 077 && mkdir -p {shlex.quote(place)} && tar -xf - -C {shlex.quote(place)}",
         _archive(parts),
     )
-    # A login shell, whose profile says where evalcube is.
     inner = f"cd {shlex.quote(place)} && {shlex.join(words)}"
-    said = _ssh(host, f"bash -lc {shlex.quote(inner)}").decode(errors="replace")
+    said = _in_login_shell(host, inner)
     if dry_run:
         return said, None
     match = re.search(r"submitted as (evalcube-[A-Za-z0-9-]+)", said)
@@ -109,9 +108,7 @@ def there(host: str, *words: str) -> str:
     """
     _check_host(host)
     width = f"COLUMNS={shutil.get_terminal_size().columns}"
-    line = f"{width} {shlex.join(['evalcube', *words])}"
-    # A login shell, whose profile says where evalcube is.
-    return _ssh(host, f"bash -lc {shlex.quote(line)}").decode(errors="replace")
+    return _in_login_shell(host, f"{width} {shlex.join(['evalcube', *words])}")
 
 
 def cube_there(host: str, target: str) -> str:
@@ -180,6 +177,11 @@ def _archive(parts: dict[str, bytes]) -> bytes:
             entry.size, entry.mode = len(data), 0o600
             archive.addfile(entry, io.BytesIO(data))
     return stream.getvalue()
+
+
+def _in_login_shell(host: str, line: str) -> str:
+    """What a line of a shell says there, whose profile says where evalcube is."""
+    return _ssh(host, f"bash -lc {shlex.quote(line)}").decode(errors="replace")
 
 
 def _ssh(host: str, line: str, data: bytes = b"") -> bytes:

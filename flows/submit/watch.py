@@ -13,7 +13,7 @@ from flows.errors import SweepError
 from flows.submit.chain import Chain, Outlook
 from flows.submit.records import Submission, SubmittedPart, submissions, submissions_of
 
-_LOG_BYTES, _LOG_LINES = 4096, 5
+_LOG_LINES = 5
 """Of a job's log that are shown."""
 _NAMED = 5
 """Submissions that a message names at most."""
@@ -48,14 +48,20 @@ def live_jobs(submission: Submission) -> set[int]:
     ClusterError
         If Slurm does not answer.
     """
-    from deploy.clusters.slurm import queue
-
     found: set[int] = set()
     for part in submission.parts:
         chain = _chain(submission, part)
         if chain is None or not (chain.complete or chain.stopped):
-            found |= {number for number, state in queue.states(part.job_name).items() if state.live}
+            found |= _live_states(part).keys()
     return found
+
+
+def _live_states(part: SubmittedPart) -> dict[int, str]:
+    """Number -> state of the jobs of a part that wait or run."""
+    # Here, not above: it loads Dask, and `status` of a sweep that nobody submitted is quick without.
+    from deploy.clusters.slurm import queue
+
+    return {number: state.state for number, state in queue.states(part.job_name).items() if state.live}
 
 
 def _live(known: Sequence[Submission]) -> list[Submission]:
@@ -113,7 +119,7 @@ def cancel(submission: Submission) -> int:
 
     ended = 0
     for part in submission.parts:
-        live = {number for number, state in queue.states(part.job_name).items() if state.live}
+        live = _live_states(part)
         ended += len(live)
         path = _chain_path(submission, part)
         # Before its job ends, whose successor looks here.
@@ -121,19 +127,16 @@ def cancel(submission: Submission) -> int:
             chain = Chain.read(path)
             if not chain.complete and not chain.stopped:
                 replace(chain, stopped="cancelled").write(path)
-        queue.cancel(live, part.job_name)
+        queue.cancel(live.keys(), part.job_name)
     return ended
 
 
 def _outlook(submission: Submission, part: SubmittedPart) -> Outlook:
-    # Here, not above: it loads Dask, and `status` of a sweep that nobody submitted is quick without.
     from deploy.clusters.base import ClusterError
-    from deploy.clusters.slurm import queue
 
     live: dict[int, str] | None = None
     with suppress(ClusterError):
-        found = queue.states(part.job_name)
-        live = {number: state.state for number, state in found.items() if state.live}
+        live = _live_states(part)
     chain = _chain(submission, part)
     logs = _logs(submission, part)
     known = {attempt.job for attempt in chain.attempts} if chain is not None else set()
@@ -155,16 +158,12 @@ def _logs(submission: Submission, part: SubmittedPart) -> dict[int, Path]:
 
 
 def _last_lines(log: Path) -> tuple[str, ...]:
-    from deploy.clusters.slurm.queue import printable
+    from deploy.clusters.slurm.log import last_lines
 
     try:
-        with log.open("rb") as file:
-            file.seek(max(0, log.stat().st_size - _LOG_BYTES))
-            text = file.read(_LOG_BYTES).decode(errors="replace")
+        return tuple(last_lines(log, _LOG_LINES))
     except OSError:
         return ()
-    lines = [line for line in text.splitlines() if line.strip()][-_LOG_LINES:]
-    return tuple(map(printable, lines))
 
 
 def _done(part: SubmittedPart) -> tuple[int, int] | None:

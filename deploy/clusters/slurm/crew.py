@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import time
 from collections import Counter
@@ -13,7 +12,8 @@ from pathlib import Path
 
 from deploy.clusters.base import ClusterError
 from deploy.clusters.slurm import queue
-from deploy.clusters.slurm.queue import JobState, SlurmBusyError, printable
+from deploy.clusters.slurm.log import last_lines
+from deploy.clusters.slurm.queue import JobState, SlurmBusyError
 
 _MOST_FAILURES = 3
 """Jobs in a row that end before a worker has come from them."""
@@ -25,7 +25,7 @@ _FORGOTTEN_SECONDS = 60.0
 """A job that squeue does not list this long after its submission has ended; before, it may not be listed yet."""
 _WAITING_NOTE_SECONDS = 600.0
 _REFUSED_SECONDS = 60.0
-_TAIL_LINES, _TAIL_BYTES = 12, 4000
+_TAIL_LINES = 12
 
 
 @dataclass
@@ -213,11 +213,6 @@ def job_of(worker: str) -> int | None:
 def tail_of(log: Path) -> str:
     """The last lines of a log, safe to be shown; empty if there are none."""
     try:
-        with log.open("rb") as file:
-            size = file.seek(0, os.SEEK_END)
-            file.seek(max(0, size - _TAIL_BYTES))
-            text = file.read(_TAIL_BYTES).decode(errors="replace")
+        return "\n".join(f"  {line}" for line in last_lines(log, _TAIL_LINES))
     except OSError:
         return ""
-    lines = [printable(line) for line in text.splitlines() if line.strip()]
-    return "\n".join(f"  {line}" for line in lines[-_TAIL_LINES:])

@@ -91,16 +91,20 @@
         await explorer.script("plotly.min.js");
       } catch {
         place.textContent = "plotly.js could not be loaded.";
+        place.dataset.failed = "true";
         return;
       }
       if (!place.isConnected) return;
       const layout = styled(spec.layout || {});
-      await Plotly.newPlot(place, spec.traces.map(trace => escaped(trace, "")), escaped(layout, ""), {
+      const drawing = Plotly.newPlot(place, spec.traces.map(trace => escaped(trace, "")), escaped(layout, ""), {
         displaylogo: false, responsive: true, modeBarButtonsToRemove: ["lasso2d", "select2d", "autoScale2d"],
         toImageButtonOptions: { filename: spec.name || "evalcube" },
       });
+      // Not when all of it is drawn: marks are there to be clicked on before.
       if (spec.click) place.on("plotly_click", event => spec.click(event.points[0]));
+      await drawing;
       place.dataset.drawn = "true";
+      if (!place.isConnected) explorer.purge(figure);
     };
     const seen = new ResizeObserver(entries => {
       if (!entries.some(entry => entry.contentRect.width > 0)) return;

@@ -77,7 +77,7 @@
 
   const json = (columns, rows) => JSON.stringify(exported(columns, rows), null, 1);
 
-  // What a spreadsheet takes for the beginning of a formula, or skips before one; the same as in flows/trials/forms.py.
+  // What a spreadsheet takes for the beginning of a formula, or skips before one; the same as in flows/trials/harmless.py.
   const FORMULA = /^[=+\-@\t\r\n＝＋－＠]/;
   const NUMBER = /^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$/;
 
@@ -101,6 +101,5 @@
     link.remove();
     setTimeout(() => URL.revokeObjectURL(url), 1000);
   };
-  explorer.save = save;
   explorer.csv = csv;
 }

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
 from stages.analyze.labelled.axes import facets, names
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
 
 Condition = object
 """A value, a list of values, a pair (low, high) with both ends included and None for open, or a test of a value."""
@@ -57,13 +55,26 @@ class Groups:
     names: tuple[str, ...]
     levels: tuple[list[Any], ...]
     """The values of each name."""
-    matrix: csr_array
-    """Shape (product of the numbers of levels, models or cells): 1 where one belongs to the group."""
+    member: NDArray[np.intp]
+    """Models or cells that are in groups, group by group; one that is in several stands there for each of them."""
+    number: NDArray[np.intp]
+    """The group of each of them, ascending: its place in row-major order of the levels."""
 
     @property
     def shape(self) -> tuple[int, ...]:
         """Number of levels of each name."""
         return tuple(len(level) for level in self.levels)
+
+    def sums(self, values: NDArray[np.float64], axis: int) -> NDArray[np.float64]:
+        """Sums over the members of each group: `axis`, of models or cells, becomes axes of the groups' levels."""
+        place = axis % values.ndim
+        before, after = values.shape[:place], values.shape[place + 1 :]
+        found = np.zeros((*before, math.prod(self.shape), *after))
+        if len(self.member):
+            there, starts = np.unique(self.number, return_index=True)
+            summed = np.add.reduceat(values.take(self.member, axis=place), starts, axis=place)
+            np.moveaxis(found, place, 0)[there] = np.moveaxis(summed, place, 0)
+        return found.reshape(*before, *self.shape, *after)
 
 
 def keys(ds: xr.Dataset) -> dict[str, Key]:
@@ -81,21 +92,30 @@ def keys(ds: xr.Dataset) -> dict[str, Key]:
     sizes = {dim: ds.sizes[dim] for dim in (*MODEL, *CELL)}
     for name in [*sizes, *(str(item) for item in ds.coords if item not in sizes)]:
         # Variables, and no arrays with all of the dataset's coordinates: pages ask for these again and again.
-        array = ds.variables[name] if name in ds.coords else xr.Variable(name, np.arange(sizes[name]))
+        array = ds.variables[name] if name in ds.coords else _numbers(name, sizes[name])
         for dims in (MODEL, CELL):
             if array.ndim and set(array.dims) <= set(dims) and name != "facets":
                 inner = array.transpose(*(dim for dim in dims if dim in array.dims)).values
                 shaped = inner.reshape([sizes[dim] if dim in array.dims else 1 for dim in dims])
                 spread = np.broadcast_to(shaped, [sizes[dim] for dim in dims])
-                found[name] = Key(dims, [_plain(value) for value in spread.ravel().tolist()])
+                found[name] = Key(dims, _plain(spread))
     rows = [facets(text) for text in names(ds, "facets")]
     for label in sorted({label for row in rows for label in row}):
         found.setdefault(f"facet_{label}", Key(MODEL, [row.get(label) for row in rows]))
     return found
 
 
-def _plain(value: Any) -> Any:  # noqa: ANN401 - a coordinate holds anything
-    return None if value == "" or value != value else value  # noqa: PLR0124 - NaN
+def _numbers(dim: str, size: int) -> xr.Variable:
+    """The index along a dim; on the fast path, as xarray imports Dask's arrays to look at the values."""
+    return xr.Variable((dim,), np.arange(size), fastpath=True)
+
+
+def _plain(values: NDArray[Any]) -> list[Any]:
+    """Values as a list, None for empty texts and NaN."""
+    items = values.ravel().tolist()
+    if values.dtype.kind in "biu":  # which have neither
+        return items
+    return [None if value == "" or value != value else value for value in items]  # noqa: PLR0124 - NaN
 
 
 def known(table: Mapping[str, Key], name: str, argument: str) -> None:
@@ -121,6 +141,11 @@ def select(ds: xr.Dataset, where: Where | None, table: Mapping[str, Key]) -> Sel
         If a name is unknown, a condition cannot be tested, or nothing is left; the message says which
         condition matches nothing and which values there are.
     """
+    if where is not None and not isinstance(where, Mapping):
+        raise ValueError(
+            f"`where` is a {type(where).__name__}, and no mapping of names to conditions; write it like "
+            "{'task': ['sort'], 'param_length': {'min': 4}}"
+        )
     models = np.ones(ds.sizes["model"], dtype=bool)
     cells = _real_cells(ds, table)
     tiers = list(range(ds.sizes["tier"]))
@@ -129,7 +154,7 @@ def select(ds: xr.Dataset, where: Where | None, table: Mapping[str, Key]) -> Sel
         if name == "tier":
             labels = names(ds, "tier")
             tiers = np.flatnonzero(_matches(name, labels, condition)).tolist()
-            cells &= ds["in_tier"].transpose("tier", *CELL).values[tiers].any(axis=0)
+            cells &= ds.variables["in_tier"].transpose("tier", *CELL).values[tiers].any(axis=0)
         elif table[name].dims == MODEL:
             models &= _matches(name, table[name].values, condition)
         else:
@@ -200,15 +225,13 @@ def group(
 
     A cell belongs to each of its tiers; one to which a name does not apply belongs to no group.
     """
-    from scipy.sparse import csr_array  # a leaderboard needs no groups
-
     chosen = [name for name in by if (CELL if name == "tier" else table[name].dims) == dims]
     inside = np.flatnonzero((selection.models if dims == MODEL else selection.cells).ravel())
     levels: list[list[Any]] = []
     member, place = inside, np.zeros(len(inside), dtype=np.int64)
     for name in chosen:
         if name == "tier":
-            every = ds["in_tier"].transpose("tier", *CELL).values.reshape(ds.sizes["tier"], -1)
+            every = ds.variables["in_tier"].transpose("tier", *CELL).values.reshape(ds.sizes["tier"], -1)
             labels = names(ds, "tier")
             levels.append([labels[tier] for tier in selection.tiers])
             position, code = np.nonzero(every[list(selection.tiers)][:, member].T)
@@ -226,6 +249,5 @@ def group(
             f"`by` = {chosen} spans {size:,} groups, more than {MOST_GROUPS:,}; group by fewer names or select "
             "with `where`"
         )
-    total = len((selection.models if dims == MODEL else selection.cells).ravel())
-    matrix = csr_array((np.ones(len(member)), (place, member)), shape=(size, total))
-    return Groups(tuple(chosen), tuple(levels), matrix)
+    sort = np.argsort(place, kind="stable")
+    return Groups(tuple(chosen), tuple(levels), member[sort], place[sort])
