@@ -36,28 +36,41 @@ class SchedulerHere(Connection):
         return f"http://127.0.0.1:{link.port}{link.path}"
 
 
-def key_of_run() -> Security | None:
-    """What encrypts all connections with a key of this run; None without the package `cryptography`.
+def key_of_run(kind: str) -> Security:
+    """What encrypts all connections with a key of this run.
 
     Whoever reaches a Dask scheduler may run code in its user's name, and the network of a cluster is everybody's.
+
+    Parameters
+    ----------
+    kind
+        Of the cluster, and the extra of that name.
+
+    Raises
+    ------
+    ClusterError
+        The package `cryptography` is not installed.
     """
     try:
         made: Security = Security.temporary()
     except ImportError:
-        return None
+        raise ClusterError(
+            f"clusters of kind {kind} encrypt their connections, for which the package cryptography is missing here: "
+            f"pip install 'evalcube[{kind}]'"
+        ) from None
     return made
 
 
 @contextmanager
 def scheduler_here(
-    security: Security | None, *, host: str | None = None, interface: str | None = None, port: int = 0
+    security: Security, *, host: str | None = None, interface: str | None = None, port: int = 0
 ) -> Iterator[tuple[Client, str]]:
     """A context with a client of a new scheduler without workers, and the scheduler's address.
 
     Parameters
     ----------
     security
-        What encrypts its connections; None encrypts nothing.
+        What encrypts its connections.
     host
         This machine's address, as workers reach it.
     interface
@@ -71,7 +84,7 @@ def scheduler_here(
         It cannot be started.
     """
     options = {
-        "protocol": "tcp://" if security is None else "tls://",
+        "protocol": "tls://",
         "host": host,
         "interface": interface,
         "port": port,

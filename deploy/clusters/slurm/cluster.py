@@ -177,15 +177,12 @@ def _settings() -> dict[str, object]:
 
 
 @contextmanager
-def _encryption(folder: Path) -> Iterator[tuple[Security | None, dict[str, str] | None]]:
+def _encryption(folder: Path) -> Iterator[tuple[Security, dict[str, str]]]:
     """Settings that encrypt all connections with a key of this run, and its files for the workers.
 
     The files are in the folder, which only this user can read; it is removed afterwards.
     """
-    security = key_of_run()
-    if security is None:
-        yield None, None
-        return
+    security = key_of_run("slurm")
     texts = security.get_tls_config_for_role("worker")
     files = {what: str(folder / f"{what}.pem") for what in _CERTIFICATES}
     try:

@@ -78,7 +78,7 @@ class Ssh(Cluster):
             hosts = [RemoteWorkers(host, self.login) for host in self.hosts]
             problems = loop.wait(_connect_all(hosts))
             address = self._address_here(hosts, problems)
-            security = key_of_run()
+            security = key_of_run("ssh")
             with scheduler_here(security, host=address, port=self.port) as (client, scheduler):
                 starting = _Starting(self, scheduler, security)
                 with _SshConnection(client, loop, hosts, starting, problems) as connection:
@@ -127,19 +127,18 @@ class _Loop:
 class _Starting:
     """With which words and variables the workers of a host are started, each time under another name."""
 
-    def __init__(self, cluster: Ssh, scheduler: str, security: Security | None) -> None:
+    def __init__(self, cluster: Ssh, scheduler: str, security: Security) -> None:
         self._cluster = cluster
         self._scheduler = scheduler
         # What encrypts the connections goes the way of the keys: over SSH, and into no file.
-        config: dict[str, Any] = dict(SETTINGS)
-        if security is not None:
-            said = security.get_tls_config_for_role("worker")
-            config |= {
-                "distributed.comm.require-encryption": True,
-                "distributed.comm.tls.ca-file": said["ca_file"],
-                "distributed.comm.tls.worker.cert": said["cert"],
-                "distributed.comm.tls.worker.key": said["key"],
-            }
+        said = security.get_tls_config_for_role("worker")
+        config: dict[str, Any] = {
+            **SETTINGS,
+            "distributed.comm.require-encryption": True,
+            "distributed.comm.tls.ca-file": said["ca_file"],
+            "distributed.comm.tls.worker.cert": said["cert"],
+            "distributed.comm.tls.worker.key": said["key"],
+        }
         with dask.config.set(config):
             kept = dask.config.serialize({"distributed": dask.config.get("distributed")})
         self._variables = {"DASK_INTERNAL_INHERIT_CONFIG": kept}

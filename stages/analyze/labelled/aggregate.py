@@ -310,7 +310,7 @@ def _sums(
         [{**_inner(cells), "column": columns}],
         {**kwargs, "groups": cells},
     )
-    (summed,) = _applied(lambda array: models.sums(array, -1), [(by_model, MODEL)], [_inner(models)], {})
+    (summed,) = _applied(_model_sums, [(by_model, MODEL)], [_inner(models)], {"groups": models})
     return _dims(summed.data, [str(dim).removeprefix(_GROUP) for dim in summed.dims])
 
 
@@ -322,7 +322,15 @@ def _inner(groups: Groups) -> dict[str, int]:
 def _cell_sums(values: Floats, share: Floats, effect: Floats, *, groups: Groups, **kwargs: Any) -> Floats:  # noqa: ANN401
     """Sums of `_columns` over cells: counters (..., task, params, counter) -> (..., names of groups, column)."""
     each = _columns(values, share, effect[..., np.newaxis], **kwargs)
-    return groups.sums(each.reshape(*each.shape[:-3], -1, each.shape[-1]), -2)
+    return groups.sums(each.reshape(*each.shape[:-3], -1, each.shape[-1]))
+
+
+def _model_sums(values: Floats, *, groups: Groups) -> Floats:
+    """Sums over models: (..., model) -> (..., names of groups)."""
+    first = np.moveaxis(values, -1, 0)
+    summed = groups.sums(first.reshape(len(first), -1)).reshape(*groups.shape, *first.shape[1:])
+    levels = len(groups.shape)
+    return np.moveaxis(summed, range(levels), range(-levels, 0))
 
 
 def _applied(

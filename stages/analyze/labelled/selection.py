@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
 from stages.analyze.labelled.axes import facets, names
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 Condition = object
 """A value, a list of values, a pair (low, high) with both ends included and None for open, or a test of a value."""
@@ -55,26 +57,20 @@ class Groups:
     names: tuple[str, ...]
     levels: tuple[list[Any], ...]
     """The values of each name."""
-    member: NDArray[np.intp]
-    """Models or cells that are in groups, group by group; one that is in several stands there for each of them."""
-    number: NDArray[np.intp]
-    """The group of each of them, ascending: its place in row-major order of the levels."""
+    matrix: csr_array
+    """Shape (product of the numbers of levels, models or cells): 1 where one belongs to the group."""
 
     @property
     def shape(self) -> tuple[int, ...]:
         """Number of levels of each name."""
         return tuple(len(level) for level in self.levels)
 
-    def sums(self, values: NDArray[np.float64], axis: int) -> NDArray[np.float64]:
-        """Sums over the members of each group: `axis`, of models or cells, becomes axes of the groups' levels."""
-        place = axis % values.ndim
-        before, after = values.shape[:place], values.shape[place + 1 :]
-        found = np.zeros((*before, math.prod(self.shape), *after))
-        if len(self.member):
-            there, starts = np.unique(self.number, return_index=True)
-            summed = np.add.reduceat(values.take(self.member, axis=place), starts, axis=place)
-            np.moveaxis(found, place, 0)[there] = np.moveaxis(summed, place, 0)
-        return found.reshape(*before, *self.shape, *after)
+    def sums(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Sums over the members of each group: (..., models or cells, column) -> (..., one axis a name, column)."""
+        # One product for each of the rest: for all of them at once the array would have to be turned round.
+        parts = values.reshape(-1, *values.shape[-2:])
+        summed = np.array([self.matrix @ part for part in parts])
+        return summed.reshape(*values.shape[:-2], *self.shape, values.shape[-1])
 
 
 def keys(ds: xr.Dataset) -> dict[str, Key]:
@@ -225,6 +221,8 @@ def group(
 
     A cell belongs to each of its tiers; one to which a name does not apply belongs to no group.
     """
+    from scipy.sparse import csr_array  # a leaderboard needs no groups
+
     chosen = [name for name in by if (CELL if name == "tier" else table[name].dims) == dims]
     inside = np.flatnonzero((selection.models if dims == MODEL else selection.cells).ravel())
     levels: list[list[Any]] = []
@@ -249,5 +247,6 @@ def group(
             f"`by` = {chosen} spans {size:,} groups, more than {MOST_GROUPS:,}; group by fewer names or select "
             "with `where`"
         )
-    sort = np.argsort(place, kind="stable")
-    return Groups(tuple(chosen), tuple(levels), member[sort], place[sort])
+    total = len((selection.models if dims == MODEL else selection.cells).ravel())
+    matrix = csr_array((np.ones(len(member)), (place, member)), shape=(size, total))
+    return Groups(tuple(chosen), tuple(levels), matrix)

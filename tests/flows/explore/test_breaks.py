@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -22,6 +23,8 @@ from stages.analyze.verdict.agreement import gwet_ac2
 from storage.cube.cube import Cube
 from tests.flows.cli.made_up import make_cube
 from tests.flows.cubes.test_verdict import written_cube
+from tests.flows.merge.generated import Recipe
+from tests.flows.merge.generated import make_cube as made_cube
 
 NAMES = ("strong", "middle", "weak")
 
@@ -181,19 +184,18 @@ def test_judges__of_several_cubes_stand_in_sets_of_their_own(cube, tmp_path):
 
 
 def test_judges__of_several_cubes_go_by_their_names(tmp_path):
-    judged, _ = written_cube(tmp_path)
-    copy = tmp_path / "copy.zarr"
-    shutil.copytree(judged, copy)
+    whole = Recipe(judges=("tom", "ann"), repeats=2)
+    paths = [tmp_path / name for name in ("whole", "half", "rest")]
+    recipes = [whole, replace(whole, models=("alpha",)), replace(whole, models=("beta", "gamma"))]
+    cubes = [made_cube(path, recipe).url for path, recipe in zip(paths, recipes, strict=True)]
 
-    (alone,), (both,) = (
-        ask(Explored(cubes), "judges", Query())["sets"] for cubes in ([judged], [judged, str(copy)])
-    )
+    (one,), (several,) = (ask(Explored(some), "judges", Query())["sets"] for some in (cubes[:1], cubes[1:]))
 
     means = [
         {model["model"]: {one["judge"]: one["mean"] for one in model["judges"]} for model in found["models"]}
-        for found in (alone, both)
+        for found in (one, several)
     ]
-    assert means[0]["before"]["strict"] != means[0]["before"]["loose"]
+    assert any(model["tom"] != model["ann"] for model in means[0].values())
     assert means[0] == means[1]
 
 

@@ -104,10 +104,11 @@ def test_run__two_drivers_at_once_share_the_limits_of_an_endpoint(tmp_path, simu
     shared, told, started = threading.Event(), [], []
 
     def read(process):
-        for line in process.stderr:
-            told.append(line)
-            if "2 runs on this scheduler" in line:
-                shared.set()
+        with process.stderr:
+            for line in process.stderr:
+                told.append(line)
+                if "2 runs on this scheduler" in line:
+                    shared.set()
         shared.set()
 
     def hold(event):
@@ -121,7 +122,9 @@ def test_run__two_drivers_at_once_share_the_limits_of_an_endpoint(tmp_path, simu
 
     summary = run(first, scheduler=cluster.address, subscribers=[hold])
     process, reader = started
-    output, _ = process.stdout.read(), reader.join()
+    with process.stdout:
+        output = process.stdout.read()
+    reader.join()
 
     assert (summary.reason, process.wait()) == ("complete", 0), (output, told)
     assert any("2 runs on this scheduler" in line for line in told), told

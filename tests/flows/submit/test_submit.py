@@ -115,9 +115,7 @@ def test_submit__a_job_that_is_killed_is_followed_by_one_that_goes_on_and_scance
 
 
 @pytest.mark.integration
-@pytest.mark.parametrize(
-    ("partition", "options"), [("cancel", []), ("requeue", []), ("requeue", ["--requeue"])]
-)
+@pytest.mark.parametrize(("partition", "options"), [("cancel", []), ("requeue", ["--requeue"])])
 def test_submit__a_job_that_is_preempted_is_followed_and_counts_as_no_failure(
     tmp_path, simulator, slurm, partition, options
 ):
@@ -141,6 +139,21 @@ def test_submit__a_job_that_is_preempted_is_followed_and_counts_as_no_failure(
     wait_for(lambda: simulator_stats(simulator)["requests"] > before)
     assert own_process("cancel", cwd=tmp_path)[0] == 0
     wait_for(lambda: slurm.jobs() == {}, 20)
+
+
+@pytest.mark.integration
+@pytest.mark.usefixtures("slurm")
+def test_submit__a_job_whose_prologue_fails_is_tried_again(tmp_path, simulator):
+    been = tmp_path / "been"
+    cluster = {"prologue": [f"if [ ! -e {been} ]; then touch {been}; module load nothing; fi"]}
+    settings = submitted(tmp_path, simulator, trials=4, cluster=cluster)
+
+    assert own_process("submit", write_config(tmp_path, settings), cwd=tmp_path)[0] == 0
+
+    chain = wait_for(lambda: [one for one in chains(tmp_path).values() if one.complete])[0]
+    assert [one.ending for one in chain.attempts] == ["unbegun", "complete"]
+    [log] = tmp_path.glob(f"slurm-logs/*/*/{chain.attempts[0].job}.log")
+    assert f"job {chain.attempts[1].job} tries again" in log.read_text()
 
 
 @pytest.mark.integration
