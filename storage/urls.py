@@ -37,6 +37,8 @@ def scheme_of(url: str | Path) -> str:
     """Scheme of an address in lower case; empty for a path."""
     if isinstance(url, Path):
         return ""
+    if not isinstance(url, str):
+        raise UnsupportedUrlError("an address is a text or a path", type(url).__name__, REMEDY)
     if _REPOSITORY.match(url):
         return ICECHUNK
     match = _SCHEME.match(url)

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 import xarray as xr
 
 from flows.config.near_names import close_name
 from flows.cubes.design import with_design
 from flows.cubes.filters import Where, checked_where
-from flows.errors import SweepError
+from flows.errors import SweepError, no_bare_text, told
 from flows.plan.engines import origins_of, read_engines
 from flows.plan.records import read_notes
 from flows.plan.spec import parse_spec
@@ -107,7 +108,11 @@ def open_part(
             'Give one such as Part(where=["task=sort"])',
         )
     part = part or Part()
-    if isinstance(cube, Sequence) and not isinstance(cube, str):
+    no_bare_text(where=part.where)
+    if isinstance(cube, Iterable) and not isinstance(cube, str | bytes | Path | xr.Dataset):
+        cube = list(cube)
+        if not cube:
+            raise SweepError("`cube`: no cube is named", "Give the address of one or more")
         cube = cube[0] if len(set(map(str, cube))) == 1 else [str(one) for one in cube]
     if isinstance(cube, list):
         return _several(cube, part, notes, trials=trials)
@@ -156,6 +161,31 @@ def open_part(
     return OpenPart(dataset, _in_words(chosen), warnings)
 
 
+def narrowed(opened: OpenPart, where: Sequence[str]) -> OpenPart:
+    """The part of an open part that fulfils conditions, sooner than `open_part` reads it.
+
+    Parameters
+    ----------
+    opened
+        With all that its reader should know, which holds of a part of it too.
+    where
+        Conditions, texts such as ``task=sort``.
+
+    Returns
+    -------
+    OpenPart
+        Described by these conditions alone.
+
+    Raises
+    ------
+    SweepError
+        If a coordinate or value is unknown, or nothing is left.
+    """
+    words = _in_words(Part(where))
+    dataset = _restricted(opened.dataset, where, f"`where`: nothing fulfils all of {words}")
+    return replace(opened, dataset=dataset, selection=words)
+
+
 def _several(
     cubes: Sequence[str], part: Part, notes: Mapping[str, object] | None, *, trials: bool
 ) -> OpenPart:
@@ -185,7 +215,7 @@ def refused() -> Iterator[None]:
         raise SweepError(str(error).rstrip(".")) from error
 
 
-def checked_option(parameter: str, value: str, known: Sequence[str]) -> None:
+def checked_option(parameter: str, value: object, known: Sequence[str]) -> None:
     """Refuse a value of a parameter that is none of the known ones.
 
     Parameters
@@ -202,8 +232,10 @@ def checked_option(parameter: str, value: str, known: Sequence[str]) -> None:
     SweepError
         With the one that was meant, or all of them.
     """
-    if value in known:
+    if isinstance(value, str) and value in known:
         return
+    if not isinstance(value, str):
+        raise SweepError(f"`{parameter}`: {told(value)} is no text", f"Give one of: {', '.join(known)}")
     near = close_name(value, list(known))
     raise SweepError(
         f"`{parameter}`: there is no '{value}'",
@@ -320,8 +352,10 @@ def _unanswered(dataset: xr.Dataset) -> tuple[str, ...]:
     """Models of whose completed replies more than half have no answer."""
     if "counters" not in dataset:
         return ()
-    dims = [dim for dim in dataset["counters"].dims if dim not in ("model", "counter")]
-    counts = dataset["counters"].sel(counter=["invalid", "completed"]).sum(dims).values
+    cells = dataset.variables["counters"].transpose("model", ..., "counter")
+    labels = axes.names(dataset, "counter")
+    places = [labels.index(name) for name in ("invalid", "completed")]
+    counts = np.asarray(cells.isel(counter=places).data.sum(axis=tuple(range(1, cells.ndim - 1))))
     return tuple(
         f"{label}: {invalid:.0f} of {completed:.0f} replies have no answer in the asked form, and count as wrong; "
         "look at some with evalcube show, and see `match` for data sets."

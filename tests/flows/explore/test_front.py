@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from flows.trials.forms import csv_text
+from flows.trials.harmless import csv_text
 from tests.flows.explore.browsing import opened
 
 
@@ -156,3 +156,41 @@ def test_trial__marks_what_was_read_and_nothing_else(at):
         assert marks.inner_text().lower() == read.lower()
         kinds.add((status, marks.get_attribute("class")))
     assert kinds == {("correct", "good"), ("incorrect", "bad")}
+
+
+def test_draw__says_what_it_drew_where_the_address_changed_meanwhile(at):
+    at.go("failures")
+    drawn = at.page.evaluate("""async () => {
+        const drawing = explorer.draw();
+        history.replaceState(null, "", "#/heat");
+        await drawing;
+        return document.getElementById("main").dataset.drawn;
+    }""")
+
+    assert drawn == "#/failures"
+
+
+def test_chart__can_be_clicked_on_before_all_of_it_is_drawn(at):
+    clicked = at.page.evaluate("""async () => {
+        await explorer.script("plotly.min.js");
+        const { newPlot } = Plotly;
+        const never = new Promise(() => {});
+        const begun = new Promise(resolve => {
+            Plotly.newPlot = (...spec) => {
+                newPlot(...spec);
+                resolve(spec[0]);
+                return never;
+            };
+        });
+        let clicked = null;
+        const click = point => { clicked = point; };
+        document.body.append(explorer.chart({ label: "", traces: [{ x: [1], y: [2] }], click }));
+        const place = await begun;
+        place.emit("plotly_click", { points: ["here"] });
+        Plotly.newPlot = newPlot;
+        place.parentElement.remove();
+        return clicked;
+    }""")
+
+    assert clicked == "here"
+    assert at.faults == []
