@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 import xarray as xr
 
 from flows.config.near_names import close_name
@@ -158,6 +159,31 @@ def open_part(
         words = _in_words(Part(part.where))
         dataset = _restricted(dataset, part.where, f"`where`: nothing fulfils all of {words}")
     return OpenPart(dataset, _in_words(chosen), warnings)
+
+
+def narrowed(opened: OpenPart, where: Sequence[str]) -> OpenPart:
+    """The part of an open part that fulfils conditions, sooner than `open_part` reads it.
+
+    Parameters
+    ----------
+    opened
+        With all that its reader should know, which holds of a part of it too.
+    where
+        Conditions, texts such as ``task=sort``.
+
+    Returns
+    -------
+    OpenPart
+        Described by these conditions alone.
+
+    Raises
+    ------
+    SweepError
+        If a coordinate or value is unknown, or nothing is left.
+    """
+    words = _in_words(Part(where))
+    dataset = _restricted(opened.dataset, where, f"`where`: nothing fulfils all of {words}")
+    return replace(opened, dataset=dataset, selection=words)
 
 
 def _several(
@@ -326,8 +352,10 @@ def _unanswered(dataset: xr.Dataset) -> tuple[str, ...]:
     """Models of whose completed replies more than half have no answer."""
     if "counters" not in dataset:
         return ()
-    dims = [dim for dim in dataset["counters"].dims if dim not in ("model", "counter")]
-    counts = dataset["counters"].sel(counter=["invalid", "completed"]).sum(dims).values
+    cells = dataset.variables["counters"].transpose("model", ..., "counter")
+    labels = axes.names(dataset, "counter")
+    places = [labels.index(name) for name in ("invalid", "completed")]
+    counts = np.asarray(cells.isel(counter=places).data.sum(axis=tuple(range(1, cells.ndim - 1))))
     return tuple(
         f"{label}: {invalid:.0f} of {completed:.0f} replies have no answer in the asked form, and count as wrong; "
         "look at some with evalcube show, and see `match` for data sets."

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
 from deploy.kubernetes import KubernetesJob, manifest, resource_name
 from flows.config.cluster import KubernetesSection
 from flows.config.models import SweepConfig
-from flows.config.sites import named_cluster
+from flows.config.sites import cluster_section
 from flows.config.suites import load_sweep
 from flows.errors import SweepError
 from flows.run.servers import is_managed
@@ -62,6 +61,7 @@ def manifest_of(
         resource_name(section.name or settings.name),
         chosen,
         text,
+        namespace=namespace or section.namespace,
         form=form,
         minimum=section.workers.minimum,
         maximum=max(section.workers.minimum, section.workers.maximum),
@@ -72,12 +72,11 @@ def manifest_of(
         service_account=section.service_account,
         patience=int(section.patience),
     )
-    return manifest(replace(job, namespace=namespace or section.namespace))
+    return manifest(job)
 
 
 def _section(settings: SweepConfig, cluster: str | Path | None) -> KubernetesSection:
-    given = settings.cluster if cluster is None else str(cluster)
-    section = named_cluster(given) if isinstance(given, str) else given
+    section = cluster_section(settings, cluster)
     if section is None:
         return KubernetesSection(kind="kubernetes")
     if not isinstance(section, KubernetesSection):

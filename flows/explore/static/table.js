@@ -4,6 +4,14 @@
   const { h, format } = explorer;
   const AT_ONCE = 60;
 
+  /** The body of a table, `line` making an element of a row. What is below the screen can wait, unless it is there that somebody looks. */
+  explorer.body = (rows, line) => {
+    const first = scrollY > 200 ? rows.length : AT_ONCE;
+    const body = h("tbody", {}, rows.slice(0, first).map(line));
+    if (rows.length > first) setTimeout(() => body.append(...rows.slice(first).map(line)), 50);
+    return body;
+  };
+
   /**
    * A table.
    *
@@ -38,10 +46,7 @@
       const shown = column.show ? column.show(row) : typeof value === "string" ? (column.wide ? value : h("span.words", {}, value)) : format.number(value);
       return h("td", { class: [column.left ? "left" : "", column.wide ? "wide" : ""].join(" ") }, shown);
     }));
-    // What is below the screen can wait, unless it is there that somebody looks.
-    const first = scrollY > 200 ? rows.length : AT_ONCE;
-    const body = h("tbody", {}, rows.slice(0, first).map(line));
-    if (rows.length > first) setTimeout(() => body.append(...rows.slice(first).map(line)), 50);
+    const body = explorer.body(rows, line);
     return h("div.tabled", {},
       tools(page, spec, columns, rows, prefix),
       h("div.scroll", { tabindex: "0", role: "region", "aria-label": spec.caption || spec.name },
@@ -77,7 +82,7 @@
 
   const json = (columns, rows) => JSON.stringify(exported(columns, rows), null, 1);
 
-  // What a spreadsheet takes for the beginning of a formula, or skips before one; the same as in flows/trials/forms.py.
+  // What a spreadsheet takes for the beginning of a formula, or skips before one; the same as in flows/trials/harmless.py.
   const FORMULA = /^[=+\-@\t\r\n＝＋－＠]/;
   const NUMBER = /^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$/;
 
@@ -101,6 +106,5 @@
     link.remove();
     setTimeout(() => URL.revokeObjectURL(url), 1000);
   };
-  explorer.save = save;
   explorer.csv = csv;
 }

@@ -7,8 +7,8 @@ block along models.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, get_args
 
 import numpy as np
 import xarray as xr
@@ -20,17 +20,15 @@ from stages.analyze.formulas.intervals import Floats, quantile
 from stages.analyze.labelled import selection
 from stages.analyze.labelled.axes import names
 from stages.analyze.labelled.clustering import question_effects
-from stages.analyze.labelled.counters import BASE, base_design, counters
+from stages.analyze.labelled.counters import BASE, CELL_DIMS, base_design, counter_cells
 from stages.analyze.labelled.selection import CELL, MODEL, Groups, Key, Selection, Where
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
 
 Pooling = Literal["pooled", "stratified"]
 Interval = Literal["exact", "wilson"]
 
 _BOUNDS = ("point", "lower", "upper")
 _PRESENT, _PLANNED = "points", "points_planned"
+_GROUP = "group_"
 
 
 def aggregate(
@@ -102,6 +100,7 @@ def aggregate(
     values = _masked(ds, chosen)
     exact = interval == "exact" and joint == "none"
     effects = question_effects(ds) if exact else None
+    effect = _dims(np.ones(ds.sizes["task"]), ("task",)) if effects is None else effects.variable
     share = _weights(ds, weights, table) if pooling == "stratified" else _base(ds)
     labels = names(ds, "counter")
     columns = [
@@ -110,24 +109,13 @@ def aggregate(
         _PLANNED,
         *(stratified.MOMENTS if pooling == "stratified" else _scaled(labels)),
     ]
-    each = xr.apply_ufunc(
-        _columns,
-        values,
-        share,
-        1.0 if effects is None else effects,
-        kwargs={"labels": labels, "mode": mode, "pooling": pooling},
-        input_core_dims=[["counter"], [], []],
-        output_core_dims=[["column"]],
-        dask="parallelized",
-        output_dtypes=[np.float64],
-        dask_gufunc_kwargs={"output_sizes": {"column": len(columns)}},
-    )
-    summed = _sum(_sum(each, CELL, cells), MODEL, models).transpose(*wanted, "column")
+    each = {"labels": labels, "mode": mode, "pooling": pooling}
+    summed = _sums(values, share, effect, (models, cells), len(columns), each).transpose(*wanted, "column")
     kwargs = {**options, "labels": labels, "joint": joint, "pooling": pooling, "exact": exact}
     result = _estimated(_finish, summed, "column", kwargs)
-    parts = [columns.index(name) for name in (_PRESENT, _PLANNED)]
-    result["counters"] = summed[..., : len(labels)].rename(column="counter")
-    result[_PRESENT], result[_PLANNED] = (summed[..., part].astype(np.int64) for part in parts)
+    result["counters"] = _dims(summed[..., : len(labels)].data, (*wanted, "counter"))
+    for name in (_PRESENT, _PLANNED):
+        result[name] = _dims(summed[..., columns.index(name)].data.astype(np.int64), wanted)
     result = _labelled(result, ds, (models, cells))
     found = _attributes(mode, pooling, confidence, joint, exact=exact)
     assumed = BASE in ds.coords and bool(ds[BASE].attrs.get("assumed"))
@@ -232,23 +220,27 @@ def _attributes(mode: str, pooling: str, confidence: float, joint: str, *, exact
     }
 
 
-def _masked(ds: xr.Dataset, chosen: Selection) -> xr.DataArray:
-    """Counters without coordinates, zero where not selected."""
-    values = xr.DataArray(counters(ds).variable.astype(np.float64))
-    inside = xr.DataArray(chosen.models, dims=MODEL) & xr.DataArray(chosen.cells, dims=CELL)
-    return _whole(values.where(inside, 0.0), (*CELL, "counter"))
+def _masked(ds: xr.Dataset, chosen: Selection) -> xr.Variable:
+    """Counters, zero where not selected."""
+    values = counter_cells(ds)
+    inside = chosen.models[:, np.newaxis, np.newaxis] & chosen.cells
+    if values.chunks is None:
+        cells = values.values.astype(np.float64, copy=False)
+        return _dims(cells if inside.all() else np.where(inside[..., np.newaxis], cells, 0.0), CELL_DIMS)
+    masked = xr.DataArray(values.astype(np.float64)).where(xr.DataArray(inside, dims=(*MODEL, *CELL)), 0.0)
+    return masked.chunk(dict.fromkeys((*CELL, "counter"), -1)).variable
 
 
-def _whole(values: xr.DataArray, dims: Sequence[str]) -> xr.DataArray:
-    """The same with one Dask chunk along `dims`, so that Dask need not cut the other dims small."""
-    return values if values.chunks is None else values.chunk(dict.fromkeys(dims, -1))
+def _dims(values: Any, dims: Sequence[str]) -> xr.Variable:  # noqa: ANN401 - an array, lazy or not
+    """An array with names of its dims; on the fast path, as xarray imports Dask's arrays to look at the values."""
+    return xr.Variable(dims, values, fastpath=True)
 
 
-def _weights(ds: xr.Dataset, weights: str | xr.DataArray | None, table: dict[str, Key]) -> xr.DataArray:
+def _weights(ds: xr.Dataset, weights: str | xr.DataArray | None, table: dict[str, Key]) -> xr.Variable:
     """Weight of each cell, shape (task, params)."""
     sizes = {dim: ds.sizes[dim] for dim in CELL}
     if weights is None:
-        return xr.DataArray(np.ones(tuple(sizes.values())), dims=CELL)
+        return _dims(np.ones(tuple(sizes.values())), CELL)
     if isinstance(weights, str):
         if weights not in table or table[weights].dims != CELL:
             raise ValueError(f"`weights` must name a coordinate along {CELL}, got {weights!r}")
@@ -261,14 +253,14 @@ def _weights(ds: xr.Dataset, weights: str | xr.DataArray | None, table: dict[str
     share = array.astype(np.float64).fillna(0.0).expand_dims(missing).transpose(*CELL)
     if bool((share < 0).any()):
         raise ValueError("`weights` must not be negative; leave a point out with weight 0 or `where`")
-    return xr.DataArray(share.values, dims=CELL)
+    return _dims(share.values, CELL)
 
 
-def _base(ds: xr.Dataset) -> xr.DataArray:
+def _base(ds: xr.Dataset) -> xr.Variable:
     """The base design of each cell, shape (task, params); 0 where it is not known."""
     base = base_design(ds)
     shape = tuple(ds.sizes[dim] for dim in CELL)
-    return xr.DataArray(np.zeros(shape) if base is None else base, dims=CELL)
+    return _dims(np.zeros(shape) if base is None else base, CELL)
 
 
 def _scaled(labels: Sequence[str]) -> list[str]:
@@ -302,45 +294,89 @@ def _columns(
     return np.concatenate(parts, axis=-1)
 
 
-def _sum(values: xr.DataArray, dims: tuple[str, ...], groups: Groups) -> xr.DataArray:
-    """Sums over the members of each group: `dims` are replaced by the groups' names."""
-    inner = [f"group_{name}" for name in groups.names]
-    summed: xr.DataArray = xr.apply_ufunc(
-        _sum_members,
-        _whole(values, dims),
-        kwargs={"matrix": groups.matrix, "shape": groups.shape, "core": len(dims)},
-        input_core_dims=[list(dims)],
-        output_core_dims=[inner],
-        dask="parallelized",
-        output_dtypes=[np.float64],
-        dask_gufunc_kwargs={
-            "output_sizes": dict(zip(inner, groups.shape, strict=True)),
-        },
+def _sums(
+    values: xr.Variable,
+    share: xr.Variable,
+    effect: xr.Variable,
+    groups: tuple[Groups, Groups],
+    columns: int,
+    kwargs: dict[str, Any],
+) -> xr.Variable:
+    """Sums of `_columns` over the members of each group of models and of cells: dims (names of both, column)."""
+    models, cells = groups
+    (by_model,) = _applied(
+        _cell_sums,
+        [(values, (*CELL, "counter")), (share, CELL), (effect, ("task",))],
+        [{**_inner(cells), "column": columns}],
+        {**kwargs, "groups": cells},
     )
-    return summed.rename(dict(zip(inner, groups.names, strict=True)))
+    (summed,) = _applied(_model_sums, [(by_model, MODEL)], [_inner(models)], {"groups": models})
+    return _dims(summed.data, [str(dim).removeprefix(_GROUP) for dim in summed.dims])
 
 
-def _sum_members(values: Floats, *, matrix: csr_array, shape: tuple[int, ...], core: int) -> Floats:
-    """Sums over the last `core` axes, which become axes of the groups' levels."""
-    flat = values.reshape(-1, matrix.shape[1])
-    return np.asarray((matrix @ flat.T).T.reshape(*values.shape[:-core], *shape))
+def _inner(groups: Groups) -> dict[str, int]:
+    """Dims of groups with their sizes, under names that are none of the dims that they replace."""
+    return {f"{_GROUP}{name}": size for name, size in zip(groups.names, groups.shape, strict=True)}
+
+
+def _cell_sums(values: Floats, share: Floats, effect: Floats, *, groups: Groups, **kwargs: Any) -> Floats:  # noqa: ANN401
+    """Sums of `_columns` over cells: counters (..., task, params, counter) -> (..., names of groups, column)."""
+    each = _columns(values, share, effect[..., np.newaxis], **kwargs)
+    return groups.sums(each.reshape(*each.shape[:-3], -1, each.shape[-1]))
+
+
+def _model_sums(values: Floats, *, groups: Groups) -> Floats:
+    """Sums over models: (..., model) -> (..., names of groups)."""
+    first = np.moveaxis(values, -1, 0)
+    summed = groups.sums(first.reshape(len(first), -1)).reshape(*groups.shape, *first.shape[1:])
+    levels = len(groups.shape)
+    return np.moveaxis(summed, range(levels), range(-levels, 0))
+
+
+def _applied(
+    function: Callable[..., Any],
+    parts: Sequence[tuple[xr.Variable, Sequence[str]]],
+    found: Sequence[Mapping[str, int]],
+    kwargs: dict[str, Any],
+) -> tuple[xr.Variable, ...]:
+    """What a function makes of arrays in memory, or lazily of blocks along all dims but its core dims.
+
+    Parameters
+    ----------
+    function
+        Takes the arrays with their core dims last; the others are the first one's, or fewer, and of one order.
+    parts
+        Arrays with their core dims.
+    found
+        Core dims of each result, with their sizes.
+    """
+    if all(values.chunks is None for values, _ in parts):
+        # Without xarray's generalised functions, which import Dask's arrays to look at the values.
+        first, core = parts[0]
+        loop = [str(dim) for dim in first.dims if dim not in core]
+        results = function(*(values.transpose(..., *core).values for values, core in parts), **kwargs)
+        several = results if isinstance(results, tuple) else (results,)
+        return tuple(_dims(one, (*loop, *dims)) for one, dims in zip(several, found, strict=True))
+    result = xr.apply_ufunc(
+        function,
+        *(
+            values if values.chunks is None else values.chunk(dict.fromkeys(core, -1))
+            for values, core in parts
+        ),
+        kwargs=kwargs,
+        input_core_dims=[list(core) for _, core in parts],
+        output_core_dims=[list(dims) for dims in found],
+        dask="parallelized",
+        output_dtypes=[np.float64] * len(found),
+        dask_gufunc_kwargs={"output_sizes": {dim: size for dims in found for dim, size in dims.items()}},
+    )
+    return result if isinstance(result, tuple) else (result,)
 
 
 def _estimated(
-    function: Callable[..., Bounds],
-    values: xr.DataArray,
-    core: str,
-    kwargs: dict[str, Any],
+    function: Callable[..., Bounds], values: xr.Variable, core: str, kwargs: dict[str, Any]
 ) -> xr.Dataset:
-    bounds = xr.apply_ufunc(
-        function,
-        values,
-        kwargs=kwargs,
-        input_core_dims=[[core]],
-        output_core_dims=[[], [], []],
-        dask="parallelized",
-        output_dtypes=[np.float64] * 3,
-    )
+    bounds = _applied(function, [(values, (core,))], [{}] * 3, kwargs)
     return xr.Dataset(dict(zip(_BOUNDS, bounds, strict=True)))
 
 
@@ -366,12 +402,13 @@ def _finish(
 
 def _labelled(result: xr.Dataset, ds: xr.Dataset, groups: Sequence[Groups]) -> xr.Dataset:
     """The groups' values as coordinates; groups by model keep all that is known of a model."""
-    found: dict[str, Any] = {"counter": names(ds, "counter")}
+    found: dict[str, Any] = {"counter": _dims(np.array(names(ds, "counter")), ("counter",))}
     pairs = (pair for item in groups for pair in zip(item.names, item.levels, strict=True))
     for name, values in pairs:
         same = len({type(value) for value in values}) <= 1
-        found[name] = (name, np.array(values, dtype=None if same else object))
+        found[name] = _dims(np.array(values, dtype=None if same else object), (name,))
         if name == "model":
-            rows = ds.isel(model=values) if "model" not in ds.coords else ds.sel(model=values)
+            mine = ds[[key for key in ds.coords if ds.variables[key].dims == MODEL]]
+            rows = mine.isel(model=values) if "model" not in ds.coords else mine.sel(model=values)
             found |= {str(key): item for key, item in rows.coords.items() if item.dims == MODEL}
     return result.assign_coords(found)

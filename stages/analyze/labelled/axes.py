@@ -23,7 +23,7 @@ def names(ds: xr.Dataset, coordinate: str) -> list[str]:
     """A coordinate of texts as a list; empty texts if the dataset lacks it and it belongs to models."""
     if coordinate not in ds.coords:
         return [""] * ds.sizes["model"]
-    return [str(item) for item in ds[coordinate].values.tolist()]
+    return [str(item) for item in ds.variables[coordinate].values.tolist()]
 
 
 def evaluation_labels(ds: xr.Dataset) -> list[str]:

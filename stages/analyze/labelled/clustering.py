@@ -42,7 +42,8 @@ def with_question_moments(ds: xr.Dataset) -> xr.Dataset:
     }
     attrs = ds["counter"].attrs
     kept = ds.drop_vars(["counters", "counter"]).assign(parts)
-    return kept.assign_coords(counter=xr.Variable("counter", trials, attrs))
+    # On the fast path, as xarray imports Dask's arrays to look at the values.
+    return kept.assign_coords(counter=xr.Variable("counter", np.array(trials), attrs, fastpath=True))
 
 
 def question_effects(ds: xr.Dataset) -> xr.DataArray | None:

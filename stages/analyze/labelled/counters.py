@@ -31,14 +31,24 @@ def counters(ds: xr.Dataset) -> xr.DataArray:
     ValueError
         If the dataset has no such array, or lacks a coordinate that names its parts.
     """
-    if "counters" not in ds or set(ds["counters"].dims) != set(CELL_DIMS):
+    _check(ds)
+    return ds["counters"].transpose(*CELL_DIMS, transpose_coords=False)
+
+
+def _check(ds: xr.Dataset) -> None:
+    if "counters" not in ds or set(ds.variables["counters"].dims) != set(CELL_DIMS):
         raise ValueError(
             f"the dataset has no array `counters` with dims {CELL_DIMS}; open it with `Cube.dataset()`"
         )
     absent = [name for name in ("model_name", "task", "tier", "in_tier", "counter") if name not in ds.coords]
     if absent:
         raise ValueError(f"the dataset lacks the coordinates {absent}; a cube written by a sweep has them")
-    return ds["counters"].transpose(*CELL_DIMS)
+
+
+def counter_cells(ds: xr.Dataset) -> xr.Variable:
+    """`counters` without coordinates: a dataset has dozens, and each operation would carry all of them along."""
+    _check(ds)
+    return ds.variables["counters"].transpose(*CELL_DIMS)
 
 
 def with_unasked(dataset: xr.Dataset) -> xr.Dataset:
@@ -58,27 +68,35 @@ def with_unasked(dataset: xr.Dataset) -> xr.Dataset:
     """
     if not {"counters", "planned_trials", "planned_repeats"} <= set(dataset):
         return dataset
-    cells = counters(dataset)
+    cells = counter_cells(dataset)
     labels = names(dataset, "counter")
-    order = cells.dims[:-1]
-    planned = (dataset["planned_trials"] * dataset["planned_repeats"]).transpose(*order).values
-    values = cells.values.copy()
+    trials, repeats = (
+        dataset.variables[f"planned_{name}"].transpose(*CELL_DIMS[:-1]).values
+        for name in ("trials", "repeats")
+    )
+    values = cells.values
     place = labels.index("missing")
-    known = values[..., labels.index("trials")] + values[..., labels.index("transport")]
-    values[..., place] = np.maximum(values[..., place], planned - known)
-    return dataset.assign(counters=(cells.dims, values, cells.attrs))
+    unasked = trials * repeats - (
+        values[..., labels.index("trials")] + values[..., labels.index("transport")]
+    )
+    if cells.chunks is None and (values[..., place] >= unasked).all():
+        return dataset
+    values = values.copy()
+    values[..., place] = np.maximum(values[..., place], unasked)
+    # On the fast path, as xarray imports Dask's arrays to look at the values.
+    return dataset.assign(counters=xr.Variable(cells.dims, values, cells.attrs, fastpath=True))
 
 
 def base_design(ds: xr.Dataset) -> Floats | None:
     """Answers that the first plan gave each point, shape (task, params); None if the dataset does not say it."""
     if BASE not in ds.coords:
         return None
-    return np.asarray(ds[BASE].transpose("task", "params").values, dtype=float)
+    return np.asarray(ds.variables[BASE].transpose("task", "params").values, dtype=float)
 
 
 def point_factors(ds: xr.Dataset) -> Floats:
     """Factor of each cell's counters, shape (model, task, params), largest 1 in each model; needs them in memory."""
-    cells, labels = counters(ds).values, names(ds, "counter")
+    cells, labels = counter_cells(ds).values, names(ds, "counter")
     base = base_design(ds)
     if base is None:
         return np.ones(cells.shape[:-1])
@@ -96,7 +114,7 @@ def weighing(ds: xr.Dataset) -> str:
 
 def members(ds: xr.Dataset) -> NDArray[np.bool_]:
     """Membership of points in tiers, shape (tier, task, params)."""
-    return np.asarray(ds["in_tier"].variable.transpose("tier", "task", "params").values, dtype=bool)
+    return np.asarray(ds.variables["in_tier"].transpose("tier", "task", "params").values, dtype=bool)
 
 
 def tier_counters(ds: xr.Dataset) -> xr.DataArray:
@@ -137,7 +155,7 @@ def within_tiers(ds: xr.Dataset) -> xr.Dataset:
 
 def _effective(ds: xr.Dataset, member: NDArray[np.bool_], dims: tuple[str, ...]) -> xr.DataArray:
     """Counters of groups of points of each task, member ([tier,] task, params), at their effective numbers."""
-    values = counters(ds)
+    values = counter_cells(ds)
     base = base_design(ds)
     ranked = members(ds).any(axis=0)
     options: dict[str, Any] = {
@@ -151,7 +169,7 @@ def _effective(ds: xr.Dataset, member: NDArray[np.bool_], dims: tuple[str, ...])
         return xr.DataArray(xr.Variable(dims, _weighed(values.values, **options), fastpath=True))
     summed: xr.DataArray = xr.apply_ufunc(
         _weighed,
-        xr.DataArray(values.variable).chunk({"task": -1, "params": -1, "counter": -1}),
+        xr.DataArray(values).chunk({"task": -1, "params": -1, "counter": -1}),
         kwargs=options,
         input_core_dims=[["task", "params", "counter"]],
         output_core_dims=[list(dims[1:])],

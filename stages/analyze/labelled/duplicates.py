@@ -31,9 +31,9 @@ def unique_shares(ds: xr.Dataset) -> Floats:
 
 def unmarked_tasks(ds: xr.Dataset) -> NDArray[np.bool_]:
     """Booleans (task,): whether a planned question has not been compared with the others of its cell yet."""
-    flags = ds["duplicate"].transpose("task", "params", "trial").values
+    flags = ds.variables["duplicate"].transpose("task", "params", "trial").values
     planned = np.full(flags.shape[:2], flags.shape[2])
     if "planned_trials" in ds:
-        planned = ds["planned_trials"].transpose("model", "task", "params").values.max(axis=0)
+        planned = ds.variables["planned_trials"].transpose("model", "task", "params").values.max(axis=0)
     unknown = (flags == _UNKNOWN) & (np.arange(flags.shape[2]) < planned[..., np.newaxis])
     return np.asarray(unknown.any(axis=(1, 2)))

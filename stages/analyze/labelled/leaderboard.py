@@ -22,7 +22,7 @@ from stages.analyze.labelled.axes import distinguishing, facets, most_repeats, n
 from stages.analyze.labelled.clustering import question_effects
 from stages.analyze.labelled.counters import (
     CELL_DIMS,
-    counters,
+    counter_cells,
     members,
     point_factors,
     ranked_counters,
@@ -101,7 +101,7 @@ def leaderboard(
     if draws < 1:
         raise ValueError(f"`draws` must be at least 1, got {draws}")
     quantile(confidence)
-    values = np.asarray(counters(ds).values, dtype=np.float64)
+    values = np.asarray(counter_cells(ds).values, dtype=np.float64)
     cells = xr.Variable(CELL_DIMS, values, fastpath=True)
     effects = question_effects(ds)
     used = ("counters", "duplicate", "planned_trials")
@@ -110,7 +110,7 @@ def leaderboard(
     how = How(version, mode, basis, seed, draws, confidence, worth)
     scored = _score(loaded, how)
     labels = {name: names(loaded, name) for name in _NAMES}
-    rows = [_row(loaded, labels, scored, index) for index in np.flatnonzero(scored.asked).tolist()]
+    rows = [_row(labels, scored, index) for index in np.flatnonzero(scored.asked).tolist()]
     board = Leaderboard(
         rows=(),
         tiers=tuple(names(ds, "tier")),
@@ -171,11 +171,12 @@ class _Scored:
     cost: Floats
     shared_cost: Floats
     unique: Floats
+    limits: Sequence[int | None]
 
 
 def _score(ds: xr.Dataset, how: How) -> _Scored:
     labels = names(ds, "counter")
-    cells = ds["counters"].values
+    cells = ds.variables["counters"].values
     member = members(ds)
     estimators.counts(cells, labels=labels)
     grouped, factors = tier_counters(ds).values, point_factors(ds)
@@ -227,6 +228,7 @@ def _score(ds: xr.Dataset, how: How) -> _Scored:
         cost=_cost(ds, totals),
         shared_cost=_cost(ds, shares),
         unique=_unique(ds, totals),
+        limits=_limits(ds),
     )
 
 
@@ -239,7 +241,7 @@ def _planned(ds: xr.Dataset, there: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Points at which each evaluation is to be measured, or was, shape (model, task, params)."""
     if "planned_trials" not in ds:
         return np.ones_like(there)
-    planned = ds["planned_trials"].variable.transpose("model", "task", "params").values > 0
+    planned = ds.variables["planned_trials"].transpose("model", "task", "params").values > 0
     return np.asarray(planned | there)
 
 
@@ -266,7 +268,8 @@ def _uneven(ds: xr.Dataset) -> bool:
         column(cells, name, labels) for name in ("trials", "transport", "missing") if name in labels
     )
     rows = np.asarray(planned).reshape(len(cells), int(np.prod(cells.shape[1:3])))
-    return any(len(np.unique(row[row > 0])) > 1 for row in rows)
+    least = np.where(rows > 0, rows, np.inf).min(axis=1, initial=np.inf)
+    return bool((least < rows.max(axis=1, initial=0.0)).any())
 
 
 def _cost(ds: xr.Dataset, totals: Mapping[str, Floats]) -> Floats:
@@ -287,7 +290,7 @@ def _cost(ds: xr.Dataset, totals: Mapping[str, Floats]) -> Floats:
     return np.where(unpriced | uncounted, known, priced)
 
 
-def _row(ds: xr.Dataset, labels: Mapping[str, Sequence[str]], scored: _Scored, index: int) -> Row:
+def _row(labels: Mapping[str, Sequence[str]], scored: _Scored, index: int) -> Row:
     totals = {label: float(values[index]) for label, values in scored.totals.items()}
     shares = {label: float(values[index]) for label, values in scored.shares.items()}
     trials = totals["trials"]
@@ -310,7 +313,7 @@ def _row(ds: xr.Dataset, labels: Mapping[str, Sequence[str]], scored: _Scored, i
         guesser=float(scored.guesser[index]),
         tokens_per_trial=float(_known(np.float64(share("tokens_sum")))),
         truncated=share("truncated"),
-        max_tokens=_limit(ds, index),
+        max_tokens=scored.limits[index],
         invalid=share("invalid"),
         refused=share("refused"),
         trials=int(trials),
@@ -325,10 +328,11 @@ def _row(ds: xr.Dataset, labels: Mapping[str, Sequence[str]], scored: _Scored, i
     )
 
 
-def _limit(ds: xr.Dataset, index: int) -> int | None:
-    """The limit of completion tokens, if the dataset says it."""
-    found = int(ds["max_tokens"].values[index]) if "max_tokens" in ds.coords else 0
-    return found if found > 0 else None
+def _limits(ds: xr.Dataset) -> list[int | None]:
+    """The limit of completion tokens of each evaluation, if the dataset says it."""
+    if "max_tokens" not in ds.coords:
+        return [None] * ds.sizes["model"]
+    return [int(limit) if limit > 0 else None for limit in ds.variables["max_tokens"].values.tolist()]
 
 
 def _tiers(tiers: Sequence[str], scored: _Scored, index: int) -> tuple[TierEstimate, ...]:

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import xarray as xr
+from numpy.typing import NDArray
 
 from stages.analyze.labelled.selection import CELL, Where, keys, select
 from stages.reply.status import QUESTION_MOMENTS, Status
+
+_NOTHING = {
+    "counters": 0.0,
+    QUESTION_MOMENTS: 0.0,
+    "status": np.uint8(Status.MISSING),
+    "planned_trials": np.int32(0),
+    "planned_repeats": np.int32(0),
+}
+"""What stands in the arrays of cells that are not meant."""
 
 
 def restrict(ds: xr.Dataset, where: Where | None) -> xr.Dataset:
@@ -34,29 +46,32 @@ def restrict(ds: xr.Dataset, where: Where | None) -> xr.Dataset:
     if not where:
         return ds
     chosen = select(ds, where, keys(ds))
-    inside = xr.DataArray(chosen.cells, dims=CELL)
-    kept = ds.assign_coords(in_tier=ds["in_tier"] & inside)
-    if "cell_id" in ds.coords:
-        kept = kept.assign_coords(cell_id=(CELL, _blanked(ds["cell_id"], chosen.cells)))
-    if "counters" in ds:
-        kept["counters"] = ds["counters"].where(inside, 0.0)
-    if QUESTION_MOMENTS in ds:
-        kept[QUESTION_MOMENTS] = ds[QUESTION_MOMENTS].where(inside, 0.0)
-    if "status" in ds:
-        kept["status"] = ds["status"].where(inside, np.uint8(Status.MISSING))
-    for name in ("planned_trials", "planned_repeats"):
-        if name in ds:
-            kept[name] = ds[name].where(inside, np.int32(0))
-    places = {
-        "model": np.flatnonzero(chosen.models),
-        "task": np.flatnonzero(chosen.cells.any(axis=1)),
-        "params": np.flatnonzero(chosen.cells.any(axis=0)),
-        "tier": list(chosen.tiers),
+    used = {"task": _places(chosen.cells.any(axis=1)), "params": _places(chosen.cells.any(axis=0))}
+    part = ds.isel({"model": _places(chosen.models), **used, "tier": list(chosen.tiers)})
+    inside = xr.Variable(CELL, chosen.cells, fastpath=True).isel(used)
+    # Variables, and no arrays with all of the dataset's coordinates: pages ask for parts again and again.
+    cells = {"in_tier": _within(part.variables["in_tier"], inside, False)}
+    if "cell_id" in part.coords:
+        cells["cell_id"] = _within(part.variables["cell_id"], inside, "")
+    values = {
+        name: _within(part.variables[name], inside, none) for name, none in _NOTHING.items() if name in part
     }
-    return kept.isel(places)
+    return part.assign_coords(cells).assign(values)
 
 
-def _blanked(cell_id: xr.DataArray, inside: np.ndarray) -> np.ndarray:
-    values = cell_id.transpose(*CELL).values.copy()
-    values[~inside] = ""
-    return np.asarray(values)
+def _places(kept: NDArray[Any] | np.bool_) -> slice | NDArray[np.intp]:
+    """Where something is kept; a slice where that is in one piece, which copies nothing."""
+    found = np.flatnonzero(kept)
+    first, last = int(found[0]), int(found[-1]) + 1
+    return slice(first, last) if last - first == len(found) else found
+
+
+def _within(values: xr.Variable, inside: xr.Variable, nothing: Any) -> xr.Variable:  # noqa: ANN401 - a value
+    """Values of the cells that are meant; lazy if they are."""
+    if values.chunks is not None:
+        return xr.DataArray(values).where(xr.DataArray(inside), nothing).variable
+    order = [dim for dim in values.dims if dim in CELL]
+    shape = [size if dim in CELL else 1 for dim, size in zip(values.dims, values.shape, strict=True)]
+    kept = np.where(inside.transpose(*order).values.reshape(shape), values.values, nothing)
+    # On the fast path, as xarray imports Dask's arrays to look at the values.
+    return xr.Variable(values.dims, kept.astype(values.dtype, copy=False), values.attrs, fastpath=True)

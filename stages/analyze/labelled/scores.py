@@ -14,7 +14,7 @@ from stages.analyze.formulas.columns import column
 from stages.analyze.formulas.estimators import Mode
 from stages.analyze.formulas.intervals import Floats
 from stages.analyze.formulas.reasonscore import Basis
-from stages.analyze.formulas.reasonscore_posterior import posterior_scores
+from stages.analyze.formulas.reasonscore_posterior import scores_of_models
 from stages.analyze.labelled.axes import names
 from stages.analyze.labelled.counters import point_factors
 
@@ -83,34 +83,28 @@ def posterior(ds: xr.Dataset, how: How, grouped: Floats, member: NDArray[np.bool
     effect = how.effect((grouped.shape[0], grouped.shape[2]))
     moments = stratified.moments(grouped / effect[:, np.newaxis, :, np.newaxis], labels=labels, mode="C_P")
     rate, trials, chance = stratified.effective_trials(moments)
-    overlaps = _overlaps(ds, member)
-    found = [
-        posterior_scores(
-            rate[index],
-            trials[index],
-            chance[index],
-            identity,
-            seed=how.seed,
-            overlap=overlaps[index],
-            draws=how.draws,
-            confidence=how.confidence,
-        )
-        for index, identity in enumerate(identities(ds))
-    ]
-    tiers = np.array([item.tiers for item in found]).reshape(-1, len(member), 3)
-    mean = np.array([item.mean for item in found]).reshape(-1, 3)
-    draws = np.array([reasonscore.mean_score(item.draws) for item in found]).reshape(-1, how.draws)
+    found = scores_of_models(
+        rate,
+        trials,
+        chance,
+        identities(ds),
+        seed=how.seed,
+        overlap=_overlaps(ds, member),
+        draws=how.draws,
+        confidence=how.confidence,
+    )
+    tiers, mean = found.tiers, found.mean
     per_token = reasonscore.per_token(tiers[..., 0], tokens)
     with np.errstate(all="ignore"):
         ratio = per_token[:, np.newaxis] * mean / mean[:, :1]
-    return Scores(tiers, mean, ratio, draws)
+    return Scores(tiers, mean, ratio, reasonscore.mean_score(found.draws))
 
 
 def _overlaps(ds: xr.Dataset, member: NDArray[np.bool_]) -> Floats:
     """Correlation of a task's estimates in two tiers that share points, shape (model, task, tier, tier)."""
     inside = member.astype(np.float64)
     labels = names(ds, "counter")
-    spread = column(ds["counters"].values, "trials", labels) * point_factors(ds) ** 2
+    spread = column(ds.variables["counters"].values, "trials", labels) * point_factors(ds) ** 2
     shared = np.einsum("gkp,hkp,mkp->mkgh", inside, inside, spread)
     own = np.sqrt(np.einsum("mkgg->mkg", shared))
     scale = own[..., :, np.newaxis] * own[..., np.newaxis, :]
@@ -120,7 +114,7 @@ def _overlaps(ds: xr.Dataset, member: NDArray[np.bool_]) -> Floats:
 
 def resampled(ds: xr.Dataset, how: How, grouped: Floats, member: NDArray[np.bool_], tokens: Floats) -> Scores:
     """Scores of version 1 or 2, with bootstrap intervals."""
-    cells, labels = ds["counters"].values, names(ds, "counter")
+    cells, labels = ds.variables["counters"].values, names(ds, "counter")
     expected = np.asarray(member.any(axis=-1))
     if how.version == "v2":
         scores = reasonscore_v2.tier_score(grouped, labels=labels, expected=expected).score
@@ -179,7 +173,7 @@ def _cell_weights(ds: xr.Dataset, grouped: Floats, member: NDArray[np.bool_]) ->
     """Weight of each cell's counters in the effective counters of its task in a tier: (model, tier, task, params)."""
     labels, factors = names(ds, "counter"), point_factors(ds)
     inside = member * factors[:, np.newaxis]
-    trials = column(ds["counters"].values, "trials", labels)
+    trials = column(ds.variables["counters"].values, "trials", labels)
     scaled = (inside * trials[:, np.newaxis]).sum(axis=-1)
     scale = column(grouped, "trials", labels) / np.where(scaled > 0, scaled, 1.0)
     return np.asarray(inside * np.where(scaled > 0, scale, 1.0)[..., np.newaxis])

@@ -65,6 +65,13 @@ class Groups:
         """Number of levels of each name."""
         return tuple(len(level) for level in self.levels)
 
+    def sums(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Sums over the members of each group: (..., models or cells, column) -> (..., one axis a name, column)."""
+        # One product for each of the rest: for all of them at once the array would have to be turned round.
+        parts = values.reshape(-1, *values.shape[-2:])
+        summed = np.array([self.matrix @ part for part in parts])
+        return summed.reshape(*values.shape[:-2], *self.shape, values.shape[-1])
+
 
 def keys(ds: xr.Dataset) -> dict[str, Key]:
     """Every name that models or cells can be selected and grouped by, but for ``tier``.
@@ -81,21 +88,30 @@ def keys(ds: xr.Dataset) -> dict[str, Key]:
     sizes = {dim: ds.sizes[dim] for dim in (*MODEL, *CELL)}
     for name in [*sizes, *(str(item) for item in ds.coords if item not in sizes)]:
         # Variables, and no arrays with all of the dataset's coordinates: pages ask for these again and again.
-        array = ds.variables[name] if name in ds.coords else xr.Variable(name, np.arange(sizes[name]))
+        array = ds.variables[name] if name in ds.coords else _numbers(name, sizes[name])
         for dims in (MODEL, CELL):
             if array.ndim and set(array.dims) <= set(dims) and name != "facets":
                 inner = array.transpose(*(dim for dim in dims if dim in array.dims)).values
                 shaped = inner.reshape([sizes[dim] if dim in array.dims else 1 for dim in dims])
                 spread = np.broadcast_to(shaped, [sizes[dim] for dim in dims])
-                found[name] = Key(dims, [_plain(value) for value in spread.ravel().tolist()])
+                found[name] = Key(dims, _plain(spread))
     rows = [facets(text) for text in names(ds, "facets")]
     for label in sorted({label for row in rows for label in row}):
         found.setdefault(f"facet_{label}", Key(MODEL, [row.get(label) for row in rows]))
     return found
 
 
-def _plain(value: Any) -> Any:  # noqa: ANN401 - a coordinate holds anything
-    return None if value == "" or value != value else value  # noqa: PLR0124 - NaN
+def _numbers(dim: str, size: int) -> xr.Variable:
+    """The index along a dim; on the fast path, as xarray imports Dask's arrays to look at the values."""
+    return xr.Variable((dim,), np.arange(size), fastpath=True)
+
+
+def _plain(values: NDArray[Any]) -> list[Any]:
+    """Values as a list, None for empty texts and NaN."""
+    items = values.ravel().tolist()
+    if values.dtype.kind in "biu":  # which have neither
+        return items
+    return [None if value == "" or value != value else value for value in items]  # noqa: PLR0124 - NaN
 
 
 def known(table: Mapping[str, Key], name: str, argument: str) -> None:
@@ -134,7 +150,7 @@ def select(ds: xr.Dataset, where: Where | None, table: Mapping[str, Key]) -> Sel
         if name == "tier":
             labels = names(ds, "tier")
             tiers = np.flatnonzero(_matches(name, labels, condition)).tolist()
-            cells &= ds["in_tier"].transpose("tier", *CELL).values[tiers].any(axis=0)
+            cells &= ds.variables["in_tier"].transpose("tier", *CELL).values[tiers].any(axis=0)
         elif table[name].dims == MODEL:
             models &= _matches(name, table[name].values, condition)
         else:
@@ -213,7 +229,7 @@ def group(
     member, place = inside, np.zeros(len(inside), dtype=np.int64)
     for name in chosen:
         if name == "tier":
-            every = ds["in_tier"].transpose("tier", *CELL).values.reshape(ds.sizes["tier"], -1)
+            every = ds.variables["in_tier"].transpose("tier", *CELL).values.reshape(ds.sizes["tier"], -1)
             labels = names(ds, "tier")
             levels.append([labels[tier] for tier in selection.tiers])
             position, code = np.nonzero(every[list(selection.tiers)][:, member].T)

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from flows.trials.forms import csv_text
+from flows.trials.harmless import csv_text
 from tests.flows.explore.browsing import opened
 
 

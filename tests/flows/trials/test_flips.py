@@ -158,6 +158,16 @@ def test_compare_flips__other_forms(folder):
     assert "Not compared" in markdown
 
 
+def test_compare_flips__csv_has_its_header_without_rows_too(folder):
+    words = ("compare", "old.zarr", "alpha", "beta", "--flips", "--csv", "--limit")
+    none, one = (evalcube(*words, limit, cwd=folder)[1] for limit in (0, 1))
+
+    (row,) = csv.DictReader(io.StringIO(one))
+    assert none.splitlines() == [",".join(row)]
+    assert json.loads(row["params"])
+    assert row["first_status"] != row["second_status"]
+
+
 REFUSED = {
     "one model": (["old.zarr", "alpha", "--flips"], "has: alpha, beta"),
     "the same twice": (["old.zarr", "alpha", "0", "--flips"], "named twice"),

@@ -25,11 +25,12 @@
         type: "bar", orientation: "h", name, y: names, x: found.map((one, place) => (planned[place] ? one[key] / planned[place] : null)), marker: { color: colour, pattern: { shape, fillmode: "overlay", fgcolor: "rgba(255,255,255,0.6)", solidity: 0.2, size: 7 } }, meta: key,
         customdata: found.map((one, place) => [format.number(one[key]), format.number(planned[place])]), hovertemplate: "%{y}<br>%{customdata[0]} of %{customdata[1]} (%{x:.1%})<extra>%{fullData.name}</extra>",
       }));
+      const axis = explorer.named(names);
       root.append(
         explorer.filters(page, { models: true }, explorer.choice(page, "by", [["model", "by model"], ["task", "by task"]], "Rows")),
         h("div.panel", {}, explorer.chart({
           label: "Outcomes of trials", height: 110 + 26 * names.length, name: "failures", traces,
-          layout: { barmode: "stack", bargap: 0.25, xaxis: { tickformat: ".0%", range: [0, 1], ticklabeloverflow: "allow" }, margin: { l: 50, r: 26, t: 16, b: 44 }, yaxis: { ...explorer.named(names), autorange: "reversed" }, legend: { orientation: "h", y: 1.01, yanchor: "bottom", traceorder: "normal" } },
+          layout: { barmode: "stack", bargap: 0.25, margin: { l: explorer.widest(axis.ticktext) + 12, r: 26, t: 16, b: 44 }, xaxis: { tickformat: ".0%", range: [0, 1], ticklabeloverflow: "allow", automargin: false }, yaxis: { ...axis, autorange: "reversed", automargin: false }, legend: { orientation: "h", y: 1.01, yanchor: "bottom", traceorder: "normal" } },
           click: point => { const status = STATUS[point.data.meta]; if (status) location.hash = explorer.trialsLink(page, { [by]: explorer.unlabel(point.y), status }); },
           caption: "Shares of the planned trials. No answer read: the reply holds none in the asked form, and counts as wrong.",
         })),

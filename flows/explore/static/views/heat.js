@@ -37,7 +37,7 @@
         h("div.scroll", { tabindex: "0", role: "region", "aria-label": "Rates by model and task" },
           h("table.heat", {},
             h("thead", {}, h("tr", {}, h("th.left", { scope: "col" }, h("button", { type: "button", id: "sort-mean", onclick: () => page.set({ sort: order === "mean" ? "name" : null }) }, order === "name" ? "model (A–Z)" : "model")), tasks.map(task => head(task, task)))),
-            h("tbody", {}, rows.map(label => h("tr", {}, h("th.left", { scope: "row" }, spider ? h("a", { href: page.link("radar", { model: label }) }, label) : h("a", { href: explorer.trialsLink(page, { model: label }) }, label)), tasks.map((task, place) => cell(page, groups.at(labels.indexOf(label), place), label, task))))))),
+            explorer.body(rows.map(label => [label, labels.indexOf(label)]), ([label, model]) => h("tr", {}, h("th.left", { scope: "row" }, spider ? h("a", { href: page.link("radar", { model: label }) }, label) : h("a", { href: explorer.trialsLink(page, { model: label }) }, label)), tasks.map((task, place) => cell(page, groups.at(model, place), label, task)))))),
         legend(),
         explorer.noted(groups.answer, lacking.length === labels.length ? "No model has all tasks, and means over different ones cannot be compared: models with the same tasks stand together." : lacking.length ? `Behind all others, as their means are over fewer tasks and cannot be compared with those: ${lacking.slice(0, 12).join(", ")}${lacking.length > 12 ? " …" : ""}.` : null, "Models stand in the order of their mean over these tasks; a click on a task sorts by it."));
     },

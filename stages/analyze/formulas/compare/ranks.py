@@ -74,11 +74,23 @@ def rank_intervals(draws: ArrayLike, *, confidence: float = 0.95) -> Ranks:
     result.expected[ranked] = (best + worst).mean(axis=1) / 2.0
     result.lower[ranked] = np.quantile(best, tail, axis=1, method="inverted_cdf")
     result.upper[ranked] = np.quantile(worst, 1.0 - tail, axis=1, method="inverted_cdf")
-    places = np.arange(1, len(scores) + 1)
-    for model, low, high in zip(ranked, best, worst, strict=True):
-        inside = (low <= places[:, np.newaxis]) & (places[:, np.newaxis] <= high)
-        result.shares[model] = (inside / (high - low + 1)).mean(axis=1)
+    result.shares[ranked] = _shares(best, worst, len(scores))
     return result
+
+
+def _shares(best: Floats, worst: Floats, models: int) -> Floats:
+    """Share of the draws at each rank, shape (ranked model, rank): of ranks (ranked model, draw)."""
+    first, tied = best.astype(np.intp) - 1, (worst - best).astype(np.intp) + 1
+    rows = np.broadcast_to(np.arange(len(best))[:, np.newaxis], best.shape)
+    shares = np.zeros((len(best), models))
+    for number in np.unique(tied).tolist():
+        here = tied == number
+        begun = np.bincount(rows[here] * models + first[here], minlength=shares.size).reshape(shares.shape)
+        # A model that shares its rank with others takes each of theirs: what began at this one or shortly before it.
+        taken = begun.cumsum(axis=1)
+        taken[:, number:] -= taken[:, :-number].copy()
+        shares += taken / number
+    return np.asarray(shares / best.shape[1])
 
 
 def _places(values: Floats) -> tuple[Floats, Floats]:

@@ -1,6 +1,13 @@
+import warnings
+
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import betainc
 
+from stages.analyze.formulas import reasonscore_posterior
+from stages.analyze.formulas.bootstrap import stream
 from stages.analyze.formulas.reasonscore_posterior import ENOUGH, posterior_scores
 
 
@@ -64,3 +71,81 @@ def test_posterior_scores__a_task_without_trials_is_left_out():
     assert found.tiers[0, 0] == pytest.approx(500, rel=0.02)
     assert np.isnan(found.tiers[1]).all()
     assert np.isfinite(found.mean).all()
+
+
+def plain_scores(z, m, c, identity, *, seed, overlap, draws):
+    """One model's summaries (tier and mean, 3) and draws (draw, tier), task by task and column by column."""
+    rng = stream(seed, identity, 0)
+    there = np.isfinite(z)
+    z, m, c = (np.where(there, part, filler) for part, filler in ((z, 0.5), (m, 1.0), (c, 0.0)))
+    shape = (draws, *z.shape)
+    ours, theirs = rng.standard_gamma(z * m, shape), rng.standard_gamma(m * (1 - z), shape)
+    first, second = rng.standard_gamma(0.5, (2, *shape))
+    total = ours + theirs + (first + second)
+    parts = [(part / total - c) / (1 - c) for part in (ours, ours + first, ours + (first + second))]
+    guessed = there & (c > 0)
+    for tier, task in zip(*np.nonzero(guessed), strict=True):
+        right, n = (z * m)[tier, task], m[tier, task]
+        chance = betainc(right, n - right + 1, c[tier, task]) if right > 0 else 1.0
+        if chance > 0.025 / guessed[tier].sum():
+            parts[0][:, tier, task] = 0.0
+            parts[2][:, tier, task] = np.abs(parts[2][:, tier, task])
+    for task, matrix in enumerate(overlap):
+        if not np.any(matrix - np.diag(np.diag(matrix))):
+            continue
+        factor = np.linalg.cholesky(matrix + 1e-9 * np.eye(len(matrix)))
+        place = (rng.standard_normal((draws, len(matrix))) @ factor.T).argsort(axis=0).argsort(axis=0)
+        for tier in range(len(matrix)):
+            order = parts[1][:, tier, task].argsort(kind="stable")[place[:, tier]]
+            for part in parts:
+                part[:, tier, task] = part[order, tier, task]
+    low, mid, high = ([column(part, tier, there) for tier in range(len(z))] for part in parts)
+    columns = [[*part, np.nanmean(part, axis=0)] for part in (low, mid, high)]
+    return np.array([summary(*each) for each in zip(*columns, strict=True)]), np.array(mid).T
+
+
+def column(rates, tier, there):
+    if not there[tier].any():
+        return np.full(len(rates), np.nan)
+    return 1000 * np.exp(np.log(np.maximum(rates[:, tier, there[tier]], 0.01)).mean(axis=1))
+
+
+def summary(low, mid, high):
+    if np.isnan(mid).any():
+        return [np.nan] * 3
+    least, most = np.floor(np.quantile(low, 0.025) + 1e-9), np.ceil(np.quantile(high, 0.975) - 1e-9)
+    lower = 10 * (1 - 1e-12) if least <= 10 else min(least, 999)
+    return [np.median(mid), lower, min(max(most, np.floor(lower + 1e-9) + 1), 1000)]
+
+
+@settings(max_examples=40, derandomize=True)
+@given(
+    models=st.integers(1, 5),
+    tiers=st.integers(1, 3),
+    tasks=st.integers(1, 4),
+    draws=st.sampled_from([1, 2, 7, 60]),
+    at_once=st.sampled_from([1, 100, 4000]),
+    seed=st.integers(0, 1000),
+)
+def test_scores_of_models__are_those_of_each_model_alone(models, tiers, tasks, draws, at_once, seed):
+    rng = np.random.default_rng(seed)
+    shape = (models, tiers, tasks)
+    z = rng.choice([0.0, 0.3, 0.9, 1.0, np.nan], shape, p=[0.1, 0.4, 0.3, 0.1, 0.1])
+    m, c = rng.integers(1, 300, shape).astype(float), rng.choice([0.0, 0.25, 0.5], shape)
+    shared = rng.choice([0.0, 0.4, 1.0], (models, tasks, 1, 1))
+    overlap = np.where(np.eye(tiers, dtype=bool), 1.0, shared)
+    names = [f"model {number}" for number in range(models)]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reasonscore_posterior, "_AT_ONCE", at_once)
+        found = reasonscore_posterior.scores_of_models(
+            z, m, c, names, seed=seed, overlap=overlap, draws=draws
+        )
+
+    for model, name in enumerate(names):
+        with warnings.catch_warnings(action="ignore"):
+            summaries, drawn = plain_scores(
+                z[model], m[model], c[model], name, seed=seed, overlap=overlap[model], draws=draws
+            )
+        np.testing.assert_allclose(found.draws[model], drawn, rtol=1e-12)
+        np.testing.assert_allclose([*found.tiers[model], found.mean[model]], summaries, rtol=1e-12)

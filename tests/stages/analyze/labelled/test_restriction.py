@@ -1,11 +1,12 @@
 import numpy as np
 import pytest
 import xarray as xr
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stages.analyze.labelled.aggregate import aggregate
 from stages.analyze.labelled.restriction import restrict
+from stages.analyze.labelled.selection import keys, select
 from tests.stages.analyze.synthetic import PROFILES, dataset
 
 DS = dataset(PROFILES[:3], tasks=3, points=6, trials=16)
@@ -55,3 +56,27 @@ def test_restrict__blanks_trials_and_labels_and_leaves_the_dataset_alone():
     assert restrict(ds, {}) is ds
     with pytest.raises(ValueError, match="never"):
         restrict(ds, {"tier": "none"})
+
+
+@settings(derandomize=True, max_examples=30)
+@given(where=CONDITIONS, lazy=st.booleans())
+def test_restrict__masks_by_the_names_of_dims_in_whatever_order(where, lazy):
+    plan = xr.DataArray(np.arange(63, dtype=np.int32).reshape(7, 3, 3), dims=("params", "model", "task"))
+    ds = DS.assign(
+        planned_trials=plan, counters=DS["counters"].transpose("counter", "task", "model", "params")
+    )
+    part = outcome(lambda: restrict(ds.chunk(model=1) if lazy else ds, where))
+    if isinstance(part, str):
+        return
+
+    chosen = select(ds, where, keys(ds))
+    inside = xr.DataArray(chosen.cells, dims=("task", "params"))
+    kept = {"model": chosen.models, "task": inside.any("params"), "params": inside.any("task")}
+    places = {dim: np.flatnonzero(there) for dim, there in kept.items()} | {"tier": list(chosen.tiers)}
+    for name in ("planned_trials", "counters", "in_tier"):
+        expected = ds[name].where(inside, ds[name].dtype.type(0))
+        xr.testing.assert_identical(
+            part[name].compute(),
+            expected.isel({dim: at for dim, at in places.items() if dim in expected.dims}),
+        )
+    assert (part["counters"].chunks is not None) == lazy

@@ -2,6 +2,8 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from stages.analyze.formulas.compare.ranks import rank_intervals
 
@@ -63,3 +65,19 @@ def test_rank_intervals__shares_add_to_one_both_ways_and_hold_the_expected_rank(
 def test_rank_intervals__refuses(draws, options, match):
     with pytest.raises(ValueError, match=match):
         rank_intervals(draws, **options)
+
+
+@settings(max_examples=60, derandomize=True)
+@given(st.integers(2, 7), st.integers(1, 9), st.integers(1, 8), st.integers(0, 100))
+def test_rank_intervals__shares_are_those_counted_draw_by_draw(models, draws, levels, seed):
+    scores = np.random.default_rng(seed).integers(0, levels, (models, draws))
+    counted = np.zeros((models, models))
+    for drawn in scores.T:
+        for model, score in enumerate(drawn):
+            better, equal = (drawn > score).sum(), (drawn == score).sum()
+            counted[model, better : better + equal] += 1 / equal
+
+    found = rank_intervals(scores)
+
+    np.testing.assert_allclose(found.shares, counted / draws, rtol=0, atol=1e-12)
+    assert (found.shares >= 0).all()
