@@ -19,7 +19,7 @@ from pydantic_core import PydanticUndefined
 from flows.cli.app import app
 from flows.cli.output import EXIT_CODES
 from flows.config.models import SweepConfig
-from flows.config.section import Section, forms, is_section
+from flows.config.section import Section, forms, sections_below
 from stages.generate import TASKS
 
 _PLAIN = {int: "whole number", float: "number", bool: "true or false", str: "text"}
@@ -72,22 +72,11 @@ def _sections(root: type[Section]) -> dict[type[Section], list[str]]:
         if known:
             return
         for key, field in section.model_fields.items():
-            for below, step in _below(field.rebuild_annotation(), f"{path}.{key}".lstrip(".")):
+            for below, step in sections_below(field.rebuild_annotation(), f"{path}.{key}".lstrip(".")):
                 visit(below, step)
 
     visit(root, "")
     return found
-
-
-def _below(annotation: Any, path: str) -> Iterator[tuple[type[Section], str]]:
-    """The sections that a value may be or hold, and how their place is written."""
-    for form in forms(annotation):
-        if is_section(form):
-            yield form, path
-        elif get_origin(form) is dict:
-            yield from _below(get_args(form)[1], f"{path}.NAME")
-        elif get_origin(form) in (tuple, list):
-            yield from _below(get_args(form)[0], f"{path}[]")
 
 
 # Params of tasks

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import SupportsFloat, SupportsIndex
 
 from evalcube import EvalcubeError
 
 _SHOWN = 50
+_MOST_TOLD = 60
+"""Characters of a value in a message."""
 
 
 class TemplateError(EvalcubeError):
@@ -77,12 +81,12 @@ class ConfigError(EvalcubeError):
 
 
 def no_bare_text(**given: object) -> None:
-    """Refuse a text where several belong: it would be read as one for each of its letters.
+    """Refuse a text where several belong, as it would be read as one for each of its letters, and what is no list.
 
     Parameters
     ----------
     given
-        Arguments by the names of their parameters.
+        Arguments by the names of their parameters; None stands for none.
 
     Raises
     ------
@@ -95,3 +99,110 @@ def no_bare_text(**given: object) -> None:
                 f"`{name}`: '{value}' is a text, not a list",
                 f"Write {name}=[{json.dumps(value, ensure_ascii=False)}]",
             )
+        if value is not None and (isinstance(value, bytes) or not isinstance(value, Iterable)):
+            raise SweepError(f"`{name}`: {told(value)} is no list", "Give a list of texts")
+
+
+def need_text(name: str, value: object) -> str:
+    """The value, refused if it is no text.
+
+    Parameters
+    ----------
+    name
+        Of the parameter.
+    value
+        What was given for it.
+
+    Raises
+    ------
+    SweepError
+        If it is something else.
+    """
+    if not isinstance(value, str):
+        raise SweepError(f"`{name}`: {told(value)} is no text", "Give a text")
+    return value
+
+
+def need_name(name: str, value: object) -> str:
+    """The value as a text, where a number says the same; refused if it is neither.
+
+    Parameters
+    ----------
+    name
+        Of the parameter.
+    value
+        What was given for it.
+
+    Raises
+    ------
+    SweepError
+        If it is something else.
+    """
+    number = isinstance(value, SupportsIndex) and not isinstance(value, bool)
+    return need_text(name, str(value) if number else value)
+
+
+def need_number(name: str, value: object, *, whole: bool = False) -> None:
+    """Refuse what is no number.
+
+    Parameters
+    ----------
+    name
+        Of the parameter.
+    value
+        What was given for it; numbers of numpy are numbers.
+    whole
+        Whether it must be a whole one.
+
+    Raises
+    ------
+    SweepError
+        If it is something else.
+    """
+    kind = SupportsIndex if whole else SupportsFloat
+    if isinstance(value, bool | str | bytes) or not isinstance(value, kind):
+        raise SweepError(f"`{name}`: {told(value)} is no {'whole ' * whole}number", "Give one")
+
+
+def need_addresses(cube: object) -> list[str | Path]:
+    """Addresses of one cube or several.
+
+    Parameters
+    ----------
+    cube
+        One address, or several.
+
+    Raises
+    ------
+    SweepError
+        If there is none, or it is something else.
+    """
+    if isinstance(cube, str | Path):
+        return [cube]
+    if isinstance(cube, bytes) or not isinstance(cube, Iterable):
+        raise SweepError(f"`cube`: {told(cube)} is no address of a cube", "Give a text or a path, or several")
+    found = list(cube)
+    if not found:
+        raise SweepError("`cube`: no cube is named", "Give the address of one or more")
+    return found
+
+
+def told(value: object) -> str:
+    """A value for a message: short ones as they are written, others by their type.
+
+    Parameters
+    ----------
+    value
+        Whatever a user gave.
+
+    Examples
+    --------
+    >>> told(7), told([0] * 99), told(object())
+    ('7', 'a list', 'an object')
+    """
+    if value is None or isinstance(value, int | float | str | bytes | list | tuple | dict):
+        text = repr(value)
+        if len(text) <= _MOST_TOLD:
+            return text
+    kind = type(value).__name__
+    return f"{'an' if kind[:1].lower() in 'aeiou' else 'a'} {kind}"

@@ -37,10 +37,23 @@ def scheme_of(url: str | Path) -> str:
     """Scheme of an address in lower case; empty for a path."""
     if isinstance(url, Path):
         return ""
+    if not isinstance(url, str):
+        raise UnsupportedUrlError("an address is a text or a path", type(url).__name__, REMEDY)
     if _REPOSITORY.match(url):
         return ICECHUNK
     match = _SCHEME.match(url)
     return match[1].lower() if match else ""
+
+
+def is_directory(url: str | Path) -> bool:
+    """Whether an address is one of a directory: a path, or ``file://`` and one.
+
+    Examples
+    --------
+    >>> is_directory("results/sweep.zarr"), is_directory("file:///a.zarr"), is_directory("s3://bucket/a.zarr")
+    (True, True, False)
+    """
+    return scheme_of(url) in ("", "file")
 
 
 def redacted(url: str | Path) -> str:

@@ -1,12 +1,27 @@
 """Settings that every test shares."""
 
 import atexit
+import gc
 import os
 import shutil
 import signal
+import sys
 import tempfile
+from functools import cache
 
+import typer.main
+import typer.testing
 from hypothesis import settings
+
+# Each of the many processes that tests start would compile all modules anew if nobody kept what is compiled.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
+# No test takes the power away; after a kill, what was written is there without waiting for the disk.
+os.fsync = lambda _: None
+
+# Hundreds of commands are called in one process; to make their tree anew for each would take a twentieth of a second.
+typer.main.get_command = typer.testing._get_command = cache(typer.main.get_command)
 
 pytest_plugins = ["tests.tiers", "tests.browser", "tests.installed"]
 collect_ignore = ["data"]  # scripts that made samples, with packages that tests do not need
@@ -27,3 +42,9 @@ for _number, _handler in ((signal.SIGINT, signal.default_int_handler), (signal.S
     if signal.getsignal(_number) is signal.SIG_IGN:
         signal.signal(_number, _handler)
 signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT, signal.SIGTERM})
+
+
+def pytest_collection_finish():
+    """Have the garbage collector leave alone what stays to the end."""
+    gc.collect()
+    gc.freeze()

@@ -1,6 +1,5 @@
 """Dask clusters to run a sweep on, one module per kind."""
 
-from deploy.clusters.asking import ask_workers
 from deploy.clusters.base import Cluster, ClusterError, Connection
 from deploy.clusters.existing import Certificates, ExistingScheduler
 from deploy.clusters.local import LocalProcesses, ThisProcess
@@ -13,5 +12,4 @@ __all__ = [
     "ExistingScheduler",
     "LocalProcesses",
     "ThisProcess",
-    "ask_workers",
 ]

@@ -142,27 +142,3 @@ async def serving(client: Client) -> dict[str, str]:
         for address, worker in sorted(identity["workers"].items())
         if worker.get("status", SERVING[0]) in SERVING
     }
-
-
-def ask_workers(client: Client, function: Callable[..., T], *args: object) -> dict[str, T]:
-    """What a function returns on every worker that answers in time, by the worker's address.
-
-    Parameters
-    ----------
-    client
-        A connected client.
-    function, args
-        The function and its arguments.
-
-    Raises
-    ------
-    OSError
-        If the scheduler is away, or does not answer in time.
-    """
-
-    async def ask() -> dict[str, T]:
-        check_connected(client)
-        there = await asyncio.wait_for(serving(client), ANSWER_SECONDS)
-        return await ask_each(client, function, *args, workers=list(there))
-
-    return Question(client, ask()).answer()

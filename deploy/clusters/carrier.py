@@ -201,13 +201,14 @@ def leave_code(user: str) -> None:
         if registry.users.pop(user, None) is None or registry.users:
             return
         if registry.ours:
-            for name in [name for name in sys.modules if name.partition(".")[0] in (FACE, *PACKAGES)]:
+            # A copy, made in one step: other threads import meanwhile.
+            for name in [name for name in list(sys.modules) if name.partition(".")[0] in (FACE, *PACKAGES)]:
                 del sys.modules[name]
         finder, registry.finder = registry.finder, None
         if finder is not None:
             sys.meta_path.remove(finder)
-            for path in [path for path in sys.path_importer_cache if path.startswith(finder.archive)]:
-                del sys.path_importer_cache[path]
+            for path in [path for path in list(sys.path_importer_cache) if path.startswith(finder.archive)]:
+                sys.path_importer_cache.pop(path, None)
             with suppress(OSError):
                 Path(finder.archive).unlink()
         del sys.modules[_REGISTRY]

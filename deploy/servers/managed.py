@@ -132,7 +132,19 @@ class ManagedServer:
 
     def is_healthy(self, seconds: float = _HEALTH_SECONDS) -> bool:
         """Whether it answers that it is ready, within some seconds."""
-        return self._healthy(seconds)
+        parts = urlsplit(self._address)
+        connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=seconds)
+        try:
+            connection.request("GET", self._health)
+            status = connection.getresponse().status
+        except (OSError, http.client.HTTPException) as error:
+            self._answered = f"; {self._health} gave no answer ({type(error).__name__})"
+            return False
+        else:
+            self._answered = f"; {self._health} answered {status} last"
+            return status == 200
+        finally:
+            connection.close()
 
     @property
     def log_tail(self) -> str:
@@ -169,7 +181,7 @@ class ManagedServer:
                 self._check(deadline)
             # Listening is not enough: a socket may accept while the model is still being loaded.
             pause = _FIRST_PAUSE
-            while not self._healthy():
+            while not self.is_healthy():
                 self._check(deadline)
                 self._rest(min(pause, max(deadline - time.monotonic(), 0.0)))
                 pause = min(1.5 * pause, _LONGEST_PAUSE)
@@ -249,12 +261,11 @@ class ManagedServer:
     def _check(self, deadline: float) -> None:
         if self._process is None:
             raise DeployError(f"{self.name} was stopped before it was ready")
-        code = self._process.poll()
-        if code is not None:
+        if ended := self.ended:
             # The exit is seen before the output: the last lines, which say why, may still be in the pipe.
             for reader in self._readers:
                 reader.join(1.0)
-            raise DeployError(f"{self.name} stopped with code {code}", remedy=self._remedy, log=self.log_tail)
+            raise DeployError(ended, remedy=self._remedy, log=self.log_tail)
         if time.monotonic() > deadline:
             message = f"{self.name} was not ready within {self._timeout:g} seconds{self._answered}"
             raise DeployError(message, remedy=self._remedy, log=self.log_tail)
@@ -265,21 +276,6 @@ class ManagedServer:
         if process is not None:
             with suppress(subprocess.TimeoutExpired):
                 process.wait(seconds)
-
-    def _healthy(self, seconds: float = _HEALTH_SECONDS) -> bool:
-        parts = urlsplit(self._address)
-        connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=seconds)
-        try:
-            connection.request("GET", self._health)
-            status = connection.getresponse().status
-        except (OSError, http.client.HTTPException) as error:
-            self._answered = f"; {self._health} gave no answer ({type(error).__name__})"
-            return False
-        else:
-            self._answered = f"; {self._health} answered {status} last"
-            return status == 200
-        finally:
-            connection.close()
 
 
 def _end(process: subprocess.Popen[bytes], seconds: float) -> None:

@@ -22,6 +22,7 @@ def attempt(
     folder: Annotated[Path, typer.Argument(help="Folder of a part that was submitted.")],
     workers: Annotated[int, typer.Option(min=1, help="Worker processes in the job.")] = 1,
     container: Annotated[str, typer.Option(help="Command that starts a container.")] = "",
+    unbegun: Annotated[str, typer.Option(help="Jobs before this one whose run could not start.")] = "",
 ) -> None:
     """Run one job of a submitted sweep; for the scripts that `submit` writes."""
     from flows.errors import SweepError
@@ -30,7 +31,8 @@ def attempt(
     job = os.environ.get("SLURM_JOB_ID", "")
     if not job.isdecimal():
         raise SweepError("this is no job of Slurm", "`evalcube submit` submits jobs that run it")
-    raise typer.Exit(run_attempt(folder, int(job), workers=workers, container=container))
+    before = [int(number) for number in unbegun.split() if number.isdecimal()]
+    raise typer.Exit(run_attempt(folder, int(job), workers=workers, container=container, unbegun=before))
 
 
 @commands.command(cls=Command)

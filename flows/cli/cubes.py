@@ -19,9 +19,9 @@ from flows.cli.options import (
     JsonOption,
     MarkdownOption,
     ModeOption,
-    PlotOption,
     PoolingOption,
     ScoreOption,
+    SshOption,
     TrialsOption,
     UniqueOption,
     ViewOption,
@@ -29,7 +29,7 @@ from flows.cli.options import (
 )
 from flows.cli.output import safe, show, show_json
 from flows.cli.selecting import part_of, several
-from flows.cli.tables import emit, one_form, show_csv, show_table, warn
+from flows.cli.tables import one_form, print_table, show_csv, show_table, warn
 
 if TYPE_CHECKING:
     from flows.cubes.reader import Reader, TrialView
@@ -42,12 +42,18 @@ def status(
         bool, typer.Option("--watch", "-w", help="Go on showing it until the sweep is complete, or Ctrl-C.")
     ] = False,
     interval: Annotated[float, typer.Option(min=0.1, max=3600, help="Seconds between two looks.")] = 2.0,
+    ssh: SshOption = None,
     as_json: JsonOption = False,
     as_csv: CsvOption = False,
 ) -> None:
     """Show how far a sweep is, also while it runs elsewhere; of several cubes, how far each is."""
     one_form(as_json=as_json, as_csv=as_csv)
     cubes = list(dict.fromkeys(cube))
+    if ssh is not None:
+        from flows.cli.jobs import show_status_there
+
+        show_status_there(ssh, cubes, watch=watch, as_json=as_json, as_csv=as_csv)
+        return
     if watch and (len(cubes) > 1 or as_csv):
         from flows.errors import SweepError
 
@@ -116,7 +122,13 @@ def leaderboard(
             help="A leaderboard for each value: tier, task, a facet, template, ...",
         ),
     ] = None,
-    plot: PlotOption = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Draw it on one page, too: FILE.svg, or FILE.png or FILE.pdf with the extra `plots`.",
+        ),
+    ] = None,
     where: WhereOption = None,
     view: ViewOption = None,
     trials: TrialsOption = None,
@@ -151,7 +163,7 @@ def leaderboard(
         if by:
             head = f"{by} = {value}"
             show(("\n" if place else "") + (f"{sentence(head)}\n" if markdown else safe(head)))
-        emit(leaderboard_spec(board), {}, as_json=False, markdown=markdown)
+        print_table(leaderboard_spec(board), markdown=markdown)
 
 
 def _check_plot(plot: Path | None, by: str | None) -> None:
@@ -163,7 +175,7 @@ def _check_plot(plot: Path | None, by: str | None) -> None:
         raise SweepError(
             "--plot draws one leaderboard, and --group-by makes several", "Choose a group with --where"
         )
-    check_picture(plot)
+    check_picture(plot, (".svg", ".png", ".pdf"))
 
 
 def _draw(board: Leaderboard, plot: Path, cubes: Sequence[str]) -> None:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import csv
-import io
+import json
 import math
 from dataclasses import asdict, dataclass
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from flows.cli.output import safe, show, show_json
-from flows.cli.tables import show_table, warn
+from flows.cli.tables import one_form, show_csv, show_table, warn
+from storage.urls import redacted
 
 if TYPE_CHECKING:
     from flows.cubes.selection import Part
@@ -18,7 +19,12 @@ if TYPE_CHECKING:
 _SHOWN = 20
 _POINTS = 10
 """Points that are shown where people read."""
-_CSV = ("change", "task", "params", "tiers", "trial", "repeat", "asked", "row_id", "prompt", "reference")
+_CSV = (
+    *("change", "task", "params", "tiers", "trial", "repeat", "asked", "row_id", "prompt", "reference"),
+    *("first.status", "first.right", "first.answer", "first.response"),
+    *("second.status", "second.right", "second.answer", "second.response"),
+)
+_HEADS = tuple(name.replace(".", "_") for name in _CSV)
 
 
 @dataclass(frozen=True)
@@ -61,7 +67,7 @@ def compare_flips(
     for_people = not (form.as_json or form.as_csv)
     limit = _SHOWN if form.limit is None and for_people else form.limit
     if form.as_csv:
-        _print_csv(found, limit)
+        show_csv([_csv_row(flip) for flip in found.rows(limit)], _HEADS)
     elif form.as_json:
         show_json(document(found, limit, truncated))
     else:
@@ -74,10 +80,7 @@ def _checked(form: Form) -> None:
 
     if not form.flips:
         raise SweepError("--limit and --cache go with --flips", "Add --flips, or leave them out")
-    wanted = {"--json": form.as_json, "--csv": form.as_csv, "--markdown": form.markdown}
-    forms = [name for name, there in wanted.items() if there]
-    if len(forms) > 1:
-        raise SweepError(f"{' and '.join(forms)} exclude each other", "Give one of them")
+    one_form(as_json=form.as_json, markdown=form.markdown, as_csv=form.as_csv)
 
 
 def document(found: Flips, limit: int | None, truncated: str) -> dict[str, Any]:
@@ -90,8 +93,8 @@ def document(found: Flips, limit: int | None, truncated: str) -> dict[str, Any]:
     return {
         "schema": "evalcube.flips",
         "schema_version": 1,
-        "first": {"cube": _address(sides[0].address), "label": names[0], "eval_id": sides[0].eval_id},
-        "second": {"cube": _address(sides[1].address), "label": names[1], "eval_id": sides[1].eval_id},
+        "first": {"cube": redacted(sides[0].address), "label": names[0], "eval_id": sides[0].eval_id},
+        "second": {"cube": redacted(sides[1].address), "label": names[1], "eval_id": sides[1].eval_id},
         "selection": found.sides.selection,
         "truncated": truncated,
         "confidence": 0.95,
@@ -106,12 +109,6 @@ def document(found: Flips, limit: int | None, truncated: str) -> dict[str, Any]:
         "flips": [asdict(flip) for flip in found.rows(limit)],
         "replies_missing": found.missing,
     }
-
-
-def _address(text: str) -> str:
-    from storage.urls import redacted
-
-    return redacted(text)
 
 
 def _names(found: Flips) -> tuple[str, str]:
@@ -186,26 +183,6 @@ def _shown(found: Flips, one: Any) -> dict[str, Any]:  # noqa: ANN401 - a count 
     return {name: value for name, value in (one.params or {}).items() if name in names}
 
 
-def _print_csv(found: Flips, limit: int | None) -> None:
-    """A line for each question; what a spreadsheet would take for a formula begins with an apostrophe."""
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    own = ("status", "right", "answer", "response")
-    writer.writerow([*_CSV, *(f"{side}_{name}" for side in ("first", "second") for name in own)])
-    for flip in found.rows(limit):
-        replies = (getattr(reply, name) for reply in (flip.first, flip.second) for name in own)
-        writer.writerow([_csv_cell(value) for value in (*_values(flip), *replies)])
-    show(buffer.getvalue()[:-1])
-
-
-def _values(flip: Flip) -> list[Any]:
-    import json
-
-    found = {name: getattr(flip, name) for name in _CSV}
-    return list((found | {"params": json.dumps(flip.params), "tiers": ",".join(flip.tiers)}).values())
-
-
-def _csv_cell(value: Any) -> Any:  # noqa: ANN401
-    from flows.trials.forms import csv_text
-
-    return csv_text(value) if isinstance(value, str) else value
+def _csv_row(flip: Flip) -> dict[str, Any]:
+    row = dict(zip(_HEADS, attrgetter(*_CSV)(flip), strict=True))
+    return row | {"params": json.dumps(flip.params), "tiers": ",".join(flip.tiers)}

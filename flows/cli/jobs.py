@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
 
-from flows.cli.options import CacheOption, ClusterOption, ConfigArgument, CubeOption
-from flows.cli.output import safe, show
+from flows.cli.options import CacheOption, ClusterOption, ConfigArgument, CubeOption, SshOption
+from flows.cli.output import safe, show, show_json
 
 
 def submit(
@@ -54,8 +56,10 @@ def submit(
         options = [word for group in groups or () for word in ("--group", group)]
         options += ["--together"] if together else []
         options += ["--total", total] if total else []
-        said, _ = submit_there(settings, ssh, cluster, options, dry_run=dry_run)
+        said, made = submit_there(settings, ssh, cluster, options, dry_run=dry_run)
         show(safe(said.rstrip()))
+        if made is not None:
+            show(safe(f"from here: evalcube status {made.name} --ssh {ssh}; evalcube cancel {made.name}"))
         return
     prepared = prepare.prepare(
         settings,
@@ -95,20 +99,45 @@ def cancel(
         str | None,
         typer.Argument(help="Cube or name of what was submitted; may be left out if only one goes on."),
     ] = None,
+    ssh: SshOption = None,
 ) -> None:
     """End the jobs of a submitted sweep, for a cube all that work on it; what they measured stays."""
+    from flows.submit.remote import names_there, there
     from flows.submit.watch import cancel as end_jobs
     from flows.submit.watch import wanted
 
+    if ssh is not None:
+        for words in [[]] if target is None else [[name] for name in names_there(ssh, target)]:
+            show(safe(there(ssh, "cancel", *words).rstrip()))
+        return
     for found in wanted(target):
         if found.host:
-            from flows.submit.remote import there
-
-            show(safe(there(found, "cancel", found.name).rstrip()))
+            show(safe(there(found.host, "cancel", found.name).rstrip()))
             continue
         count = end_jobs(found)
         ended = f"{count} job{'' if count == 1 else 's'} ended; submit again to go on with what is left"
         show(safe(f"{found.name}: {ended if count else 'no job was in the queue'}"))
+
+
+def show_status_there(host: str, cubes: Sequence[str], *, watch: bool, as_json: bool, as_csv: bool) -> None:
+    """Print what `evalcube status` says of cubes on another host."""
+    from flows.errors import SweepError
+    from flows.submit.remote import cube_there, there
+
+    if watch:
+        raise SweepError(
+            "--watch follows a cube of this machine", f"ssh -t {host} evalcube status --watch CUBE"
+        )
+    words = [cube_there(host, cube) for cube in cubes]
+    words += ["--json"] if as_json else ["--csv"] if as_csv else []
+    said = there(host, "status", *words).rstrip()
+    if not as_json:
+        show(safe(said))
+        return
+    try:
+        show_json(json.loads(said))
+    except ValueError:
+        raise SweepError(f"{host} did not answer in JSON, but: {safe(said[:300])}") from None
 
 
 COMMANDS = (submit, cancel)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from flows.cli.options import CubeArgument, CubesArgument, JsonOption
+from flows.cli.options import CsvOption, CubeArgument, CubesArgument, JsonOption
 from flows.cli.output import Code, complain, safe, show, show_json
+from flows.cli.tables import one_form, show_csv
 
 if TYPE_CHECKING:
     from flows.merge.conflicts import Conflict
@@ -144,17 +146,52 @@ def diff(
     first: CubeArgument,
     second: CubeArgument,
     as_json: JsonOption = False,
+    as_csv: CsvOption = False,
 ) -> None:
     """Compare two cubes: what they ask, how far they are planned, how trials ended; exit code 1 if they differ."""
     from flows.merge.difference import diff_cubes
 
+    one_form(as_json=as_json, as_csv=as_csv)
     found = diff_cubes(first, second)
     if as_json:
         show_json({"schema": "evalcube.diff", "schema_version": 1, **found.to_dict()})
+    elif as_csv:
+        show_csv(_difference_rows(found))
     else:
         _print_difference(found)
     if not found.equal:
         raise typer.Exit(Code.INCOMPLETE)
+
+
+def _difference_rows(found: Difference) -> list[dict[str, Any]]:
+    """How many cells and trials differ, and then what the tables show; `what` tells the kinds of rows apart."""
+    changes = [
+        {
+            "what": "status",
+            "model": one.model,
+            "task": one.task,
+            "trials": one.trials,
+            "first_status": one.first,
+            "second_status": one.second,
+        }
+        for one in found.status_changes
+    ]
+    shares = [
+        {
+            "what": "right",
+            "model": one.model,
+            "task": one.task,
+            "trials": one.trials,
+            **{name: _estimate(getattr(one, name)) for name in ("first", "second", "change")},
+        }
+        for one in found.score_changes
+    ]
+    counts = [{"what": name, **asdict(getattr(found, name))} for name in ("cells", "trials")]
+    return [*counts, *changes, *shares]
+
+
+def _estimate(bounds: tuple[float, float, float]) -> dict[str, float]:
+    return dict(zip(("value", "lower", "upper"), bounds, strict=True))
 
 
 def _print_difference(found: Difference) -> None:

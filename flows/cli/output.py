@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from enum import IntEnum
 from typing import Any
 
+from flows.trials.harmless import visible
+
 
 class Code(IntEnum):
     """Exit codes of all commands."""
@@ -120,7 +122,7 @@ def plain(value: Any) -> Any:  # noqa: ANN401 - any JSON value
 
 def safe(text: str) -> str:
     """Foreign text for a terminal: control characters other than line breaks and tabs made visible."""
-    return "".join(c if c in "\n\t" or c.isprintable() else repr(c)[1:-1] for c in text)
+    return visible(text)
 
 
 def number(value: float, *, sign: bool = False) -> str:

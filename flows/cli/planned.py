@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from flows.cli.output import safe, show
-from flows.cli.tables import show_table
+from flows.cli.tables import print_table
 
 if TYPE_CHECKING:
     from flows.plan.estimate import EvaluationEstimate, PlannedPoint, SweepEstimate
@@ -32,7 +32,7 @@ def print_points(task: str, points: Sequence[PlannedPoint], *, markdown: bool) -
         _say(
             f"all with {', '.join(f'{name}={value}' for name, value in constant.items())}", markdown=markdown
         )
-    _print(TableSpec(tuple(columns), points), markdown=markdown)
+    print_table(TableSpec(tuple(columns), points), markdown=markdown)
 
 
 def print_estimate(result: SweepEstimate, *, markdown: bool) -> None:
@@ -44,9 +44,9 @@ def print_estimate(result: SweepEstimate, *, markdown: bool) -> None:
         _say(rounds, markdown=markdown)
     _say(f"cube {result.cube}, cache {result.cache}", markdown=markdown)
     show("")
-    _print(_points(result), markdown=markdown)
+    print_table(_points(result), markdown=markdown)
     show("")
-    _print(_requests(result), markdown=markdown)
+    print_table(_requests(result), markdown=markdown)
     show("")
     for line in _sums(result):
         _say(line, markdown=markdown)
@@ -111,15 +111,6 @@ def _requests(result: SweepEstimate) -> TableSpec:
         Column("USD", lambda row: "–" if row.cost is None else f"~{_money(row.cost)}" if row.cost else "0"),
     )
     return TableSpec(columns, result.rows)
-
-
-def _print(table: TableSpec, *, markdown: bool) -> None:
-    from stages.analyze.render.table import markdown_text
-
-    if markdown:
-        show(markdown_text(table))
-    else:
-        show_table(table)
 
 
 def _say(text: str, *, markdown: bool) -> None:

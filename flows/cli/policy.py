@@ -10,7 +10,7 @@ import typer
 
 from flows.cli.output import outlived, safe, show, show_json
 from flows.cli.selecting import cubes_and_models, part_of
-from flows.cli.tables import one_form, show_table, warn
+from flows.cli.tables import one_form, show_csv, show_table, warn
 
 if TYPE_CHECKING:
     from flows.cubes.policy import Check, PolicyVerdict
@@ -31,6 +31,7 @@ def decide_by_policy(
     *,
     as_json: bool,
     markdown: bool = False,
+    as_csv: bool = False,
 ) -> None:
     """Print what the policy says, and end with its exit code.
 
@@ -44,8 +45,8 @@ def decide_by_policy(
         The control and the treatment, as far as flags name them.
     others
         Flags that were given and say nothing to a policy.
-    as_json, markdown
-        Whether to print JSON, or Markdown; not both.
+    as_json, markdown, as_csv
+        Whether to print JSON, Markdown or CSV; at most one of them.
 
     Raises
     ------
@@ -62,13 +63,15 @@ def decide_by_policy(
         raise SweepError(
             f"{', '.join(others)}: not with --policy, whose rules say all", "Leave one of the two out"
         )
-    one_form(as_json=as_json, markdown=markdown)
+    one_form(as_json=as_json, markdown=markdown, as_csv=as_csv)
     policy = load_policy(path)
     cubes, models = cubes_and_models(arguments[0], arguments[1:])
     found = policy_verdict(policy, cubes, [*named, *models], part_of())
     with outlived():
         if as_json:
             show_json(found.to_dict())
+        elif as_csv:
+            show_csv(found.to_dict()["checks"])
         else:
             _print(found, markdown=markdown)
     warn(found.warnings)
@@ -149,15 +152,16 @@ def _table(found: PolicyVerdict) -> TableSpec:
     )
     words = (
         "drop: the control's share right less the treatment's, in points of 100, of the questions that both answered; "
-        "truncated answers count as wrong. Intervals are those of each line by itself."
+        "truncated answers count as wrong."
     )
+    alone = "95 %: the interval of each line by itself."
     floor = [_place(row) for row in found.checks if row.control == 0]
-    notes = [words]
+    notes = [words, alone]
     if floor:
         notes.append(f"The control is never right in {', '.join(floor)}: nothing could drop there.")
     if found.selection:
         notes.append(f"Part of the cube ({found.selection}).")
-    return TableSpec(columns, found.checks, tuple(notes))
+    return TableSpec(columns, found.checks, tuple(notes), explains={alone: "95 %"})
 
 
 def _points(value: float) -> str:

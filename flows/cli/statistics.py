@@ -109,11 +109,11 @@ def rank(
 
     one_form(as_json=as_json, markdown=markdown, as_csv=as_csv)
     part = part_of(where, view, trials, unique_only=unique_only, clip_tokens=clip_tokens)
-    opened, found, board = make_ranking(cube, part, version=version, prior=prior)  # type: ignore[arg-type]
-    warn(opened.warnings)
+    found = make_ranking(cube, part, version=version, prior=prior)  # type: ignore[arg-type]
+    warn(found.part.warnings)
     emit(
-        ranking_spec(found, board),
-        {**several(cube), **found.to_dict(board)},
+        ranking_spec(found.ranking, found.board),
+        {**several(cube), **found.to_dict()},
         as_json=as_json,
         markdown=markdown,
         as_csv=as_csv,
@@ -175,22 +175,20 @@ def compare(
         )
         return
     from flows.cubes.statistics import compare as compare_models
-    from stages.analyze.render.rows import pair_records, pair_row
-    from stages.analyze.render.table_specs import pair_conclusion, pair_spec, pairs_spec
+    from stages.analyze.render.table_specs import pair_spec, pairs_spec
 
     one_form(as_json=as_json, markdown=markdown, as_csv=as_csv)
     part = part_of(where, view, trials, unique_only=unique_only, clip_tokens=clip_tokens)
     cubes, chosen = cubes_and_models(cube, models or ())
-    opened, pairs = compare_models(cubes, chosen, part, repeats=repeats, truncated=truncated)
+    found = compare_models(cubes, chosen, part, repeats=repeats, truncated=truncated)
+    opened, pairs = found
     document = {
         "schema": "evalcube.comparison",
         "schema_version": 2,
         **several(cubes),
         "truncated": truncated,
         "confidence": 0.95,
-        "selection": opened.selection,
-        "warnings": list(opened.warnings),
-        "pairs": [pair_row(pair) | {"words": pair_conclusion(pair)} for pair in pairs],
+        **found.to_dict(),
     }
     counted = {
         "wrong": "Truncated trials count as wrong, as in the leaderboard's accuracy and C_P; C_I leaves them out.",
@@ -206,7 +204,7 @@ def compare(
         if len(pairs) == 1
         else pairs_spec(pairs, (*part_note, "Name two models to see their tasks."))
     )
-    emit(sheet, document, as_json=as_json, markdown=markdown, as_csv=as_csv, rows=pair_records(pairs))
+    emit(sheet, document, as_json=as_json, markdown=markdown, as_csv=as_csv, rows=found.records())
     warn(opened.warnings)
 
 

@@ -21,8 +21,23 @@ def one_form(*, as_json: bool, markdown: bool = False, as_csv: bool = False) -> 
     SweepError
         If more than one is asked for.
     """
-    forms = {"--json": as_json, "--markdown": markdown, "--csv": as_csv}
-    named = [name for name, wanted in forms.items() if wanted]
+    exclusive({"--json": as_json, "--markdown": markdown, "--csv": as_csv})
+
+
+def exclusive(flags: Mapping[str, bool]) -> None:
+    """Refuse several flags at once of which each excludes the others.
+
+    Parameters
+    ----------
+    flags
+        By name, whether each was given.
+
+    Raises
+    ------
+    SweepError
+        If more than one was.
+    """
+    named = [name for name, given in flags.items() if given]
     if len(named) > 1:
         from flows.errors import SweepError
 
@@ -61,7 +76,13 @@ def emit(
         show_json(document)
     elif as_csv:
         show_csv(document["rows"] if rows is None else rows)
-    elif markdown:
+    else:
+        print_table(table, markdown=markdown)
+
+
+def print_table(table: TableSpec, *, markdown: bool) -> None:
+    """Print a table for people, as Markdown or as the terminal allows."""
+    if markdown:
         from stages.analyze.render.table import markdown_text
 
         show(markdown_text(table))
@@ -69,12 +90,20 @@ def emit(
         show_table(table)
 
 
-def show_csv(rows: Sequence[Mapping[str, Any]]) -> None:
-    """Print rows as CSV with a header: all digits, nothing where there is no value, and no formula of a spreadsheet."""
+def show_csv(rows: Sequence[Mapping[str, Any]], names: Sequence[str] = ()) -> None:
+    """Print rows as CSV with a header: all digits, nothing where there is no value, and no formula of a spreadsheet.
+
+    Parameters
+    ----------
+    rows
+        Made flat by `stages.analyze.render.flat.records`.
+    names
+        The header where there is no row.
+    """
     import csv
     import sys
 
-    from flows.trials.forms import csv_text
+    from flows.trials.harmless import csv_text
     from stages.analyze.render.flat import records
 
     def cell(value: object) -> object:
@@ -84,7 +113,7 @@ def show_csv(rows: Sequence[Mapping[str, Any]]) -> None:
 
     found = records(rows)
     writer = csv.writer(sys.stdout, lineterminator="\n")
-    writer.writerow(map(csv_text, found[0] if found else ()))
+    writer.writerow(map(csv_text, found[0] if found else names))
     writer.writerows(map(cell, plain(row).values()) for row in found)
 
 

@@ -7,8 +7,9 @@ from typing import Annotated, Any
 import typer
 
 from flows.cli import completion
-from flows.cli.options import JsonOption
+from flows.cli.options import CsvOption, JsonOption
 from flows.cli.output import show, show_json
+from flows.cli.tables import one_form, show_csv
 
 
 def tasks(
@@ -17,13 +18,15 @@ def tasks(
         typer.Argument(help="A task, to see its parameters and an example.", autocompletion=completion.tasks),
     ] = None,
     as_json: JsonOption = False,
+    as_csv: CsvOption = False,
 ) -> None:
-    """List the tasks, or show one task's parameters and an example."""
+    """List the tasks, or show one task's parameters and an example; in CSV without the example."""
     from flows.plan.catalogue import find_task
     from stages.generate import all_tasks
 
+    one_form(as_json=as_json, as_csv=as_csv)
     if name is not None:
-        _one_task(find_task(name), as_json=as_json)
+        _one_task(find_task(name), as_json=as_json, as_csv=as_csv)
         return
     rows = [
         {"name": t.name, "version": t.version, "summary": t.summary, "guess": t.guess_rule}
@@ -31,6 +34,9 @@ def tasks(
     ]
     if as_json:
         show_json(rows)
+        return
+    if as_csv:
+        show_csv(rows)
         return
     from rich.console import Console
     from rich.markup import escape
@@ -42,12 +48,15 @@ def tasks(
     Console().print(table)
 
 
-def _one_task(task: Any, *, as_json: bool) -> None:  # noqa: ANN401 - stages are imported when needed
+def _one_task(task: Any, *, as_json: bool, as_csv: bool) -> None:  # noqa: ANN401 - stages are imported when needed
     from dataclasses import asdict
 
     from flows.plan.catalogue import sample_trials, task_params
 
     params = task_params(task)
+    if as_csv:
+        show_csv([asdict(param) for param in params])
+        return
     (example,) = sample_trials(task, {}, 1, 42)
     if as_json:
         show_json(

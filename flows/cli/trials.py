@@ -21,7 +21,7 @@ from flows.cli.options import (
 )
 from flows.cli.output import show
 from flows.cli.selecting import names_of
-from flows.cli.tables import show_table, warn
+from flows.cli.tables import exclusive, print_table, warn
 
 if TYPE_CHECKING:
     from flows.trials.columns import TrialColumn
@@ -106,7 +106,7 @@ def trials(
         "--parquet": parquet is not None,
         "--markdown": markdown,
     }
-    _one_form([name for name, wanted in forms.items() if wanted])
+    exclusive(forms)
     from flows.trials.read import trials as read
 
     for_people = markdown or not any(forms.values())
@@ -161,19 +161,11 @@ def _first(for_people: bool) -> int | None:
     return FIRST
 
 
-def _one_form(named: list[str]) -> None:
-    if len(named) > 1:
-        from flows.errors import SweepError
-
-        raise SweepError(f"{' and '.join(named)} exclude each other", "Give one of them")
-
-
 def _show_brief(table: Trials, columns: str | None, *, markdown: bool, cut_off: bool) -> None:
     """A table for people, with a note where only the first rows are in it."""
     from rich.console import Console
 
     from flows.trials.brief import brief_columns, brief_table
-    from stages.analyze.render.table import markdown_text
 
     if columns is None:
         table = table.with_columns(brief_columns(table.columns, repeats=table.repeated, layers=table.layered))
@@ -191,10 +183,7 @@ def _show_brief(table: Trials, columns: str | None, *, markdown: bool, cut_off: 
         one for one in table.columns if columns or one.kind != "single" or any(row[one.name] for row in rows)
     ]
     spec = brief_table(shown, rows, notes, width, table.varying)
-    if markdown:
-        show(markdown_text(spec))
-    else:
-        show_table(spec)
+    print_table(spec, markdown=markdown)
 
 
 def _explain(columns: Iterable[TrialColumn]) -> None:

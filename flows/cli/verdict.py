@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,6 +12,7 @@ from flows.cli.completion import models_of_cube
 from flows.cli.length_bias import check_values, print_check, run_check
 from flows.cli.options import (
     CacheOption,
+    CsvOption,
     CubeArgument,
     CubeConfigOption,
     CubeEndpointsOption,
@@ -25,6 +26,7 @@ from flows.cli.options import (
 )
 from flows.cli.output import number, outlived, safe, show, show_json
 from flows.cli.running import by_model, tell_what_is_left
+from flows.cli.tables import one_form, show_csv
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -127,6 +129,7 @@ def verdict(
             "--markdown", help="Print what the policy says as Markdown, such as a comment on a merge request."
         ),
     ] = False,
+    as_csv: CsvOption = False,
 ) -> None:
     """Tell whether a treatment may replace the control. Exit code 0: it may (PROGRESS, or a gate passed alone)."""
     if policy is not None:
@@ -151,11 +154,17 @@ def verdict(
             [flag for flag, given in of_layers.items() if given],
             as_json=as_json,
             markdown=markdown,
+            as_csv=as_csv,
         )
+    one_form(as_json=as_json, markdown=markdown, as_csv=as_csv)
     if markdown:
         from flows.errors import SweepError
 
         raise SweepError("--markdown goes with --policy", "Add --policy FILE, or leave it out")
+    if as_csv and length_bias:
+        from flows.errors import SweepError
+
+        raise SweepError("--csv has nothing of what --length-bias measures", "Give --json, or leave one out")
     from flows.cubes.verdict import cube_verdict
 
     others = (*(treatments or ()), *(more or ()))
@@ -191,6 +200,8 @@ def verdict(
         if as_json:
             own = {} if check is None else {"length_bias": check_values(check, checked)}
             show_json({**found.to_dict(), **own})
+        elif as_csv:
+            show_csv(_rows(found))
         else:
             _print(found)
             if check is not None:
@@ -214,6 +225,32 @@ def _read_weights(text: str) -> dict[str, float]:
             raise SweepError(f"--weights: {name} is given twice", "Give each layer one weight")
         found[name] = weight
     return found
+
+
+def _rows(found: CubeVerdict) -> list[dict[str, Any]]:
+    """A row for each variant: its scores, and for treatments how they compare with the control."""
+    pairs = {pair.treatment: pair for pair in found.verdict.pairs}
+    rows = []
+    for arm in found.verdict.arms:
+        pair = pairs.get(arm.name)
+        gap = None if pair is None else pair.composite
+        rows.append(
+            {
+                "variant": arm.name,
+                "units": arm.units,
+                "composite": arm.composite,
+                **{name: arm.layers.get(name, math.nan) for name in _LAYERS},
+                "gate_passed": arm.gate_passed,
+                "control": None if pair is None else pair.control,
+                "verdict": None if pair is None else pair.verdict,
+                "complete_pairs": None if pair is None else pair.complete_pairs,
+                "difference": None
+                if gap is None
+                else {"value": gap.estimate, "lower": gap.low, "upper": gap.high},
+                "p_value": None if gap is None else gap.p_value,
+            }
+        )
+    return rows
 
 
 def _print(found: CubeVerdict) -> None:

@@ -16,6 +16,8 @@ from flows.config.models import SweepConfig
 from flows.config.near_names import close_name, did_you_mean, suggestion
 from flows.config.secrecy import looks_secret, mask, show
 from flows.config.section import Section, section_at
+from flows.config.text import YamlText
+from flows.errors import Problem
 
 Path = tuple[str | int, ...]
 
@@ -94,6 +96,11 @@ def _written(loc: Path) -> Path:
 def _chosen_section(loc: Path) -> type[Section] | None:
     """The section that a tag in an error's path names, where several may stand; None where there is no such tag."""
     return next((KINDS[str(step)[1:]] for step in loc[:-1] if step in CLUSTER_TAGS[1:]), None)
+
+
+def _section_of(path: Path, chosen: type[Section] | None) -> type[Section] | None:
+    """The section that a field is in; `chosen` is that of the config's field if several may stand there."""
+    return section_at(SweepConfig, path[:-1]) if chosen is None else section_at(chosen, path[1:-1])
 
 
 def _is_echo(detail: Mapping[str, Any]) -> bool:
@@ -182,7 +189,7 @@ def unknown_name(
 
 def _unknown(path: Path, section: type[Section] | None, *, guess: bool) -> Finding:
     name = str(path[-1])
-    section = section if section is not None and len(path) == 2 else section_at(SweepConfig, path[:-1])
+    section = _section_of(path, section)
     fields = [] if section is None else list(section.model_fields)
     close = close_name(name, fields) if guess else None
     return Finding(
@@ -196,9 +203,31 @@ def _unknown(path: Path, section: type[Section] | None, *, guess: bool) -> Findi
 
 
 def _meaning(path: Path, section: type[Section] | None) -> str:
-    section = section if section is not None and len(path) == 2 else section_at(SweepConfig, path[:-1])
+    section = _section_of(path, section)
     field = section.model_fields.get(str(path[-1])) if section else None
     return f"Add it: {field.description}".rstrip(".") if field and field.description else "Add it"
+
+
+def problem_of(finding: Finding, source: str, text: YamlText | None) -> Problem:
+    """A finding as a problem of a source, with its line in the source's text.
+
+    Parameters
+    ----------
+    finding
+        Its path is that in the text.
+    source
+        What the user calls it.
+    text
+        None where there is none.
+    """
+    path = finding.path
+    line = None
+    if text is not None and finding.text_line is not None:
+        line = text.text_line(path, finding.text_line)
+    elif text is not None:
+        line = text.line(path, key=finding.at_key)
+    shown = path[:-1] if finding.hide_key else path
+    return Problem(source, line, dotted(shown), finding.value, finding.rule, finding.remedy)
 
 
 def dotted(path: Path) -> str:

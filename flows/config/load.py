@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from flows.config.findings import Finding, dotted, findings, inside
+from flows.config.findings import Finding, findings, inside, problem_of
 from flows.config.models import SweepConfig
 from flows.config.partial import valid_parts
 from flows.config.policy import Policy, PolicyFile
@@ -80,7 +80,7 @@ def load_policy(path: str | Path) -> Policy:
     try:
         return PolicyFile.model_validate(mapping).policy
     except ValidationError as error:
-        problems = [_problem(finding, source, parsed) for finding in findings(error)]
+        problems = [problem_of(finding, source, parsed) for finding in findings(error)]
         raise ConfigError(sorted(problems, key=lambda problem: (problem.line or 0, problem.field))) from None
 
 
@@ -202,9 +202,9 @@ def _validate(
     found += [_with_value(finding, raw) for finding in check(config) if finding.path not in told]
     if found:
         problems = [
-            _problem(finding, models_from, None)
+            problem_of(finding, models_from, None)
             if models_from and finding.path[:1] == ("models",)
-            else _problem(finding, source, text)
+            else problem_of(finding, source, text)
             for finding in found
         ]
         raise ConfigError(sorted(problems, key=lambda problem: (problem.line or 0, problem.field)))
@@ -213,17 +213,6 @@ def _validate(
 
 def _with_value(finding: Finding, raw: Mapping[str, object]) -> Finding:
     return replace(finding, value=show(inside(raw, finding.path))) if finding.shown else finding
-
-
-def _problem(finding: Finding, source: str, text: YamlText | None) -> Problem:
-    path = finding.path
-    line = None
-    if text is not None and finding.text_line is not None:
-        line = text.text_line(path, finding.text_line)
-    elif text is not None:
-        line = text.line(path, key=finding.at_key)
-    shown = path[:-1] if finding.hide_key else path
-    return Problem(source, line, dotted(shown), finding.value, finding.rule, finding.remedy)
 
 
 def _printable(source: str) -> str:

@@ -65,6 +65,17 @@ def field_types(section: type[Section]) -> dict[str, Any]:
     return {name: field.rebuild_annotation() for name, field in section.model_fields.items()}
 
 
+def sections_below(annotation: Any, path: str) -> Iterator[tuple[type[Section], str]]:  # noqa: ANN401
+    """The sections that a value at `path` may be or hold, and how the place of each is written."""
+    for form in forms(annotation):
+        if is_section(form):
+            yield form, path
+        elif get_origin(form) is dict:
+            yield from sections_below(get_args(form)[1], f"{path}.NAME")
+        elif get_origin(form) in (tuple, list):
+            yield from sections_below(get_args(form)[0], f"{path}[]")
+
+
 def section_at(root: type[Section], path: tuple[str | int, ...]) -> type[Section] | None:
     """Find the section that may stand at `path` below `root`; None where there is none."""
     found: list[Any] = [root]

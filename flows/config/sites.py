@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from pydantic import BaseModel, ValidationError
 
 from flows.config.cluster import Cluster, ClusterSection, LocalSection
-from flows.config.findings import dotted, findings
+from flows.config.findings import dotted, findings, problem_of
+from flows.config.models import SweepConfig
 from flows.config.near_names import did_you_mean
 from flows.config.secrecy import show
 from flows.config.text import YamlProblem, YamlText
@@ -28,6 +30,27 @@ def sites_file() -> Path:
     """Where this user's clusters are described: a mapping of names to what a config's `cluster` may be."""
     home = os.environ.get(CONFIG_VARIABLE, "")
     return Path(home if home.startswith("/") else "~/.config").expanduser() / "evalcube" / "clusters.yaml"
+
+
+def cluster_section(settings: SweepConfig, cluster: str | Path | None = None) -> ClusterSection | None:
+    """The settings of the cluster that is meant for a sweep; None if nobody named one.
+
+    Parameters
+    ----------
+    settings
+        The sweep's config, whose own `cluster` counts last.
+    cluster
+        See `named_cluster`.
+
+    Raises
+    ------
+    SweepError
+        If there is no such cluster or file.
+    ConfigError
+        With all problems of the description.
+    """
+    given = settings.cluster if cluster is None else str(cluster)
+    return named_cluster(given) if isinstance(given, str) else given
 
 
 def named_cluster(name: str) -> ClusterSection:
@@ -92,18 +115,7 @@ def _checked(text: YamlText, path: tuple[str, ...], source: str) -> ClusterSecti
         made = _Wrapped.model_validate({"cluster": value}).cluster
     except ValidationError as error:
         # The section stands elsewhere in this file than in a config, whose field's name the findings begin with.
-        raise ConfigError(
-            [
-                Problem(
-                    source,
-                    text.line((*path, *found.path[1:]), key=found.at_key),
-                    dotted((*path, *found.path[1:])),
-                    found.value,
-                    found.rule,
-                    found.remedy,
-                )
-                for found in findings(error)
-            ]
-        ) from None
+        found = [replace(finding, path=(*path, *finding.path[1:])) for finding in findings(error)]
+        raise ConfigError([problem_of(finding, source, text) for finding in found]) from None
     assert not isinstance(made, str)  # noqa: S101 - refused above
     return made

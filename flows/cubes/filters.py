@@ -9,7 +9,7 @@ from typing import Any
 import xarray as xr
 
 from flows.config.near_names import close_name
-from flows.errors import SweepError, no_bare_text
+from flows.errors import SweepError, need_text, no_bare_text
 from stages.analyze.labelled import axes
 from stages.analyze.labelled.selection import Condition, Key, shown
 
@@ -152,7 +152,7 @@ def split_condition(text: str) -> tuple[str, str]:
     SweepError
         If it is none.
     """
-    name, sign, value = text.partition("=")
+    name, sign, value = need_text("where", text).partition("=")
     if not sign or not name.strip() or not value.strip():
         raise SweepError(f"`where`: '{text}' is no NAME=VALUE", _HINT)
     return name.strip(), value.strip()

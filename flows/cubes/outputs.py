@@ -6,14 +6,19 @@ import os
 import secrets
 import shutil
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from flows.errors import SweepError
 from storage.errors import guarded
 from storage.files import replace_synced, sync_path, sync_tree
+
+if TYPE_CHECKING:
+    from stages.analyze.render.drawing import Drawing
 
 ZOOM = 4
 """Pixels of a PNG for each unit of a drawing."""
@@ -160,39 +165,48 @@ def new_folder(path: Path, doing: str, parameter: str = "output") -> Iterator[Pa
             shutil.rmtree(temporary, ignore_errors=True)
 
 
-def check_picture(path: Path | None) -> None:
+def check_picture(path: Path | None, kinds: Sequence[str] = (".svg", ".png")) -> None:
     """Refuse a picture that could not be made, before the work is done.
 
     Parameters
     ----------
     path
         The picture to be made; None: none.
+    kinds
+        Ends of names that it may have.
 
     Raises
     ------
     SweepError
-        If the name ends in neither .svg nor .png, PNG needs something that is not installed, or something other
-        than a file is there.
+        If the name ends in none of them, the kind needs something that is not installed, or something other than a
+        file is there.
     """
     if path is None:
         return
     kind = path.suffix.lower()
-    if kind not in (".svg", ".png"):
-        raise SweepError(f"`plot`: '{path}' ends neither in .svg nor in .png", "Give the file such a name")
+    if kind not in kinds:
+        raise SweepError(
+            f"`plot`: '{path}' is no name of a picture", f"Give one that ends in {' or '.join(kinds)}"
+        )
     check_output(path, "plot")
     if kind == ".png":
         _png(_PROBE.format(text=""))
+    if kind == ".pdf" and find_spec("matplotlib") is None:
+        raise SweepError(
+            "a PDF needs the extra `plots`, which is not installed",
+            "Run: pip install 'evalcube[plots]', or name the file .svg",
+        )
 
 
-def write_picture(path: Path, svg: str) -> None:
+def write_picture(path: Path, picture: str | Drawing) -> None:
     """Write a drawing in the form that the file's name asks for.
 
     Parameters
     ----------
     path
-        The file, .svg or .png.
-    svg
-        The drawing.
+        The file, .svg or .png; .pdf of a `Drawing` alone.
+    picture
+        The drawing, or its SVG.
 
     Raises
     ------
@@ -201,7 +215,12 @@ def write_picture(path: Path, svg: str) -> None:
     StorageError
         If it cannot be written.
     """
-    data = svg.encode("utf-8", "replace") if path.suffix.lower() == ".svg" else _png(svg)
+    kind = path.suffix.lower()
+    if kind == ".pdf" and not isinstance(picture, str):
+        data = picture.pdf()
+    else:
+        svg = picture if isinstance(picture, str) else picture.svg()
+        data = svg.encode("utf-8", "replace") if kind == ".svg" else _png(svg)
     write_output(path, data, "write the picture")
 
 

@@ -172,7 +172,7 @@ def decide(checks: Sequence[Check]) -> Decision:
 
 
 def _checks(sides: SideBySide, policy: Policy, level: str) -> Iterator[Check]:
-    tasks, tiers = sides.tasks, [str(name) for name in sides.dataset["tier"].values.tolist()]
+    tasks, tiers = sides.tasks, names(sides.dataset, "tier")
     for rule in getattr(policy, level):
         places = list(product(_chosen(rule.tasks, tasks), _chosen(rule.tiers, tiers)))
         if EACH in (rule.tasks, rule.tiers):
@@ -219,9 +219,8 @@ def _unknown(sides: SideBySide, policy: Policy) -> Iterator[str]:
 def _cells(sides: SideBySide, task: str, tier: str) -> npt.NDArray[np.bool_]:
     """Points of a task in a tier, shape (task, params)."""
     dataset = sides.dataset
-    cells = np.array(
-        [[number < len(points) for number in range(dataset.sizes["params"])] for points in sides.points]
-    )
+    counts = np.array([len(points) for points in sides.points])
+    cells = np.arange(dataset.sizes["params"]) < counts[:, np.newaxis]
     if task:
         cells &= (np.array(sides.tasks) == task)[:, np.newaxis]
     if tier:

@@ -12,7 +12,7 @@ import numpy as np
 
 from flows.cubes.cache_at_hand import replies_at_hand
 from flows.cubes.exchange import read_answer, row_of, status_name
-from flows.errors import SweepError
+from flows.errors import SweepError, need_name
 from flows.plan.criteria import CriteriaBook
 from flows.plan.judges import Opinion, opinions
 from flows.plan.points import matching_points
@@ -86,13 +86,13 @@ class Reader:
             self._replies = replies_at_hand(self.cube, self.notes.get("cache"), self._cache)
         return self._replies
 
-    def evaluation_index(self, name: str, parameter: str = "model") -> int:
+    def evaluation_index(self, name: str | int, parameter: str = "model") -> int:
         """The place of an evaluation, by its model's label, its full label or its number.
 
         Parameters
         ----------
         name
-            One of the three, as text.
+            One of the three; a number may be one, or a text.
         parameter
             The caller's parameter that has it, for the message.
 
@@ -108,6 +108,7 @@ class Reader:
         """
         rows = self.plan.evaluations
         labels = self.plan.labels
+        name = need_name(parameter, name)
         found = [i for i, row in enumerate(rows) if name in {row.model, row.label, labels[i], str(i)}]
         if len(found) == 1:
             return found[0]

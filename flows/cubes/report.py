@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,7 @@ from flows.cubes.reader import Reader
 from flows.cubes.selection import Part, checked_option, labelled_dataset, open_part, refused
 from flows.cubes.statistics import leaderboard_of
 from flows.cubes.status import cube_status
+from flows.errors import SweepError, need_addresses, need_number, told
 from stages.analyze.formulas.estimators import Mode
 from stages.analyze.labelled import axes
 from stages.analyze.labelled.aggregate import Pooling
@@ -29,13 +30,11 @@ from storage.cube.cube import Cube
 from storage.cube.regions import Region
 
 _MOST_ANSWERED = 20
+_MIXED = (Status.CORRECT, Status.INCORRECT, Status.INVALID, Status.TRUNCATED, Status.REFUSED)
 SAMPLED: Mapping[str, tuple[Status, ...]] = {
-    "mixed": (Status.CORRECT, Status.INCORRECT, Status.INVALID, Status.TRUNCATED, Status.REFUSED),
-    "wrong": (Status.INCORRECT, Status.INVALID, Status.TRUNCATED, Status.REFUSED),
-    **{
-        status.name.lower(): (status,)
-        for status in (Status.CORRECT, Status.INCORRECT, Status.INVALID, Status.TRUNCATED, Status.REFUSED)
-    },
+    "mixed": _MIXED,
+    "wrong": _MIXED[1:],
+    **{status.name.lower(): (status,) for status in _MIXED},
 }
 """Which outcomes sample trials have, by the word for it."""
 
@@ -112,7 +111,10 @@ def report(
     """
     path = Path(output)
     check_output(path)  # told now, not when the work is done
-    addresses = [cube] if isinstance(cube, str | Path) else list(dict.fromkeys(cube))
+    addresses = list(dict.fromkeys(need_addresses(cube)))
+    need_number("samples", samples, whole=True)
+    if date is not None and not isinstance(date, datetime.date):
+        raise SweepError(f"`date`: {told(date)} is no date", "Give a datetime.date")
     readers = [Reader(address, cache) for address in addresses]
     checked_option("pooling", pooling, get_args(Pooling))
     checked_option("outcomes", outcomes, list(SAMPLED))
@@ -122,27 +124,26 @@ def report(
         opened = open_part(addresses, part, trials=False)
     board = leaderboard_of(opened, version=version, mode=mode)
     with refused():
+        models = [row for address in addresses for row in cube_status(address)["models"]]
         html = render_report(
             opened.dataset,
             board,
-            facts=_facts(readers, date or datetime.datetime.now(tz=datetime.UTC).date())
-            | _answered(addresses),
+            facts=_facts(readers, date or datetime.datetime.now(tz=datetime.UTC).date()) | _answered(models),
             samples=_samples(readers, samples, opened.dataset, SAMPLED[outcomes]),
             pooling=pooling,
-            failures=_failures(addresses),
+            failures=_failures(models),
         )
     write_output(path, html.encode("utf-8", "replace"), "write the report")
     return path
 
 
-def _failures(addresses: Sequence[str | Path]) -> dict[str, dict[str, int]]:
+def _failures(models: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, int]]:
     """Transport errors by evaluation and cause, of all cubes."""
     found: dict[str, dict[str, int]] = {}
-    for address in addresses:
-        for row in cube_status(address)["models"]:
-            for cause, count in row["causes"].items():
-                causes = found.setdefault(row["model"], {})
-                causes[cause] = causes.get(cause, 0) + count
+    for row in models:
+        for cause, count in row["causes"].items():
+            causes = found.setdefault(row["model"], {})
+            causes[cause] = causes.get(cause, 0) + count
     return found
 
 
@@ -166,16 +167,15 @@ def _facts(readers: Sequence[Reader], date: datetime.date) -> dict[str, str]:
     }
 
 
-def _answered(cubes: Sequence[str | Path]) -> dict[str, str]:
+def _answered(models: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     """What answered, as far as servers and replies said, and what its reader should know of that."""
-    every = [row for cube in cubes for row in cube_status(cube)["models"]]
-    rows = [row for row in every if row["answered_by"]]
+    rows = [row for row in models if row["answered_by"]]
     if not rows:
         return {}
     said = list(dict.fromkeys(row["answered_by"] for row in rows))
-    warnings = {"caution": " ".join(row["warning"] for row in rows if row["warning"])}
-    found = {name: text for name, text in warnings.items() if text}
-    if len(said) == 1 and len(rows) == len(every):
+    caution = " ".join(row["warning"] for row in rows if row["warning"])
+    found = {"caution": caution} if caution else {}
+    if len(said) == 1 and len(rows) == len(models):
         return {"answered by": said[0], **found}
     shown = [f"{row['model']}: {row['answered_by']}" for row in rows[:_MOST_ANSWERED]]
     more = [f"and {len(rows) - _MOST_ANSWERED} more"] if len(rows) > _MOST_ANSWERED else []

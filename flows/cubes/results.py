@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class LeaderboardResult(Shown, Leaderboard):
+class LeaderboardResult(Leaderboard, Shown):
     """A leaderboard that is shown as a table."""
 
     @classmethod
@@ -36,10 +36,6 @@ class LeaderboardResult(Shown, Leaderboard):
         from stages.analyze.render.table_specs import leaderboard_spec
 
         return leaderboard_spec(self)
-
-    def records(self) -> list[dict[str, Any]]:
-        """The ``rows`` of `to_dict`."""
-        return Leaderboard.records(self)
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw what leads the board with its intervals, best first.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,7 +14,7 @@ import xarray as xr
 from flows.config.near_names import close_name
 from flows.cubes.design import with_design
 from flows.cubes.filters import Where, checked_where
-from flows.errors import SweepError
+from flows.errors import SweepError, no_bare_text, told
 from flows.plan.engines import origins_of, read_engines
 from flows.plan.records import read_notes
 from flows.plan.spec import parse_spec
@@ -108,7 +108,11 @@ def open_part(
             'Give one such as Part(where=["task=sort"])',
         )
     part = part or Part()
-    if isinstance(cube, Sequence) and not isinstance(cube, str):
+    no_bare_text(where=part.where)
+    if isinstance(cube, Iterable) and not isinstance(cube, str | bytes | Path | xr.Dataset):
+        cube = list(cube)
+        if not cube:
+            raise SweepError("`cube`: no cube is named", "Give the address of one or more")
         cube = cube[0] if len(set(map(str, cube))) == 1 else [str(one) for one in cube]
     if isinstance(cube, list):
         return _several(cube, part, notes, trials=trials)
@@ -211,7 +215,7 @@ def refused() -> Iterator[None]:
         raise SweepError(str(error).rstrip(".")) from error
 
 
-def checked_option(parameter: str, value: str, known: Sequence[str]) -> None:
+def checked_option(parameter: str, value: object, known: Sequence[str]) -> None:
     """Refuse a value of a parameter that is none of the known ones.
 
     Parameters
@@ -228,8 +232,10 @@ def checked_option(parameter: str, value: str, known: Sequence[str]) -> None:
     SweepError
         With the one that was meant, or all of them.
     """
-    if value in known:
+    if isinstance(value, str) and value in known:
         return
+    if not isinstance(value, str):
+        raise SweepError(f"`{parameter}`: {told(value)} is no text", f"Give one of: {', '.join(known)}")
     near = close_name(value, list(known))
     raise SweepError(
         f"`{parameter}`: there is no '{value}'",

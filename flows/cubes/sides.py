@@ -13,7 +13,7 @@ import xarray as xr
 
 from flows.config.near_names import close_name
 from flows.cubes.selection import OpenPart, Part, open_part
-from flows.errors import SweepError, no_bare_text
+from flows.errors import SweepError, need_name, no_bare_text
 from stages.analyze.labelled import axes, pairing
 from stages.analyze.labelled.counters import BASE, base_design, members
 from stages.analyze.labelled.pairing import Pair
@@ -226,13 +226,13 @@ def _place(name: str, dataset: xr.Dataset) -> int:
     return evaluation_place(name, axes.evaluation_labels(dataset), axes.names(dataset, "model_name"))
 
 
-def evaluation_place(name: str, labels: Sequence[str], models: Sequence[str]) -> int:
+def evaluation_place(name: str | int, labels: Sequence[str], models: Sequence[str]) -> int:
     """Index of an evaluation by its label, its model's name if there is one only, or its number.
 
     Parameters
     ----------
     name
-        As a user wrote it.
+        As a user wrote it; a number may be one, or a text.
     labels, models
         Of all evaluations.
 
@@ -246,6 +246,7 @@ def evaluation_place(name: str, labels: Sequence[str], models: Sequence[str]) ->
     SweepError
         If none or several are called so.
     """
+    name = need_name("models", name)
     found = [index for index, label in enumerate(labels) if name in (label, models[index])]
     if not found and name.isascii() and name.isdecimal() and int(name) < len(labels):
         found = [int(name)]

@@ -15,7 +15,7 @@ from flows.cubes.filters import checked_names
 from flows.cubes.results import ComparisonResult, LeaderboardResult, RankingResult
 from flows.cubes.selection import CubeLike, OpenPart, Part, checked_option, open_part, refused
 from flows.cubes.sides import evaluation_place
-from flows.errors import SweepError, no_bare_text
+from flows.errors import SweepError, need_number, no_bare_text
 from stages.analyze.formulas.estimators import MODES, Joint, Mode
 from stages.analyze.formulas.outcomes.table import METRICS, Options
 from stages.analyze.labelled import axes, pairing, ranking
@@ -93,6 +93,9 @@ def leaderboard_of(
     """
     checked_option("version", version, VERSIONS)
     checked_option("mode", mode, MODES)
+    need_number("seed", seed, whole=True)
+    need_number("draws", draws, whole=True)
+    need_number("confidence", confidence)
     with refused():
         board = rank_evaluations(
             opened.dataset,
@@ -236,6 +239,7 @@ def rank(
     StorageError, SweepError
         As `leaderboard`; also if there are fewer than two evaluations.
     """
+    need_number("prior", prior)
     if not (math.isfinite(prior) and prior >= 0):
         raise SweepError(f"`prior`: {prior} is no number of games", "Give a number from 0, such as 1")
     opened = open_part(cube, part, trials=False)
@@ -247,7 +251,7 @@ def rank(
 
 def compare(
     cube: CubeLike,
-    models: Sequence[str] = (),
+    models: Sequence[str | int] = (),
     part: Part | None = None,
     *,
     repeats: int | None = None,
@@ -282,10 +286,13 @@ def compare(
         arguments: tuple[object, ...] = (models, part, "...")
         named = json.dumps([name for name in arguments if isinstance(name, str)][:2], ensure_ascii=False)
         raise SweepError(f"`models`: '{models}' is a text, not a list", f"Write models={named}")
+    no_bare_text(models=models)
+    if repeats is not None:
+        need_number("repeats", repeats, whole=True)
     opened = open_part(cube, part)
     labels = axes.evaluation_labels(opened.dataset)
     chosen = [
-        evaluation_place(name, labels, axes.names(opened.dataset, "model_name")) for name in models
+        evaluation_place(name, labels, axes.names(opened.dataset, "model_name")) for name in models or ()
     ] or list(range(len(labels)))
     if len(set(chosen)) < len(chosen):
         raise SweepError("a model is named twice", "Name two different ones")

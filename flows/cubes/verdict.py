@@ -14,7 +14,7 @@ import xarray as xr
 
 from flows.cubes.gold import read_gold
 from flows.cubes.reader import Reader
-from flows.errors import SweepError, no_bare_text
+from flows.errors import SweepError, need_number, no_bare_text
 from flows.plan.plan import Plan, carries
 from stages.analyze.verdict import Verdict, verdict
 from stages.analyze.verdict.composite import HIGHEST, LAYERS, LOWEST
@@ -125,14 +125,7 @@ def cube_verdict(
         raise SweepError("`gold` goes with the reference `engine` only", "Leave one of the two out")
     if weights is not None and engine != "reference":
         raise SweepError("`weights` goes with the reference `engine` only", "Leave one of the two out")
-    if not 1 <= threshold <= 5:  # NaN, too
-        raise SweepError(f"`threshold`: must be a number from 1 to 5, got {threshold:g}")
-    if missing is not None and engine != "reference":
-        raise SweepError("`missing` goes with the reference `engine` only", "Leave one of the two out")
-    if missing is not None and not 0 <= missing <= 1:
-        raise SweepError(f"`missing`: must be a share from 0 to 1, got {missing:g}")
-    if holdout is not None and not 0 < holdout < 1:
-        raise SweepError(f"`holdout`: must be a share above 0 and below 1, got {holdout:g}")
+    _check_numbers(engine, threshold, missing, holdout)
     reader = Reader(cube)
     plan = reader.plan
     models = _chosen_models(reader, control, treatments)
@@ -177,6 +170,22 @@ def cube_verdict(
         asked,
         given,
     )
+
+
+def _check_numbers(engine: str, threshold: float, missing: float | None, holdout: float | None) -> None:
+    """Refuse what is out of range."""
+    numbers = {"threshold": threshold, "missing": missing, "holdout": holdout}
+    for name, value in numbers.items():
+        if value is not None or name == "threshold":
+            need_number(name, value)
+    if not 1 <= threshold <= 5:  # NaN, too
+        raise SweepError(f"`threshold`: must be a number from 1 to 5, got {threshold:g}")
+    if missing is not None and engine != "reference":
+        raise SweepError("`missing` goes with the reference `engine` only", "Leave one of the two out")
+    if missing is not None and not 0 <= missing <= 1:
+        raise SweepError(f"`missing`: must be a share from 0 to 1, got {missing:g}")
+    if holdout is not None and not 0 < holdout < 1:
+        raise SweepError(f"`holdout`: must be a share above 0 and below 1, got {holdout:g}")
 
 
 class _Data:

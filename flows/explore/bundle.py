@@ -26,7 +26,6 @@ from flows.explore.trials import Place, document_of, reader_of
 from flows.plan.records import read_notes
 from flows.trials.read import Trials
 from stages.generate.stream import canonical_json
-from storage.cube.cube import Cube
 
 Kept = Literal["sample", "wrong", "all", "none"]
 """Which trials a bundle holds: some of each outcome, those without a right answer, all that have ended, or none."""
@@ -36,15 +35,6 @@ _SAMPLED, _LOOKED = 3, 2_000
 """Trials of each outcome that a sample has of a model and a task, and how many of both are looked through for it."""
 _TOGETHER = 20
 """Whole trials in a file."""
-
-COLUMNS = {
-    "tokens": "integer",
-    "latency": "single",
-    "difficulty": "number",
-    "reference": "text",
-    "answer": "text",
-}
-"""Columns of a bundle's rows beside which trial it is, with their kinds."""
 
 
 @dataclass(frozen=True)
@@ -108,6 +98,7 @@ def bundle(
             {
                 "date": datetime.datetime.now(tz=datetime.UTC).date().isoformat(),
                 "trials": rows,
+                "together": _TOGETHER,
                 "notes": notes,
                 "files": writer.names,
             }
@@ -119,7 +110,7 @@ def bundle(
 
 def _caches(explored: Explored) -> tuple[str, ...]:
     """Addresses of the caches that the cubes were made with, and of the one that was given."""
-    noted = [read_notes(Cube.open(one).records).get("cache") for one in explored.cubes]
+    noted = [read_notes(cube.records).get("cache") for cube in explored.opened]
     return tuple(one for one in (explored.cache, *noted) if isinstance(one, str) and one)
 
 

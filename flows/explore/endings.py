@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ import xarray as xr
 
 from flows.cubes.selection import OpenPart, Part, open_part, refused
 from flows.errors import SweepError
-from flows.explore.endpoint import Endpoint, Json
+from flows.explore.endpoint import Endpoint, Json, each_model
 from flows.explore.explored import Explored, conditions
 from flows.explore.groups import chosen
 from flows.explore.query import Query
@@ -91,11 +90,7 @@ def traces(explored: Explored, query: Query) -> Json:
     order = ("task", "params", "trial", "repeat")
     arrays = {name: one[name].transpose(*order).values for name in names}
     there = np.flatnonzero(np.isin(arrays["status"], FINISHED) & (arrays["reasoning_bytes"] > 0))
-    picked = (
-        there[np.unique(np.linspace(0, len(there) - 1, min(len(there), SAMPLE)).astype(int))]
-        if len(there)
-        else there
-    )
+    picked = there[np.unique(np.linspace(0, len(there) - 1, min(len(there), SAMPLE)).astype(int))]
     task, slot, trial, repeat = np.unravel_index(picked, arrays["status"].shape)
     tasks, params = axes.names(dataset, "task"), dataset["params_json"].transpose("task", "params").values
     points = sorted(set(zip(task.tolist(), slot.tolist(), strict=True)))
@@ -155,9 +150,4 @@ def _one_model(explored: Explored, query: Query) -> tuple[xr.Dataset, str]:
     return dataset, label
 
 
-def _each_model(explored: Explored) -> Iterable[Query]:
-    for label in explored.labels():
-        yield Query.make(model=label)
-
-
-ENDPOINTS = (Endpoint("hazard", hazard, _each_model), Endpoint("traces", traces, _each_model))
+ENDPOINTS = (Endpoint("hazard", hazard, each_model), Endpoint("traces", traces, each_model))

@@ -23,6 +23,16 @@ def nothing(_: Explored) -> Iterable[Query]:
     return ()
 
 
+def once(_: Explored) -> Iterable[Query]:
+    """The one query that says nothing."""
+    return (Query(),)
+
+
+def each_model(explored: Explored) -> Iterable[Query]:
+    """A query for each model."""
+    return (Query.make(model=label) for label in explored.labels())
+
+
 @dataclass(frozen=True)
 class Endpoint:
     """One thing that a page can ask for, at ``/api/NAME``."""

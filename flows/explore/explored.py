@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import threading
 import time
@@ -33,9 +34,6 @@ _KEPT = 64
 _COUNTER_CHUNKS = 8
 """Chunks of counters that are looked at for changes."""
 
-PART = ("task", "tier", "where")
-"""Names by which a query says which part of the cubes it means."""
-
 
 class Explored:
     """Some cubes, read as one; opened again when something new is recorded in them.
@@ -60,8 +58,10 @@ class Explored:
     def __init__(self, cubes: Sequence[str], cache: str | None = None, tokenizer: str | None = None) -> None:
         self.cubes = tuple(dict.fromkeys(cubes))
         self.cache = cache
-        self._opened = [Cube.open(one) for one in self.cubes]
-        self._tokenizer = None if tokenizer is None else read_tokenizer(tokenizer)
+        self.opened = [Cube.open(one) for one in self.cubes]
+        """The same cubes, for what lies beside their arrays; sizes are those of when they were opened."""
+        self.tokenizer: Any = None if tokenizer is None else read_tokenizer(tokenizer)
+        """The tokenizer for the spectrum of prompts; None if none was given."""
         self.tokenizer_name = "" if tokenizer is None else Path(tokenizer).name
         """What the tokenizer's file is called; empty without one."""
         self._lock = threading.RLock()
@@ -75,16 +75,19 @@ class Explored:
         """Of the cubes, without credentials."""
         return tuple(redacted(one) for one in self.cubes)
 
-    def judged(self) -> tuple[tuple[str, ...], list[str]]:
-        """Addresses of the cubes whose answers the judges of the first judged one graded, and the judges' names."""
-        named = [judge_names(one.attrs) for one in self._opened]
-        first = next((names for names in named if names), [])
-        cubes = (one for one, names in zip(self.cubes, named, strict=True) if names and names == first)
-        return tuple(cubes), first
-
-    def tokenizer(self) -> Any:  # noqa: ANN401 - of an optional package
-        """The tokenizer for the spectrum of prompts; None if none was given."""
-        return self._tokenizer
+    def judged(self) -> list[tuple[tuple[str, ...], list[str]]]:
+        """Addresses of the cubes that the same judges graded, and the judges' names, for each set of judges."""
+        found: dict[str, tuple[list[str], list[str]]] = {}
+        for address, opened in zip(self.cubes, self.opened, strict=True):
+            if names := judge_names(opened.attrs):
+                described = [one for one in opened.attrs["spec"]["judges"] if isinstance(one, Mapping)]
+                key = json.dumps(sorted(described, key=lambda one: str(one.get("name"))), sort_keys=True)
+                # Several cubes that are read as one have their judges in the order of their names.
+                cubes, _ = found.setdefault(key, ([], names))
+                cubes.append(address)
+        return [
+            (tuple(cubes), names if len(cubes) == 1 else sorted(names)) for cubes, names in found.values()
+        ]
 
     def stamp(self) -> str:
         """A text that changes when something is recorded in a cube; looked for at most once in `_LOOK` seconds."""
@@ -92,7 +95,7 @@ class Explored:
         if now - self._looked < _LOOK:
             return self._seen
         marks = []
-        for cube in self._opened:
+        for cube in self.opened:
             for key in (LEDGER, NOTES):
                 version = cube.records.version(key)
                 if (
@@ -111,12 +114,12 @@ class Explored:
 
     def running(self) -> bool:
         """Whether a run seems to be at work on one of them."""
-        return any(apparent_holder(cube.records) is not None for cube in self._opened)
+        return any(apparent_holder(cube.records) is not None for cube in self.opened)
 
     def graded(self) -> int | None:
         """Trials that runs at work have graded, of which the last are not recorded yet; None if none says so."""
         said = [
-            live["done"] for live in (read_live(cube.records) for cube in self._opened) if live is not None
+            live["done"] for live in (read_live(cube.records) for cube in self.opened) if live is not None
         ]
         return int(sum(said)) if said else None
 
@@ -165,7 +168,7 @@ class Explored:
         return part
 
     def part(self, query: Query) -> OpenPart:
-        """The part of the cubes that a query means by the names in `PART`.
+        """The part of the cubes that a query means by its `conditions`.
 
         Raises
         ------
@@ -219,19 +222,24 @@ class Explored:
         SweepError
             If something is asked for wrongly, or no cube has it.
         """
-        cubes, refused = [], None
-        for one in self.cubes:
-            if len(self.cubes) == 1:
-                cubes.append(one)
-                continue
-            try:
-                read_trials(one, where=options.get("where", ()))
-                cubes.append(one)
-            except SweepError as error:
-                refused = refused or error
-        if refused is not None and not cubes:
-            raise refused
+        where = options.get("where", ())
+        cubes: Sequence[str] = self.cubes
+        if len(cubes) > 1:  # kept, as each has to be opened for it
+            cubes = self.kept(("having", repr(where)), lambda: self._having(where))
         return read_trials(cubes, cache=self.cache, **options)
+
+    def _having(self, where: Any) -> Sequence[str]:  # noqa: ANN401 - as for `read_trials`
+        """Those of the cubes that have what is asked for; what the first one says if none has it."""
+        found, refusals = [], []
+        for one in self.cubes:
+            try:
+                read_trials(one, where=where)
+                found.append(one)
+            except SweepError as error:
+                refusals.append(error)
+        if refusals and not found:
+            raise refusals[0]
+        return found
 
     def status(self) -> list[dict[str, Any]]:
         """How far each cube is, see `flows.cubes.status.cube_status`."""

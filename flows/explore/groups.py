@@ -20,7 +20,6 @@ from stages.analyze.labelled import axes
 from stages.analyze.labelled.aggregate import aggregate
 from stages.analyze.labelled.counters import counters
 from stages.analyze.labelled.selection import keys
-from storage.cube.cube import Cube
 from storage.cube.ledger import Ledger
 
 COUNTED = ("trials", "completed", "correct", "invalid", "refused", "truncated", "transport", "missing")
@@ -76,9 +75,8 @@ def chosen(explored: Explored, query: Query, dataset: xr.Dataset) -> tuple[xr.Da
     SweepError
         If one is unknown, or none of them is in the part.
     """
-    whole = axes.names(explored.whole().dataset, "eval_id")
-    known = dict(zip(whole, explored.labels(), strict=True))
-    labels = [known[one] for one in axes.names(dataset, "eval_id")]
+    by_id = explored.label_of()
+    labels = [by_id[one] for one in axes.names(dataset, "eval_id")]
     wanted = query.all("model")
     for name in wanted:
         explored.model(name)
@@ -108,7 +106,7 @@ def uncounted(explored: Explored) -> list[str]:
         dataset = explored.whole().dataset
         trials = counters(dataset).sel(counter="trials").sum(("task", "params")).values
         recorded = np.zeros(len(trials))
-        for region, receipt in Ledger(Cube.open(explored.cubes[0]).records).newest().items():
+        for region, receipt in Ledger(explored.opened[0].records).newest().items():
             if region.model < len(recorded):
                 recorded[region.model] += receipt.finished
         late = np.maximum(recorded - trials, 0).astype(int)

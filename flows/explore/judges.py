@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from flows.errors import SweepError
 from flows.explore.endings import with_trials
 from flows.explore.endpoint import Endpoint, Json
 from flows.explore.explored import Explored
@@ -23,21 +24,40 @@ SCORES = np.arange(1, 6)
 
 
 def judges(explored: Explored, query: Query) -> Json:
-    """Agreement of the judges on each model's answers, what each gave on average, and how often two gave what."""
-    cubes, names = explored.judged()
-    if not names:
-        return {"judges": [], "models": []}
+    """Agreement of the judges on each model's answers, what each gave on average, and how often two gave what.
+
+    Cubes that other judges graded stand in sets of their own: agreement is among those who saw the same answers.
+    """
+    sets: list[Json] = []
+    warnings: list[str] = []
+    refused = None
+    judged = explored.judged()
+    for cubes, names in judged:
+        try:
+            models, said = _of_set(explored, query, cubes, names)
+        except SweepError as error:  # a task or a facet that only other cubes have
+            refused = refused or error
+            continue
+        warnings += said
+        sets.append({"judges": names, "cubes": len(cubes), "models": models})
+    if refused is not None and not sets:
+        raise refused
+    without = len(explored.cubes) - sum(len(cubes) for cubes, _ in judged)
+    if sets and without:
+        have = "has" if without == 1 else "have"
+        warnings.append(f"{without} of {len(explored.cubes)} cubes {have} no judgements, and no place here.")
+    return {"scores": SCORES, "sets": sets, "warnings": list(dict.fromkeys(warnings))}
+
+
+def _of_set(
+    explored: Explored, query: Query, cubes: tuple[str, ...], names: list[str]
+) -> tuple[list[Json], Sequence[str]]:
+    """Agreement on each model that the same judges graded, and what a reader should know of these cubes."""
     part = with_trials(explored, query, cubes)
-    warnings = list(part.warnings)
-    if len(cubes) < len(explored.cubes):
-        count, all_cubes = len(cubes), len(explored.cubes)
-        warnings.append(
-            f"{count} of {all_cubes} cubes have judgements of {', '.join(names)}; they alone are shown."
-        )
     of_part = {explored.label_of()[one] for one in axes.names(part.dataset, "eval_id")}
     wanted = query.all("model")
     if "judge_readings" not in part.dataset or (wanted and not of_part.intersection(wanted)):
-        return {"judges": names, "scores": SCORES, "models": [], "warnings": warnings}
+        return [], part.warnings
     dataset, labels = chosen(explored, query, part.dataset)
     found = []
     for place, label in enumerate(labels):
@@ -46,7 +66,7 @@ def judges(explored: Explored, query: Query) -> Json:
         status = one["status"].transpose(*order).values
         readings = one["judge_readings"].transpose(*order, ...).values
         found.append({"model": label, **agreement(readings[np.isin(status, FINISHED)], names)})
-    return {"judges": names, "scores": SCORES, "models": found, "warnings": warnings}
+    return found, part.warnings
 
 
 def agreement(readings: npt.NDArray[Any], names: list[str]) -> Json:
@@ -99,7 +119,7 @@ def _crossed(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> npt.NDArray[n
 
 
 def _once(explored: Explored) -> Iterable[Query]:
-    return (Query(),) if explored.judged()[1] else ()
+    return (Query(),) if explored.judged() else ()
 
 
 ENDPOINTS = (Endpoint("judges", judges, _once),)

@@ -51,7 +51,7 @@ def overview(explored: Explored, _: Query) -> Json:
         "tasks": _tasks(dataset, table),
         "tiers": axes.names(dataset, "tier"),
         "facets": [_levels(name, key) for name, key in table.items() if name.startswith("facet_")],
-        "judges": explored.judged()[1],
+        "judges": list(dict.fromkeys(name for _, names in explored.judged() for name in names)),
         "tokenizer": explored.tokenizer_name,
         "repeats": axes.most_repeats(dataset),
         "statuses": list(STATUSES),

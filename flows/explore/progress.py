@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from flows.cubes.status import cube_status
-from flows.explore.endpoint import Endpoint, Json
+from flows.explore.endpoint import Endpoint, Json, once
 from flows.explore.explored import Explored
 from flows.explore.query import Query
 from flows.plan.records import read_notes
 from storage.cube.cube import Cube
 from storage.cube.ledger import Ledger
-from storage.urls import redacted
 
 POINTS = 200
 """Points of the curve of what was recorded when."""
@@ -23,19 +21,18 @@ _LIMITS = ("connections", "requests_per_minute", "tokens_per_minute", "timeout",
 
 def progress(explored: Explored, _: Query) -> Json:
     """Of each cube: its status, what a run that goes on says of itself, limits by model, and what was recorded when."""
-    return {"stamp": explored.stamp(), "cubes": [_cube(address) for address in explored.cubes]}
+    cubes = zip(explored.opened, explored.addresses, explored.status(), strict=True)
+    return {"stamp": explored.stamp(), "cubes": [_cube(*one) for one in cubes]}
 
 
-def _cube(address: str) -> Json:
-    status = cube_status(address)
-    cube = Cube.open(address)
+def _cube(cube: Cube, address: str, status: Json) -> Json:
     config = read_notes(cube.records).get("config")
     return {
         **{
             name: status[name]
             for name in ("trials", "done", "complete", "damaged", "running", "live", "spent")
         },
-        "cube": redacted(address),
+        "cube": address,
         "models": [
             {name: model[name] for name in ("model", "trials", "done", "transport", "missing", "causes")}
             for model in status["models"]
@@ -91,8 +88,4 @@ def recorded(cube: Cube) -> dict[str, Any]:
     return {"at": at[places], "trials": trials[places]}
 
 
-def _once(_: Explored) -> Iterable[Query]:
-    return (Query(),)
-
-
-ENDPOINTS = (Endpoint("progress", progress, _once, kept=False),)
+ENDPOINTS = (Endpoint("progress", progress, once, kept=False),)

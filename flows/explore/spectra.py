@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from flows.errors import SweepError
-from flows.explore.endpoint import Endpoint, Json
+from flows.explore.endpoint import Endpoint, Json, each_model
 from flows.explore.explored import Explored
 from flows.explore.groups import chosen
 from flows.explore.query import Query
@@ -24,7 +24,7 @@ _SIGNIFICANT = 3
 
 def spectrum(explored: Explored, query: Query) -> Json:
     """The spectrum of each task's prompts as they were sent to one model, under the tokenizer that was given."""
-    tokenizer = explored.tokenizer()
+    tokenizer = explored.tokenizer
     if tokenizer is None:
         raise SweepError(
             "no tokenizer is given, so that prompts have no token ids",
@@ -79,8 +79,7 @@ def _rounded(values: Any) -> list[float]:  # noqa: ANN401 - an array
 
 
 def _each_model(explored: Explored) -> Iterable[Query]:
-    if explored.tokenizer_name:
-        yield from (Query.make(model=label) for label in explored.labels())
+    return each_model(explored) if explored.tokenizer_name else ()
 
 
 ENDPOINTS = (Endpoint("spectrum", spectrum, _each_model),)

@@ -43,7 +43,8 @@ class JoinedCubes:
 def open_joined(cubes: Sequence[str], *, trials: bool) -> JoinedCubes:
     """Several cubes as one dataset, joined by identity as `flows.merge.write.merge_cubes` joins them.
 
-    Where two of them contradict, the outcome of the cube that is named first holds, and a warning says how many.
+    Where two of them contradict, the outcome of the cube that is named first holds, and a warning says how many. Where
+    they have other judges, scores by judges are left out, and a warning says so.
 
     Parameters
     ----------
@@ -59,7 +60,7 @@ def open_joined(cubes: Sequence[str], *, trials: bool) -> JoinedCubes:
     SweepError
         If they do not fit together.
     """
-    joined = Joined([Input(url) for url in cubes])
+    joined = Joined([Input(url) for url in cubes], without_judges=True)
     width = len(COUNTERS)
     if all(one.cube.sizes["counter"] >= width + len(QUESTION_COUNTERS) for one in joined.inputs):
         width += len(QUESTION_COUNTERS)

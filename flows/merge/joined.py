@@ -14,7 +14,7 @@ from flows.merge.layers import Layers, Variables
 from flows.merge.overlay import Array
 from flows.merge.repeats import repeat_offsets
 from flows.merge.shared import joined_duplicates, planned_of
-from flows.merge.union import Union, unite
+from flows.merge.union import Union, same_judges, unite
 from flows.plan.forgotten import forgotten_cells
 from flows.plan.grading import trial_variables
 from flows.plan.plan import Plan
@@ -35,6 +35,8 @@ class Joined:
         Whether other answers to the same trials become further repeats of them.
     skip_damaged
         Whether damaged regions of the inputs are left out; else they are refused.
+    without_judges
+        Whether scores by judges are left out where other judges rated each cube; else such cubes are refused.
 
     Raises
     ------
@@ -43,14 +45,28 @@ class Joined:
     """
 
     def __init__(
-        self, inputs: Sequence[Input], *, as_repeats: bool = False, skip_damaged: bool = False
+        self,
+        inputs: Sequence[Input],
+        *,
+        as_repeats: bool = False,
+        skip_damaged: bool = False,
+        without_judges: bool = False,
     ) -> None:
         self.inputs, self._skip_damaged = inputs, skip_damaged
         names = [one.url for one in inputs]
-        self.union: Union = unite([one.spec for one in inputs], names, [one.prices for one in inputs])
+        specs = [one.spec for one in inputs]
+        unjudged = without_judges and not same_judges(specs)
+        if unjudged:
+            specs = [spec.model_copy(update={"judges": []}) for spec in specs]
+        self.union: Union = unite(specs, names, [one.prices for one in inputs])
         self.notes = list(self.union.notes)
         self.plan = self._planned_sweep()
         self.variables: Variables = trial_variables(self.plan)
+        if unjudged:
+            self.variables = {name: one for name, one in self.variables.items() if name != "judge"}
+            self.notes.append(
+                "Other judges rated each of these cubes: their scores are no scores of the same, and are left out."
+            )
         self.targets, self.offsets = self._all_targets(as_repeats=as_repeats)
         self.targets.refuse_too_many()
         trials, repeats = self.targets.maxima

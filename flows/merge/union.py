@@ -252,6 +252,18 @@ def _natural(params: Mapping[str, Any]) -> tuple[Hashable, ...]:
     )
 
 
+def same_judges(specs: Sequence[Spec]) -> bool:
+    """Whether all cubes that have something to judge have the same judges, in any order.
+
+    Parameters
+    ----------
+    specs
+        Their descriptions.
+    """
+    judging = [{judge.name: judge for judge in spec.judges} for spec in specs if spec.judges]
+    return all(judges == judging[0] for judges in judging)
+
+
 def _judges(specs: Sequence[Spec], names: Sequence[str]) -> list[Judge]:
     """The judges of all cubes that have something to judge: the same ones, in any order."""
     judging = [(spec, name) for spec, name in zip(specs, names, strict=True) if spec.judges]

@@ -81,16 +81,30 @@ def state_folder() -> Path:
     return Path(state if state.startswith("/") else "~/.local/state").expanduser() / "evalcube"
 
 
-def _read(path: Path) -> tuple[int, dict[str, Any]] | None:
-    """Number and config of a record that nobody else could have written; records of old have no number, which is 0."""
+def own_record(path: Path, most: int) -> dict[str, Any] | None:
+    """A mapping in a JSON file that nobody else could have written; None if there is none.
+
+    Parameters
+    ----------
+    path
+        The file.
+    most
+        Bytes that are read of it.
+    """
     try:
         with path.open("rb") as file:
             if os.fstat(file.fileno()).st_uid != os.geteuid():
                 return None  # a home directory that several users share
-            document = json.loads(file.read(_READ_BYTES))
+            document = json.loads(file.read(most))
     except (OSError, ValueError, RecursionError):
         return None
-    if not isinstance(document, dict) or not isinstance(document.get("config"), dict):
+    return document if isinstance(document, dict) else None
+
+
+def _read(path: Path) -> tuple[int, dict[str, Any]] | None:
+    """Number and config of a record of this user's; records of old have no number, which is 0."""
+    document = own_record(path, _READ_BYTES)
+    if document is None or not isinstance(document.get("config"), dict):
         return None
     number = document.get("number")
     return number if isinstance(number, int) else 0, document["config"]

@@ -15,7 +15,7 @@ from flows.publish.part import CopiedPart
 from flows.publish.record import is_zip
 from stages.analyze.render.table import markdown_text
 from stages.analyze.render.table_specs import leaderboard_spec
-from stages.analyze.render.text import markdown
+from stages.analyze.render.text import cell_markdown, code, sentence
 from storage.cube.ledger import Receipt, graders_of
 from storage.urls import HTTP_SCHEMES, OBJECT_SCHEMES, scheme_of
 
@@ -65,7 +65,7 @@ def data_card(facts: Facts, part: CopiedPart, receipts: Sequence[Receipt], opene
     """
     sections = [
         _head(facts),
-        f"# {markdown(facts.name)}" + (f", {markdown(facts.tag)}" if facts.tag else ""),
+        f"# {sentence(facts.name)}" + (f", {sentence(facts.tag)}" if facts.tag else ""),
         _INTRODUCTION,
         "## What was measured\n\n" + _what(part, receipts),
         "## How it was measured\n\n" + _how(part.plan, receipts, facts.engines),
@@ -73,7 +73,7 @@ def data_card(facts: Facts, part: CopiedPart, receipts: Sequence[Receipt], opene
         "## Results\n\n" + _results(opened),
         "## How to open it\n\n" + _opening(facts),
         "## Licence\n\n"
-        + (markdown(facts.licence) if facts.licence else "None was given: ask whoever published it."),
+        + (sentence(facts.licence) if facts.licence else "None was given: ask whoever published it."),
     ]
     return "\n\n".join(sections) + "\n"
 
@@ -105,8 +105,8 @@ def _what(part: CopiedPart, receipts: Sequence[Receipt]) -> str:
         more = [f"and {len(task.cells) - _MOST_POINTS} more"] if len(task.cells) > _MOST_POINTS else []
         generator = f"{task.task.name} version {task.task.version}"
         rows.append(
-            f"| {markdown(task.label)} | {markdown(generator)} | {'<br>'.join(map(markdown, params + more))} "
-            f"| {markdown(tiers)} |"
+            f"| {cell_markdown(task.label)} | {cell_markdown(generator)} "
+            f"| {'<br>'.join(map(cell_markdown, params + more))} | {cell_markdown(tiers)} |"
         )
     return text + "\n\n" + "\n".join(rows)
 
@@ -116,12 +116,12 @@ def _how(plan: Plan, receipts: Sequence[Receipt], engines: Engines) -> str:
     templates = sorted({row.template.name for row in rows})
     samplers = {row.sampler.name: row.sampler.params for row in rows}
     listed = [
-        f"  - {markdown(name)}: `{json.dumps(params, sort_keys=True).replace('`', '')}`"
+        f"  - {sentence(name)}: `{json.dumps(params, sort_keys=True).replace('`', '')}`"
         for name, params in sorted(samplers.items())[:_MOST_SAMPLERS]
     ]
     models = [
-        f"  - {markdown(row.label)}: asked as {markdown(row.request_model)}"
-        + (f", {markdown(row.revision)}" if row.revision else "")
+        f"  - {sentence(row.label)}: asked as {sentence(row.request_model)}"
+        + (f", {sentence(row.revision)}" if row.revision else "")
         for row in rows[:_MOST_MODELS]
     ]
     if len(rows) > _MOST_MODELS:
@@ -132,18 +132,18 @@ def _how(plan: Plan, receipts: Sequence[Receipt], engines: Engines) -> str:
         f"- up to {plan.trials:,} questions of each point, each asked "
         + ("once" if plan.repeats == 1 else f"up to {plan.repeats} times"),
         f"- seed {plan.seed}: with it and the task's version, any question can be made again",
-        f"- prompt templates: {', '.join(map(markdown, templates))}; their texts are in the attribute `spec`",
+        f"- prompt templates: {', '.join(map(sentence, templates))}; their texts are in the attribute `spec`",
         "- samplers:",
         *listed,
-        f"- version of the grader: {', '.join(graders_of(receipts)) or 'none'}",
+        f"- version of the grader: {', '.join(map(sentence, graders_of(receipts))) or 'none'}",
     ]
     if plan.judges:
-        lines.append(f"- judges: {', '.join(markdown(judge.name) for judge in plan.judges)}")
+        lines.append(f"- judges: {', '.join(sentence(judge.name) for judge in plan.judges)}")
     named = [(row.label, row.eval_id) for row in rows]
     origins = [one for one in origins_of(named, engines, receipts) if str(one)]
     if origins:
         lines.append("- what answered, as servers and replies said:")
-        lines += [f"  - {markdown(one.label)}: {markdown(str(one))}" for one in origins[:_MOST_MODELS]]
+        lines += [f"  - {sentence(one.label)}: {sentence(str(one))}" for one in origins[:_MOST_MODELS]]
     times = [one.at for one in receipts if one.at is not None]
     if times:
         first, last = (_date(time) for time in (min(times), max(times)))
@@ -154,18 +154,18 @@ def _how(plan: Plan, receipts: Sequence[Receipt], engines: Engines) -> str:
 def _whom(facts: Facts) -> str:
     lines = [
         f"Published on {_date(facts.time)}"
-        + (f" by {markdown(facts.by)}" if facts.by else "")
+        + (f" by {sentence(facts.by)}" if facts.by else "")
         + f" with evalcube {facts.evalcube}."
     ]
     if facts.grown_from:
-        lines.append(f"Grown from the publication `{markdown(facts.grown_from)}`.")
-    lines += [f"- {markdown(source)}" for source in facts.sources]
+        lines.append(f"Grown from the publication {code(facts.grown_from, cell=False)}.")
+    lines += [f"- {sentence(source)}" for source in facts.sources]
     return "\n".join(lines)
 
 
 def _results(opened: OpenPart) -> str:
     table = markdown_text(leaderboard_spec(leaderboard_of(opened)))
-    warnings = "".join(f"\n\n{markdown(text)}" for text in opened.warnings)
+    warnings = "".join(f"\n\n{sentence(text)}" for text in opened.warnings)
     return f"{table}{warnings}"
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +19,9 @@ from flows.config.cluster import (
     SshSection,
 )
 from flows.config.models import SweepConfig
-from flows.config.sites import named_cluster
+from flows.config.sites import cluster_section
 from flows.errors import SweepError
+from storage.urls import directory_of, is_directory
 
 SCHEDULER_VARIABLE = "DASK_SCHEDULER_ADDRESS"
 
@@ -57,18 +58,16 @@ def chosen_cluster(
         raise SweepError("`cluster` excludes `scheduler` and `workers`", "Give one of them")
     if isinstance(cluster, Cluster):
         return cluster
-    if cluster is not None:
-        return make_cluster(named_cluster(str(cluster)), settings)
     if scheduler is not None:
         return ExistingScheduler(scheduler)
     if workers is not None:
         return LocalProcesses(workers)
-    if settings.cluster is None:
-        # Dask's own variable, which its operator sets in every pod.
-        scheduler = os.environ.get(SCHEDULER_VARIABLE, "").strip()
-        return ExistingScheduler(scheduler) if scheduler else None
-    own = settings.cluster
-    return make_cluster(named_cluster(own) if isinstance(own, str) else own, settings)
+    section = cluster_section(settings, cluster)
+    if section is not None:
+        return make_cluster(section, settings)
+    # Dask's own variable, which its operator sets in every pod.
+    scheduler = os.environ.get(SCHEDULER_VARIABLE, "").strip()
+    return ExistingScheduler(scheduler) if scheduler else None
 
 
 def make_cluster(section: ClusterSection, settings: SweepConfig) -> Cluster:
@@ -132,7 +131,7 @@ def _ssh(section: SshSection, settings: SweepConfig) -> Cluster:
         hosts,
         Login(section.known_hosts, section.identity, section.check_host_keys),
         directory=section.directory,
-        variables=tuple(dict.fromkeys((*_keys(settings), *_of_stores(settings), *section.environment))),
+        variables=_variables(settings, section.environment),
         scheduler_host=section.scheduler_host,
         port=section.port,
         minimum=section.minimum,
@@ -148,10 +147,6 @@ def _kubernetes(section: KubernetesSection, settings: SweepConfig) -> Cluster:  
     )
 
 
-def _keys(settings: SweepConfig) -> list[str]:
-    return [model.key_env for model in settings.models if model.key_env is not None]
-
-
 def job_settings(section: SlurmSection, settings: SweepConfig) -> JobSettings:
     """What the jobs of a sweep ask Slurm for; variables with its models' keys go along by name."""
     return JobSettings(
@@ -163,14 +158,20 @@ def job_settings(section: SlurmSection, settings: SweepConfig) -> JobSettings:
         qos=section.qos,
         options=section.options,
         prologue=section.prologue,
-        environment=tuple(dict.fromkeys((*_keys(settings), *_of_stores(settings), *section.environment))),
+        environment=_variables(settings, section.environment),
         logs=str(_logs(section, settings)),
     )
 
 
+def _variables(settings: SweepConfig, further: Sequence[str]) -> tuple[str, ...]:
+    """Names of the variables that workers need: with keys of models, for stores, and further ones."""
+    keys = [model.key_env for model in settings.models if model.key_env is not None]
+    return tuple(dict.fromkeys((*keys, *_of_stores(settings), *further)))
+
+
 def _of_stores(settings: SweepConfig) -> list[str]:
     """Variables that are set here and say how object stores are reached; none where all is in directories."""
-    if not any("://" in address for address in (settings.cube, settings.cache)):
+    if is_directory(settings.cube) and is_directory(settings.cache):
         return []
     return sorted(name for name in os.environ if name.startswith(_STORE_PREFIXES))
 
@@ -178,8 +179,8 @@ def _of_stores(settings: SweepConfig) -> list[str]:
 def _logs(section: SlurmSection, settings: SweepConfig) -> Path:
     if section.logs is not None:
         return Path(section.logs).expanduser().absolute()
-    beside = Path() if "://" in settings.cube else Path(settings.cube).expanduser().parent
-    return beside.absolute() / "slurm-logs"
+    beside = directory_of(settings.cube).parent if is_directory(settings.cube) else Path.cwd()
+    return beside / "slurm-logs"
 
 
 _STORE_PREFIXES = ("AWS_", "AZURE_", "GOOGLE_")

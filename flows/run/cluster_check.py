@@ -11,7 +11,7 @@ import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -25,7 +25,7 @@ from deploy.clusters.code import State
 from flows.config.models import ModelConfig, SweepConfig
 from flows.run.chosen_cluster import chosen_cluster
 from flows.run.proof import missing_key
-from flows.run.servers import is_managed, keyed
+from flows.run.servers import SIMULATED, is_managed, keyed
 from flows.run.waiting import wait_for_workers
 from stages.infer.endpoint import Endpoint, InferenceError
 from storage.cache.cache import open_cache
@@ -178,10 +178,12 @@ def unreached(endpoint: Endpoint) -> str:
 
     Of one behind a proxy, the proxy is connected to.
     """
+    where = endpoint.base_url
     try:
         proxy = endpoint.proxy()
         parts = urlsplit(proxy or endpoint.base_url)
         port = parts.port or (443 if parts.scheme == "https" else 80)
+        where = f"{parts.hostname}:{port}"
         with ExitStack() as stack:
             connected = socket.create_connection((parts.hostname or "", port), _CONNECT_SECONDS)
             stack.callback(connected.close)
@@ -192,7 +194,6 @@ def unreached(endpoint: Endpoint) -> str:
     except InferenceError as error:
         return str(error)
     except (OSError, ValueError) as error:
-        where = f"{parts.hostname}:{port}" if "port" in locals() else endpoint.base_url
         said = getattr(error, "verify_message", None) or error.__class__.__name__
         return f"{endpoint.name}: {where} cannot be reached ({getattr(error, 'strerror', None) or said})"
     return ""
@@ -258,9 +259,7 @@ def _endpoints(model: ModelConfig) -> list[Endpoint]:
     """Where a model is asked; none of one whose server a run starts itself."""
     if is_managed(model):
         return []
-    ca_file = None if model.ca_file is None else str(Path(model.ca_file).expanduser().absolute())
-    urls = [address.removeprefix("sim:") for address in model.addresses]
-    return [replace(keyed(model, url), ca_file=ca_file) for url in urls]
+    return [keyed(model, address.removeprefix(SIMULATED)) for address in model.addresses]
 
 
 def _install(connection: Connection, plugin: CheckPlugin, sweep: str) -> None:

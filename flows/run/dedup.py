@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from typing import NamedTuple
 
 from distributed import Reschedule
 
@@ -13,7 +14,16 @@ _PATIENCE_SECONDS = 600.0
 """So long another run is waited for; then it may be stopped, and its requests are asked anyway."""
 
 
-def ask(work: Workspace, model: str, jobs: Sequence[Job], task: Hashable) -> list[Result | None]:
+class Asked(NamedTuple):
+    """What became of jobs."""
+
+    results: list[Result | None]
+    """In the order of the jobs; None for one that was answered already when its turn came."""
+    shared: int
+    """Of those, the ones that another run was asking meanwhile."""
+
+
+def ask(work: Workspace, model: str, jobs: Sequence[Job], task: Hashable) -> Asked:
     """Ask, and wait for the answers that another run was first to ask for.
 
     Parameters
@@ -23,32 +33,34 @@ def ask(work: Workspace, model: str, jobs: Sequence[Job], task: Hashable) -> lis
 
     Returns
     -------
-    list of Result or None
-        In the order of the jobs; None for one that another run has had answered meanwhile.
+    Asked
+        What was asked, and what others had answered meanwhile.
 
     Raises
     ------
     Reschedule
-        The task was abandoned.
+        The task was abandoned, or the run is over.
     """
 
     def run(some: Sequence[Job]) -> dict[str, Result]:
-        results = work.engine().run(model, some, caller=task) if some else []
+        results = work.engine().run(model, some, caller=task, unwanted=unwanted) if some else []
         return {job.digest: result for job, result in zip(some, results, strict=True)}
 
-    # A task that was abandoned here and came back is wanted again; without this it would give up at once.
-    work.accept(task)
+    def unwanted() -> Reschedule | None:
+        return Reschedule() if work.is_abandoned(task) else None
+
     claims = work.claims(model)
     keys = [job.digest for job in jobs]
     # Announced before anything is looked up: of two runs that begin together, at least one sees the other's claim.
     claim = None if claims is None else claims.make(keys)
     if claims is None or claim is None:
         answers = run(jobs)
-        return [answers[key] for key in keys]
+        return Asked([answers[key] for key in keys], 0)
     try:
         theirs = claims.others(keys, claim)
         mine = [job for job in jobs if job.digest not in theirs]
-        # What another run was asking when this one looked it up may be answered by now, and claimed no more.
+        # What another run was asking when this one looked it up may be answered by now, and claimed no more; or a
+        # worker of this run had it answered, in the half second before it died.
         answers = run(_unanswered(work, mine))
         if theirs:
             # Own requests went first, so that connections are not idle while another run answers the rest.
@@ -58,7 +70,7 @@ def ask(work: Workspace, model: str, jobs: Sequence[Job], task: Hashable) -> lis
     finally:
         # Also after an error: others should not wait for what nobody asks.
         claim.release()
-    return [answers.get(key) for key in keys]
+    return Asked([answers.get(key) for key in keys], sum(key not in answers for key in theirs))
 
 
 def _unanswered(work: Workspace, jobs: Sequence[Job]) -> list[Job]:

@@ -153,6 +153,9 @@ class BlockDone:
     """Key of the block as it was first cut, where one that saw workers die was taken apart."""
     shared: int = 0
     """Of the cached trials, those that another run was asking and had answered meanwhile."""
+    late: int = 0
+    """Of the cached trials, those that were answered between the look-up and their turn: by another run that was done
+    with it by then, or by a worker of this one that died."""
     found_again: int = 0
     """Of the cached trials, those that this run itself had asked before a worker died; the driver counts them."""
     tally: tuple[tuple[int, ...], ...] = ()

@@ -34,7 +34,7 @@ def judge(run: str, block: Block, delivery: Delivery) -> Delivery:
     failed, details, skipped = dict(delivery.failed), dict(delivery.details), set(delivery.skipped)
     for place, asked in jobs.items():
         judged_by = work.plan.judges[place]
-        results = ask(work, judged_by.model, [job for _, job in asked], task)
+        results, _ = ask(work, judged_by.model, [job for _, job in asked], task)
         work.meter.asked(judged_by.model, [result for result in results if result is not None])
         for (i, _), result in zip(asked, results, strict=True):
             if result is None:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
 from deploy.kubernetes import KubernetesJob, manifest, resource_name
 from flows.config.cluster import KubernetesSection
 from flows.config.models import SweepConfig
-from flows.config.sites import named_cluster
+from flows.config.sites import cluster_section
 from flows.config.suites import load_sweep
 from flows.errors import SweepError
 from flows.run.servers import is_managed
+from storage.urls import directory_of, is_directory, scheme_of
 
 Form = Literal["daskjob", "job"]
 
@@ -62,6 +62,7 @@ def manifest_of(
         resource_name(section.name or settings.name),
         chosen,
         text,
+        namespace=namespace or section.namespace,
         form=form,
         minimum=section.workers.minimum,
         maximum=max(section.workers.minimum, section.workers.maximum),
@@ -72,12 +73,11 @@ def manifest_of(
         service_account=section.service_account,
         patience=int(section.patience),
     )
-    return manifest(replace(job, namespace=namespace or section.namespace))
+    return manifest(job)
 
 
 def _section(settings: SweepConfig, cluster: str | Path | None) -> KubernetesSection:
-    given = settings.cluster if cluster is None else str(cluster)
-    section = named_cluster(given) if isinstance(given, str) else given
+    section = cluster_section(settings, cluster)
     if section is None:
         return KubernetesSection(kind="kubernetes")
     if not isinstance(section, KubernetesSection):
@@ -98,9 +98,10 @@ def _check_reach(settings: SweepConfig, section: KubernetesSection) -> None:
             )
     mounts = [PurePosixPath(path) for path in section.claims.values()]
     for what, address in (("cube", settings.cube), ("cache", settings.cache)):
-        if "://" in address:
+        if not is_directory(address):
             continue
-        place = PurePosixPath(address)
+        # A relative path is below the working directory, which is a volume's.
+        place = PurePosixPath(directory_of(address) if scheme_of(address) else address)
         kept = bool(mounts) and (not place.is_absolute() or any(place.is_relative_to(one) for one in mounts))
         if not kept:
             raise SweepError(

@@ -132,8 +132,13 @@ class SweepPlugin(WorkerPlugin):
         self._timer.start()
 
     def transition(self, key: Hashable, start: str, finish: str, **kwargs: object) -> None:  # noqa: ARG002
-        """Hear of a task that is to end before it is done."""
-        if start in ("executing", "long-running") and finish == "released" and self.workspace is not None:
+        """Hear of a task that begins, and of one that is to end before it is done."""
+        if self.workspace is None:
+            return
+        if finish == "executing":
+            # Here, where one comes after the other: a task's own thread may be late, and would undo what came since.
+            self.workspace.accept(key)
+        elif start in ("executing", "long-running") and finish == "released":
             self.workspace.abandon(key)
 
     async def teardown(self, worker: Worker) -> None:  # noqa: ARG002 - the interface of plugins

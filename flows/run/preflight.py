@@ -21,8 +21,10 @@ _PATIENCE_SECONDS = 120.0
 _OTHERS_SECONDS = 10.0
 """Others are waited for that long after the first; then they are as if they joined later."""
 _POLL_SECONDS = 0.05
-_LATE_SECONDS = 2.0
-"""Between two questions to a worker that joined and is not ready."""
+_LATE_SECONDS = 0.25
+"""Between two questions to workers that joined and are not ready, where they are few."""
+_MOST_QUESTIONS = 500
+"""To such workers per second, where they are many."""
 _ANSWER_SECONDS = 30.0
 """So long after a worker left its answer in the cube and the cache it may take to be seen here."""
 _CLOCK_SECONDS = 60.0
@@ -68,6 +70,8 @@ class Admission:
         self._question: Question[Mapping[str, State]] | None = None
         self._asked_at = 0.0
         self._renewed_at = time.monotonic()
+        self.undecided = False
+        """Whether more may be known in a moment of somebody who was there at the last call of `admitted`."""
         self._clocks: set[str] = set()
         self._hosts: dict[str, str] = {}
 
@@ -120,8 +124,8 @@ class Admission:
         if not self._refused:
             return
         address, problem = next(iter(self._refused.items()))
-        more = f" ({len(self._refused) - 1} more workers cannot take part either.)" if self._refused else ""
-        more = more if len(self._refused) > 1 else ""
+        others = len(self._refused) - 1
+        more = f" ({others} more workers cannot take part either.)" if others else ""
         raise SweepError(f"worker {self._named(address)}: {problem.rstrip('.')}.{more}")
 
     def admitted(self, there: Collection[str]) -> list[str]:
@@ -144,7 +148,8 @@ class Admission:
             self._question = None
         now = time.monotonic()
         waiting = sorted(set(there).difference(self._ready, self._refused))
-        if waiting and self._question is None and now - self._asked_at > _LATE_SECONDS:
+        pause = max(_LATE_SECONDS, len(waiting) / _MOST_QUESTIONS)
+        if waiting and self._question is None and now - self._asked_at > pause:
             self._asked_at = now
             self._question = self._code.states(self._name, waiting)
         for address in sorted(set(self._refused) - self._announced):
@@ -153,7 +158,9 @@ class Admission:
         self._bar(there)
         # Whoever may still lose its tasks sends nothing: others would be given them, and ask the same once more.
         losing = frozenset() if self._barring is None or self._barring.done else self._barred
-        return sorted(set(self._ready).intersection(there).difference(losing))
+        ready = set(self._ready).intersection(there)
+        self.undecided = bool(waiting or ready & losing)
+        return sorted(ready - losing)
 
     def _bar(self, there: Collection[str]) -> Question[None] | None:
         """Keep tasks away from workers that are not ready, as long as others are; the question, if it has to be asked.

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from flows.run.events import Asked, Event, Started, Traffic
 from flows.run.subscribers.duration import waits
@@ -39,6 +40,11 @@ class ModelProgress:
     """So far; NaN before it can be compared."""
     waiting: bool
     """Whether its endpoint wants a pause."""
+
+    @property
+    def finished(self) -> bool:
+        """Whether all planned trials have a result."""
+        return 0 < self.trials <= self.done
 
 
 @dataclass(frozen=True)
@@ -220,15 +226,12 @@ class Progress:
             return None
         ends, paces, idle = [], [], []
         for models, trials in groups:
-            over, answered = (
-                [sum(getattr(look, name).get(model, 0.0) for model in models) for look in self._looks]
-                for name in ("over", "answered")
-            )
-            left = trials - over[-1]
+            over, answered = (partial(self._count, name, models) for name in ("over", "answered"))
+            left = trials - over(-1)
             if left <= 0:
                 continue
             # Answers of the cache come in no time and say nothing of the pace, unless there are no others.
-            pace = self._pace(answered if answered[-1] else over)
+            pace = self._pace(answered if answered(-1) else over)
             if pace is None:
                 idle.append(left)
             else:
@@ -240,20 +243,31 @@ class Progress:
         ends += [left * len(paces) / sum(paces) for left in idle]
         return max(ends, default=0.0)
 
-    def _pace(self, over: Sequence[float]) -> float | None:
-        """Trials per second of an endpoint over the last half of its time; None before it can be said."""
-        begun = next((place for place, count in enumerate(over) if count > 0), None)
-        if begun is None:
+    def _count(self, name: str, models: Sequence[str], place: int) -> float:
+        """Trials of some models at a look: ``over`` or ``answered``."""
+        counts: Mapping[str, float] = getattr(self._looks[place], name)
+        return sum(counts.get(model, 0.0) for model in models)
+
+    def _pace(self, over: Callable[[int], float]) -> float | None:
+        """Trials per second of an endpoint over the last half of its time; None before it can be said.
+
+        Parameters
+        ----------
+        over
+            Its trials at a look; asked of few of them, as there may be hundreds of looks and of models.
+        """
+        if over(-1) < LEAST_TRIALS:
             return None
+        begun = next(place for place in range(len(self._looks)) if over(place) > 0)
         first, last = max(begun - 1, 0), self._looks[-1]
         lived = last.at - self._looks[first].at
-        if lived < LEAST_SECONDS or over[-1] < LEAST_TRIALS:
+        if lived < LEAST_SECONDS:
             return None
         since = last.at - max(lived / 2, min(lived, SHORTEST_LOOK))
         place = max(first, bisect_left(self._looks, since, key=lambda one: one.at))
-        place = min(place, len(over) - 2)
+        place = min(place, len(self._looks) - 2)
         span = last.at - self._looks[place].at
-        gained = over[-1] - over[place]
+        gained = over(-1) - over(place)
         return gained / span if span > 0 and gained > 0 else None
 
     def _cost_at_end(self, usd: float | None, traffic: Traffic) -> float | None:

@@ -131,18 +131,17 @@ def _own_servers(models: Sequence[ModelConfig], stack: ExitStack, note: Note) ->
 def _command_server(model: ModelConfig, serve: Serve) -> CommandServer:
     weights = serve.model or model.model
     if serve.preset is None:
-        command, health, env = serve.command or (), DEFAULT_HEALTH, serve.env
+        command, env = serve.command or (), serve.env
     else:
-        preset = PRESETS[serve.preset]
         command = preset_command(serve.preset, weights, serve.args)
-        health, env = preset.health, {**preset.env, **serve.env}
+        env = {**PRESETS[serve.preset].env, **serve.env}
     return CommandServer(
         command,
         name=f"the server of {model.name}",
         words={"model": weights, "name": model.model},
         env=env,
         secrets=serve.env_from,
-        health=serve.health or health,
+        health=_health(serve),
         log=None if serve.log is None else Path(serve.log).expanduser(),
         start_timeout=serve.start_limit,
     )
@@ -172,7 +171,7 @@ def _local_server(target: str, model: ModelConfig) -> LlamaServer:
 
 
 def keyed(model: ModelConfig, base_url: str = "") -> Endpoint:
-    """An endpoint with the name and the key of a model, and nothing else.
+    """An endpoint with the name and the key of a model, and whose certificates it trusts; nothing else.
 
     Parameters
     ----------
@@ -187,6 +186,7 @@ def keyed(model: ModelConfig, base_url: str = "") -> Endpoint:
         key_env=model.key_env,
         key_file=None if model.key_file is None else _place(model.key_file),
         key_command=model.key_command,
+        ca_file=None if model.ca_file is None else _place(model.ca_file),
     )
 
 
@@ -207,7 +207,6 @@ def _route(model: ModelConfig, base_url: str) -> Route:
         patience=limits.patience,
         response_bytes=limits.response_bytes,
         headers=dict(model.headers),
-        ca_file=None if model.ca_file is None else _place(model.ca_file),
         api=model.api,
         stream=model.stream,
         batch=None if model.batch is None else Batching(**model.batch.model_dump()),

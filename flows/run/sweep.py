@@ -29,12 +29,11 @@ from flows.run.chosen_cluster import chosen_cluster
 from flows.run.driver import FLUSH_SECONDS
 from flows.run.events import Noted, Subscriber
 from flows.run.on_end import when_ended
+from flows.run.proof import missing_key
 from flows.run.servers import keyed
 from flows.run.session import Session
 from flows.run.subscribers.notebook import NotebookDisplay, in_notebook
 from flows.run.summary import RunSummary
-from stages.infer.endpoint import InferenceError
-from stages.infer.key_source import check_source
 from storage.cache.cache import open_cache
 from storage.cube.lease import Lease
 from storage.cube.space import Space
@@ -211,11 +210,8 @@ def _asked_models(settings: SweepConfig, plan: Plan, part: Only | None) -> Seque
 
 
 def _check_keys(models: Sequence[ModelConfig]) -> None:
-    for model in models:
-        try:
-            check_source(keyed(model))
-        except InferenceError as error:
-            raise SweepError(str(error)) from None
+    if problem := missing_key([keyed(model) for model in models]):
+        raise SweepError(problem)
 
 
 def _notes(settings: SweepConfig, store: SweepStore) -> dict[str, Any]:

@@ -67,6 +67,8 @@ class Delivery:
     """Indices of the trials that were asked and answered."""
     shared: int = 0
     """Trials that another run was asking, and had answered meanwhile."""
+    late: int = 0
+    """Trials that were to be asked, and were answered by then: by another run, or a worker of this one that died."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +115,7 @@ def infer(run: str, block: Block, order: Order) -> Delivery:
     del trials  # a batch takes hours: what waits for it should be small
     # Waiting is not work: give the thread back, so that this worker keeps many blocks in flight.
     secede()
-    results = ask(work, evaluation.model, jobs, worker.get_current_task())
+    results, shared = ask(work, evaluation.model, jobs, worker.get_current_task())
     asked = {i: result for i, result in zip(indices, results, strict=True) if result is not None}
     work.meter.asked(evaluation.model, list(asked.values()))
     failed = {i: result for i, result in asked.items() if result.kind == "failed"}
@@ -123,7 +125,8 @@ def infer(run: str, block: Block, order: Order) -> Delivery:
         len(asked),
         {result.cause: result.detail for result in failed.values()},
         tuple(i for i, result in asked.items() if result.kind == "stored"),
-        shared=results.count(None),
+        shared=shared,
+        late=results.count(None) - shared,
     )
 
 
@@ -231,6 +234,7 @@ def _report(run: str, work: Workspace, block: Block, delivery: Delivery, result:
         tally=_tally(block, result),
         origin=block.origin,
         shared=delivery.shared,
+        late=delivery.late,
     )
     seconds = result.arrays["latency"][list(delivery.answered)]
     work.meter.graded(

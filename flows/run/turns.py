@@ -8,10 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 
 from deploy.errors import DeployError
-from deploy.servers.supervisor import Note, Supervisor
-
-_NOTE_LINES = 5
-"""Of a server's output, in what is said of one that did not start."""
+from deploy.servers.supervisor import Note, Supervisor, last_words
 
 
 class Turns:
@@ -85,7 +82,7 @@ class Turns:
     def is_over(self, label: str) -> bool:
         """Whether a model's server was given up, so that nothing more is to be asked of it in this run."""
         server = self._servers.get(label)
-        return server is not None and (bool(server.over) or server in self._failed)
+        return server is not None and self._is_lost(server)
 
     def poll(self, needed: Callable[[str], bool]) -> None:
         """Give the turn on, where whoever has it needs it no more.
@@ -140,8 +137,7 @@ class Turns:
                 future.result()
             except DeployError as error:
                 self._failed[server] = error
-                tail = error.log.splitlines()[-_NOTE_LINES:]
-                self._note(f"{error.message}; its model is left out of this run", " | ".join(tail))
+                self._note(f"{error.message}; its model is left out of this run", last_words(error.log))
             else:
                 self._up.add(server)
                 self._worked = True

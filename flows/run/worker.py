@@ -44,9 +44,6 @@ _KEPT_CHARACTERS = 16_000_000
 """Of answers that are graded and wait for their judges."""
 _ROOM_BYTES = 128_000_000
 """Of requests under way on a worker, above which it wants no more; in memory they take a few times that."""
-_REPORT_MS = 500
-_MOST_REPORTS = 200
-"""Of all workers' traffic, per second: the scheduler handles each."""
 
 
 @dataclass(frozen=True)
@@ -111,6 +108,7 @@ class Workspace:
         self._lock = threading.Lock()
         self._open: OrderedDict[tuple[int, ...], OpenBlock] = OrderedDict()
         self._engine: Engine | None = None
+        self._closed = False
         self._began = 0.0
         self.meter = Meter()
 
@@ -161,9 +159,19 @@ class Workspace:
         return SampleTargets(self.cube.read_planned("trial"), self.cube.read_planned("repeat"))
 
     def engine(self) -> Engine:
-        """The inference engine, started when first used."""
+        """The inference engine, started when first used.
+
+        Raises
+        ------
+        Reschedule
+            The run is over here.
+        """
         # Under the lock, so that two tasks that begin together do not start two engines with a share each.
         with self._lock:
+            # A task may be late, and nobody would close an engine that begins now: it might wait for its share for
+            # good, and other runs for the requests that its task has claimed.
+            if self._closed:
+                raise Reschedule
             if self._engine is None:
                 endpoints = {name: route.endpoint for name, route in self.context.routes.items()}
                 workers, rank, runs = self._share
@@ -186,11 +194,12 @@ class Workspace:
 
     def abandon(self, task: Hashable) -> None:
         """Send nothing more for a task that the scheduler took back: its driver is gone, or it is done elsewhere."""
+        # From now on `infer` looks up what is there already: the task may come back here, half done.
+        self.interrupted = True
+        # First, and also without an engine: the task may be about to begin a call, or wait for another run's answers.
+        self._abandoned.add(task)
         engine = self._engine
         if engine is not None:
-            # From now on `infer` looks up what is there already: the task may come back here, half done.
-            self.interrupted = True
-            self._abandoned.add(task)
             # The waiting task thread gets the exception that Dask expects of a task that is to run elsewhere.
             engine.abandon(task, Reschedule())
 
@@ -199,8 +208,8 @@ class Workspace:
         self._abandoned.discard(task)
 
     def is_abandoned(self, task: Hashable) -> bool:
-        """Whether the scheduler took a task back since it was begun."""
-        return task in self._abandoned
+        """Whether nobody waits for a task here: the scheduler took it back since it was begun, or the run is over."""
+        return self._closed or task in self._abandoned
 
     @property
     def workers(self) -> int:
@@ -326,7 +335,8 @@ class Workspace:
     def close(self) -> None:
         """Stop the engine, and leave an index of what this worker stored."""
         with self._lock:
-            if self._engine is not None:
-                self._engine.close()
-                self._engine = None
+            self._closed = True
+            engine, self._engine = self._engine, None
+        if engine is not None:
+            engine.close()
         self.cache.close()

@@ -22,6 +22,8 @@ from stages.infer.jobs import Slowdown
 from stages.infer.steering import UNSTEERED, Steering
 
 _POLL_SECONDS = 1.0
+_ADMIT_SECONDS, _SECONDS_PER_WORKER = 0.1, 0.001
+"""Between two looks whether somebody may be admitted, at least and for each worker: all are told of new shares."""
 _NOTE_SECONDS = 5.0
 _NOTED_LOSSES = 5
 """Workers that have to go before it is said that they do: one that dies now and then is restarted, and no news."""
@@ -113,7 +115,9 @@ class Workers:
         """The share that each worker has taken."""
         self._looking: Question[View] | None = None
         self._telling: tuple[dict[str, Share], Question[dict[str, bool]]] | None = None
-        self._polled_at = -math.inf
+        self._waits_to_tell = False
+        """Whether shares have changed while others were on their way."""
+        self._polled_at = self._admitted_at = -math.inf
         self._gone_at: float | None = None
         self._noted = False
         self._losses = 0
@@ -154,6 +158,7 @@ class Workers:
         self._adapt()
         self._hear_shares()
         now = time.monotonic()
+        self._admit(now)
         if self._looking is None:
             if now - self._polled_at < _POLL_SECONDS:
                 return
@@ -183,8 +188,19 @@ class Workers:
         for address in sorted(self._missed.difference(view.workers)):
             self._emit(Traffic(worker=process_at(address)))
         self._missed = lost
+        self._admitted_at = time.monotonic()
         self._there = self._admission.admitted(view.workers)
         self._share_out()
+
+    def _admit(self, now: float) -> None:
+        """Give a late worker its share as soon as it is ready; who is there is looked up more seldom."""
+        pause = max(_ADMIT_SECONDS, len(self._view.workers) * _SECONDS_PER_WORKER)
+        if not self._admission.undecided or now - self._admitted_at < pause:
+            return
+        self._admitted_at = now
+        before, self._there = self._there, self._admission.admitted(self._view.workers)
+        if self._there != before:
+            self._share_out()
 
     def _adapt(self) -> None:
         """Give more blocks to models that are starved, and pass on what one worker learned of an overload."""
@@ -221,6 +237,7 @@ class Workers:
             address: Share(number, rank, runs, self._steering) for rank, address in enumerate(self._there)
         }
         news = {address: share for address, share in shares.items() if self._told.get(address) != share}
+        self._waits_to_tell = bool(news) and self._telling is not None
         if news and self._telling is None:
             asked = ask_each(self._client, _take_share, plugin_name(self._run), news, workers=tuple(news))
             self._telling = (news, Question(self._client, asked))
@@ -247,6 +264,8 @@ class Workers:
         with suppress(OSError):
             taken = telling.answer()
             self._told.update({address: shares[address] for address in taken if taken[address] is True})
+        if self._waits_to_tell:
+            self._share_out()
 
     def _count_losses(self, lost: int) -> None:
         """Say so, once, if workers end again and again: each that is restarted looks as if all were well.

@@ -22,7 +22,7 @@ _AGAIN = 75
 """Exit code of a job that wants a successor; sysexits.h calls it a temporary failure."""
 
 
-def attempt(folder: Path, job: int, *, workers: int, container: str = "") -> int:
+def attempt(folder: Path, job: int, *, workers: int, container: str = "", unbegun: Sequence[int] = ()) -> int:
     """Run a part as far as one job gets; returns the job's exit code, other than 0 if there is to be another.
 
     Parameters
@@ -35,18 +35,23 @@ def attempt(folder: Path, job: int, *, workers: int, container: str = "") -> int
         Worker processes beside the driver.
     container
         Command that starts a container; the run is in it, and what talks to Slurm is not.
+    unbegun
+        Numbers of the jobs just before this one that ended before their run could start.
     """
     path = folder / "chain.json"
     chain = Chain.read(path)
-    parent = queue.state_of(chain.attempts[-1].job) if chain.attempts else None
-    chain = chain.before_next(parent)
+    last = chain.attempts[-1].job if chain.attempts else None
+    # Given back to the queue, under its number: a site's preemption may do that, where the cluster's options allow it.
+    again = last == job
+    parent = "PREEMPTED" if again else queue.state_of(last) if last is not None else None
+    chain = chain.before_next(parent, unbegun)
     if chain.stopped:
         chain.write(path)
         _say(f"nothing is done: {chain.stopped}")
         return _COMPLETE
     chain = chain.begun(job)
     chain.write(path)
-    successor = _successor(chain, folder, job)
+    successor = (_waiting(job) if again else None) or _successor(chain, folder, job)
     ending, code = _run(folder, job, workers, shlex.split(container), chain.walltime)
     chain = replace(chain.ended(ending, code), stopped=_stopped_meanwhile(path))
     if ending == "cancelled" and not chain.stopped:
@@ -84,6 +89,14 @@ def _successor(chain: Chain, folder: Path, job: int) -> int | None:
     except (OSError, ClusterError) as error:
         _say(f"no further job will go on where this one ends: {error}")
         return None
+
+
+def _waiting(job: int) -> int | None:
+    """The successor that a job queued before it was given back to the queue; None if there is none."""
+    with suppress(ClusterError):
+        states = queue.states(os.environ.get("SLURM_JOB_NAME", ""))
+        return next((one for one, state in states.items() if state.state == "PENDING" and one != job), None)
+    return None
 
 
 def _run(

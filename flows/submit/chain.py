@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -14,9 +14,10 @@ MOST_RETRIES = 3
 _GO_ON = ("TIMEOUT", "PREEMPTED", "NODE_FAIL", "BOOT_FAIL", "DEADLINE")
 """States in which Slurm took a job away that would have gone on."""
 
-Ending = Literal["", "complete", "time", "bound", "failed", "cancelled"]
+Ending = Literal["", "complete", "time", "bound", "failed", "cancelled", "unbegun"]
 """How a job ended, by its own account: not at all (it was killed), with the sweep complete, with its time used up,
-because the run was stopped (at its bound of spending, or by an order), with an error, because somebody cancelled it."""
+because the run was stopped (at its bound of spending, or by an order), with an error, because somebody cancelled it,
+before its run could start."""
 
 
 @dataclass(frozen=True)
@@ -49,17 +50,37 @@ class Chain:
     @property
     def retries(self) -> int:
         """Jobs that failed or were killed for a reason that does not explain it."""
-        return sum(attempt.ending in ("", "failed") for attempt in self.attempts)
+        return sum(attempt.ending in ("", "failed", "unbegun") for attempt in self.attempts)
 
-    def before_next(self, parent: str | None) -> Chain:
+    def before_next(self, parent: str | None, unbegun: Sequence[int] = ()) -> Chain:
         """The chain when its next job begins: with the reason in `stopped` if that must do nothing.
 
         Parameters
         ----------
         parent
             Slurm's state of the last job, such as TIMEOUT; None if there was none, or nobody knows it any more.
+        unbegun
+            Numbers of jobs since then that ended before their run could start.
         """
-        if not self.attempts or self.stopped:
+        if self.stopped:
+            return self
+        chain = self._after_last(parent)
+        known = {attempt.job for attempt in self.attempts}
+        more = (Attempt(job, "unbegun") for job in unbegun if job not in known)
+        chain = replace(chain, attempts=(*chain.attempts, *more))
+        if chain.stopped or not chain.attempts:
+            return chain
+        if chain.retries > MOST_RETRIES:
+            return replace(
+                chain, stopped=f"{chain.retries} jobs failed; the last one was {chain.attempts[-1].job}"
+            )
+        if not chain.has_time:
+            return replace(chain, stopped="its total walltime is used up")
+        return chain
+
+    def _after_last(self, parent: str | None) -> Chain:
+        """The chain with what is known of its last job, and stopped if that was to be the last."""
+        if not self.attempts:
             return self
         last = self.attempts[-1]
         if last.ending == "complete":
@@ -68,20 +89,16 @@ class Chain:
             return replace(self, stopped="the run was stopped, by its bound of spending or an order")
         if last.ending == "cancelled" or (parent or "").startswith("CANCELLED"):
             return replace(self, stopped=f"job {last.job} was cancelled")
-        chain = self
         if parent in _GO_ON:
             # Killed, but not by a fault of its own.
-            chain = replace(self, attempts=(*self.attempts[:-1], replace(last, ending="time")))
-        if chain.retries > MOST_RETRIES:
-            return replace(chain, stopped=f"{chain.retries} jobs failed; the last one was {last.job}")
-        if not chain.has_time:
-            return replace(chain, stopped="its total walltime is used up")
-        return chain
+            return replace(self, attempts=(*self.attempts[:-1], replace(last, ending="time")))
+        return self
 
     @property
     def has_time(self) -> bool:
         """Whether another job is within the total walltime."""
-        return (len(self.attempts) + 1) * self.walltime <= self.total
+        begun = sum(attempt.ending != "unbegun" for attempt in self.attempts)
+        return (begun + 1) * self.walltime <= self.total
 
     def begun(self, job: int) -> Chain:
         """The chain with one more job, which has begun."""
@@ -125,8 +142,10 @@ class Outlook:
     chain: Chain | None = None
     done: tuple[int, int] | None = None
     """Trials that are done, and all of them; None where there is no cube yet."""
-    unbegun: tuple[int, tuple[str, ...]] | None = None
-    """A job that has a log and is not in the chain, and the last lines of that log."""
+    unbegun: tuple[int, ...] = ()
+    """Jobs since the last attempt whose run could not start, as they have a log and are not in the chain."""
+    log: tuple[str, ...] = ()
+    """The last lines of the newest job's log."""
 
     @property
     def _all_done(self) -> bool:
@@ -134,10 +153,12 @@ class Outlook:
 
     @property
     def _tells_log(self) -> bool:
-        """Whether the log of the job that did not begin says why no job goes on."""
+        """Whether the newest job's log says why no job goes on."""
         chain = self.chain
-        ended = chain is None or chain.complete or chain.stopped or self._all_done
-        return self.jobs is not None and not self.jobs and not ended
+        if chain is None or chain.complete or self._all_done or self.jobs is None or self.jobs:
+            return False
+        failed = bool(chain.attempts) and chain.attempts[-1].ending in ("failed", "unbegun")
+        return failed if chain.stopped else failed or bool(self.unbegun)
 
     @property
     def _end(self) -> str:
@@ -151,6 +172,7 @@ class Outlook:
             told = "complete"
         elif self.jobs:
             told = ", ".join(f"job {number} {state}" for number, state in sorted(self.jobs.items()))
+            told += f"; before its run could start ended job {_listed(self.unbegun)}" if self.unbegun else ""
         elif self._all_done:
             # By another chain, or a run of the user's: this one's end says nothing of the trials.
             told = f"no job goes on, and all trials of its cube are done{self._end}"
@@ -158,8 +180,9 @@ class Outlook:
             told = f"ended: {self.chain.stopped}"
         elif self.jobs is None:
             told = "Slurm does not answer here, so that it is not known whether a job goes on"
-        elif self.unbegun is not None:
-            told = f"job {self.unbegun[0]} ended before its run could start, and no job goes on"
+        elif self.unbegun:
+            others = f", as before it {_listed(self.unbegun[:-1])}" if self.unbegun[1:] else ""
+            told = f"job {self.unbegun[-1]} ended before its run could start{others}, and no job goes on"
         elif not self.chain.attempts:
             told = "no job is in the queue, and none has begun"
         else:
@@ -169,5 +192,8 @@ class Outlook:
         more = [f"{self.done[0]:,} of {self.done[1]:,} trials"] if self.done is not None else []
         more += [f"{begun} jobs so far"] if begun > 1 else []
         line = f"{self.part}: {told}" + (f" ({', '.join(more)})" if more else "")
-        lines = self.unbegun[1] if self._tells_log and self.unbegun is not None else ()
-        return "\n".join([line, *(f"  | {one}" for one in lines)])
+        return "\n".join([line, *(f"  | {one}" for one in (self.log if self._tells_log else ()))])
+
+
+def _listed(jobs: Sequence[int]) -> str:
+    return ", ".join(map(str, jobs))

@@ -6,31 +6,31 @@ import datetime
 import json
 import secrets
 import shlex
-import sys
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from deploy.clusters.base import ClusterError
 from deploy.clusters.slurm import queue
-from deploy.clusters.slurm.script import CAREFUL, JobSettings, clock, sbatch_header, slug
+from deploy.clusters.slurm.script import clock, slug
 from flows.config.cluster import SlurmSection
 from flows.config.models import SweepConfig
-from flows.config.sites import named_cluster
+from flows.config.sites import cluster_section
 from flows.errors import SweepError
 from flows.plan.build import build_plan
 from flows.run.chosen_cluster import job_settings
 from flows.submit.chain import Chain
+from flows.submit.job_script import job_script
 from flows.submit.parts import Part, cut
-from flows.submit.records import Submission, SubmittedPart, remember, submissions_of
+from flows.submit.records import Submission, SubmittedPart, alone, remember, submissions_of
 from flows.submit.watch import live_jobs
 from storage.cube.address import space_of
 from storage.urls import absolute
 
 _JOBS = 12
 """Of a chain, if nothing else is said."""
-_NOTICE_SECONDS = 120
-"""Before the walltime, in which a run ends in good order."""
+_STATE_REMEDY = "Set XDG_STATE_HOME"
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ def prepare(
         )
     name = f"evalcube-{slug(settings.name)}-{secrets.token_hex(3)}"
     folder = Path(job.logs) / name
-    scripts = tuple(_script(name, part, folder, section, job) for part in parts)
+    scripts = tuple(job_script(name, part.name, folder / part.name, section, job) for part in parts)
     return Prepared(name, folder, cube, tuple(parts), scripts, section.walltime, total)
 
 
@@ -121,7 +121,22 @@ def submit(prepared: Prepared) -> Submission:
     ClusterError
         If sbatch refuses a job; those that it took before are cancelled. If Slurm does not answer.
     """
-    _refuse_second(prepared)
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(alone())
+        except TimeoutError as error:
+            raise SweepError(
+                f"another `evalcube submit` of yours is at work: {error}", "Wait for it"
+            ) from None
+        except OSError as error:
+            raise SweepError(f"the record of the jobs cannot be written: {error}", _STATE_REMEDY) from None
+        _refuse_second(prepared)
+        _write(prepared)
+        return _submit_jobs(prepared)
+
+
+def _write(prepared: Prepared) -> None:
+    """What the jobs need."""
     try:
         prepared.folder.mkdir(parents=True, mode=0o700)
         for part, script in zip(prepared.parts, prepared.scripts, strict=True):
@@ -136,6 +151,10 @@ def submit(prepared: Prepared) -> Submission:
         raise SweepError(
             f"{prepared.folder}: cannot be written: {error.strerror}", "Give another `logs`"
         ) from None
+
+
+def _submit_jobs(prepared: Prepared) -> Submission:
+    """Submit the first job of each part, and remember them."""
     submitted: list[SubmittedPart] = []
     try:
         for part, script in zip(prepared.parts, prepared.scripts, strict=True):
@@ -146,7 +165,7 @@ def submit(prepared: Prepared) -> Submission:
         remember(made)
     except OSError as error:
         queue.cancel([part.job for part in submitted])
-        raise SweepError(f"the record of the jobs cannot be written: {error}", "Set XDG_STATE_HOME") from None
+        raise SweepError(f"the record of the jobs cannot be written: {error}", _STATE_REMEDY) from None
     except ClusterError:
         queue.cancel([part.job for part in submitted])
         raise
@@ -167,8 +186,7 @@ def _refuse_second(prepared: Prepared) -> None:
 
 
 def _section(settings: SweepConfig, cluster: str | None) -> SlurmSection:
-    found = settings.cluster if cluster is None else named_cluster(cluster)
-    section = named_cluster(found) if isinstance(found, str) else found
+    section = cluster_section(settings, cluster)
     if not isinstance(section, SlurmSection):
         raise SweepError(
             "only to a cluster of kind slurm can a sweep be submitted",
@@ -184,16 +202,3 @@ def _variables(settings: SweepConfig) -> list[str]:
     if settings.on_end is not None:
         found += [name for name in (settings.on_end.webhook_env, settings.on_end.key_env) if name is not None]
     return found
-
-
-def _script(name: str, part: Part, folder: Path, section: SlurmSection, job: JobSettings) -> str:
-    place = folder / part.name
-    notice = int(min(_NOTICE_SECONDS, section.walltime / 4))
-    # Only to the job's own process, which stops the run in good order; its children would get it twice.
-    more = [f"--signal=B:TERM@{notice}", f"--chdir={shlex.quote(str(Path.cwd()))}"]
-    header = sbatch_header(f"{name}-{part.name}", replace(job, logs=str(place)), more)
-    words = [section.python or sys.executable, "-P", "-m", "flows", "cluster", "attempt", str(place)]
-    words += ["--workers", str(section.cores)]
-    words += ["--container", section.container] if section.container else []
-    lines = [*header, *CAREFUL, *section.prologue, f"exec {shlex.join(words)}"]
-    return "\n".join(lines) + "\n"

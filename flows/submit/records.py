@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import errno
 import json
-import os
 import re
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
-from flows.plan.trust import STATE_VARIABLE
-from storage.files import replace_synced
+from flows.plan.trust import own_record, state_folder
+from storage.files import locked, replace_synced
 from storage.urls import resolved
 
 _READ_BYTES = 5_000_000
+_LOCK = "submit.lock"
+_LOCK_SECONDS = 120.0
+"""So long another submission may take: Slurm answers late at times."""
 _NAME = re.compile(r"evalcube-[A-Za-z0-9-]{1,100}")
 
 
@@ -45,6 +49,35 @@ class Submission:
     """Where it was submitted by ssh; empty for this machine."""
 
 
+@contextmanager
+def alone() -> Iterator[None]:
+    """Be this user's only submission, from the look at what goes on already to the record of what was submitted.
+
+    Two in the same instant would both find nothing. A lock and no file that says so: it ends with its process.
+
+    Raises
+    ------
+    TimeoutError
+        If another one takes too long.
+    OSError
+        If this user's state folder cannot be written.
+    """
+    folder = _folder()
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(locked(folder / _LOCK, _LOCK_SECONDS))
+        except OSError as error:
+            # Some network file systems have no locks; there the look alone has to do.
+            if isinstance(error, TimeoutError) or error.errno not in (
+                errno.ENOLCK,
+                errno.ENOSYS,
+                errno.ENOTSUP,
+            ):
+                raise
+        yield
+
+
 def remember(submission: Submission) -> None:
     """Keep a submission.
 
@@ -68,9 +101,17 @@ def submissions() -> list[Submission]:
     return sorted(found, key=lambda one: (one.submitted, one.name))
 
 
-def submissions_of(target: str) -> list[Submission]:
-    """Those with a name, or for a cube or the cube of a part, the newest last."""
-    known = submissions()
+def submissions_of(target: str, host: str | None = None) -> list[Submission]:
+    """Those with a name, or for a cube or the cube of a part, the newest last.
+
+    Parameters
+    ----------
+    target
+        The name, or the cube's address.
+    host
+        Where they were submitted; default: by name anywhere, by cube on this machine.
+    """
+    known = [one for one in submissions() if host is None or one.host == host]
     named = [one for one in known if one.name == target]
     if named:
         return named
@@ -78,7 +119,7 @@ def submissions_of(target: str) -> list[Submission]:
         place = resolved(target)
     except Exception:  # noqa: BLE001 - no address of a cube
         return []
-    return [one for one in known if not one.host and place in _places(one)]
+    return [one for one in known if one.host == (host or "") and place in _places(one)]
 
 
 def _places(submission: Submission) -> set[str]:
@@ -86,21 +127,18 @@ def _places(submission: Submission) -> set[str]:
 
 
 def _folder() -> Path:
-    state = os.environ.get(STATE_VARIABLE, "")
-    home = Path(state if state.startswith("/") else "~/.local/state").expanduser()
-    return home / "evalcube" / "jobs"
+    return state_folder() / "jobs"
 
 
 def _read(path: Path) -> Submission | None:
+    document = own_record(path, _READ_BYTES)
+    if document is None:
+        return None
     try:
-        with path.open("rb") as file:
-            if os.fstat(file.fileno()).st_uid != os.geteuid():
-                return None
-            document: dict[str, Any] = json.loads(file.read(_READ_BYTES))
         parts = tuple(SubmittedPart(**part) for part in document["parts"])
         found = Submission(**{**document, "parts": parts})
         # These become arguments of Slurm's commands.
         valid = all(_NAME.fullmatch(part.job_name) and isinstance(part.job, int) for part in parts)
-    except (OSError, ValueError, TypeError, KeyError, RecursionError):
+    except (TypeError, KeyError):
         return None
     return found if valid else None

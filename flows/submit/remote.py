@@ -1,4 +1,4 @@
-"""Submits from a machine that is no part of the cluster: copies a config and its files over ssh, and submits there."""
+"""Submits from a machine outside of the cluster: copies a config and its files over ssh, and asks there later."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import json
 import re
 import secrets
 import shlex
+import shutil
 import subprocess
 import tarfile
 from collections.abc import Sequence
@@ -18,7 +19,7 @@ from deploy.clusters.slurm.script import slug
 from flows.config.models import SweepConfig
 from flows.errors import SweepError
 from flows.plan.build import build_plan
-from flows.submit.records import Submission, remember
+from flows.submit.records import Submission, remember, submissions_of
 
 _SECONDS = 120
 _CONFIG = "sweep.yaml"
@@ -50,10 +51,7 @@ def submit_there(
     SweepError
         If files cannot be copied, or the host refuses.
     """
-    if not _HOST.fullmatch(host):
-        raise SweepError(
-            f"`ssh`: '{host}' is no host", "Give a host as ssh knows it, such as login1 or me@login1"
-        )
+    _check_host(host)
     name = f"{slug(settings.name)}-{secrets.token_hex(3)}"
     files = dict.fromkeys(build_plan(settings).files.values())
     words = ["evalcube", "submit", _CONFIG, *options]
@@ -79,9 +77,8 @@ def submit_there(
         f"umask 077 && mkdir -p {shlex.quote(place)} && tar -xf - -C {shlex.quote(place)}",
         _archive(parts),
     )
-    # A login shell, whose profile says where evalcube is.
     inner = f"cd {shlex.quote(place)} && {shlex.join(words)}"
-    said = _ssh(host, f"bash -lc {shlex.quote(inner)}").decode(errors="replace")
+    said = _in_login_shell(host, inner)
     if dry_run:
         return said, None
     match = re.search(r"submitted as (evalcube-[A-Za-z0-9-]+)", said)
@@ -93,17 +90,58 @@ def submit_there(
     return said, made
 
 
-def there(submission: Submission, *words: str) -> str:
-    """What an evalcube command says on the host of a submission.
+def there(host: str, *words: str) -> str:
+    """What an evalcube command says on another host.
+
+    Parameters
+    ----------
+    host
+        As ssh knows it.
+    words
+        Of the command, without the program.
 
     Raises
     ------
     SweepError
         If the host cannot be reached or the command fails.
     """
-    return _ssh(submission.host, f"bash -lc {shlex.quote(shlex.join(['evalcube', *words]))}").decode(
-        errors="replace"
-    )
+    _check_host(host)
+    width = f"COLUMNS={shutil.get_terminal_size().columns}"
+    return _in_login_shell(host, f"{width} {shlex.join(['evalcube', *words])}")
+
+
+def cube_there(host: str, target: str) -> str:
+    """Where a cube is on a host, if it was submitted there from here by its address; else the target as it is.
+
+    Parameters
+    ----------
+    host
+        As it was given to `submit_there`.
+    target
+        A cube as the config has it, the name of a submission, or anything that the host understands.
+    """
+    for one in reversed(submissions_of(target, host)):
+        relative = "://" not in one.cube and not one.cube.startswith(("/", "~"))
+        return f"{one.folder.removeprefix('~/')}/{one.cube}" if relative else one.cube
+    return target
+
+
+def names_there(host: str, target: str) -> list[str]:
+    """The submissions on a host that are meant by a name, or that a cube's address here means; else the target alone.
+
+    Parameters
+    ----------
+    host, target
+        As of `cube_there`.
+    """
+    return [one.name for one in submissions_of(target, host)] or [target]
+
+
+def _check_host(host: str) -> None:
+    if not _HOST.fullmatch(host):
+        raise SweepError(
+            f"`ssh`: '{host}' is no host", "Give a host as ssh knows it, such as login1 or me@login1"
+        )
 
 
 def _below(file: str) -> str:
@@ -125,6 +163,11 @@ def _archive(parts: dict[str, bytes]) -> bytes:
             entry.size, entry.mode = len(data), 0o600
             archive.addfile(entry, io.BytesIO(data))
     return stream.getvalue()
+
+
+def _in_login_shell(host: str, line: str) -> str:
+    """What a line of a shell says there, whose profile says where evalcube is."""
+    return _ssh(host, f"bash -lc {shlex.quote(line)}").decode(errors="replace")
 
 
 def _ssh(host: str, line: str, data: bytes = b"") -> bytes:

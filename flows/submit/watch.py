@@ -13,7 +13,7 @@ from flows.errors import SweepError
 from flows.submit.chain import Chain, Outlook
 from flows.submit.records import Submission, SubmittedPart, submissions, submissions_of
 
-_LOG_BYTES, _LOG_LINES = 4096, 5
+_LOG_LINES = 5
 """Of a job's log that are shown."""
 _NAMED = 5
 """Submissions that a message names at most."""
@@ -34,8 +34,10 @@ def lines_about(target: str) -> list[str]:
 
 def _lines(one: Submission) -> list[str]:
     where = f" on {one.host}" if one.host else ""
-    lines = [f"submitted{where} as {one.name}, {one.submitted}; logs in {one.folder}"]
-    return lines if one.host else [*lines, *map(str, outlooks(one))]
+    line = f"submitted{where} as {one.name}, {one.submitted}; logs in {one.folder}"
+    if one.host:
+        return [line, f"how it goes: evalcube status {one.name} --ssh {one.host}"]
+    return [line, *map(str, outlooks(one))]
 
 
 def live_jobs(submission: Submission) -> set[int]:
@@ -46,14 +48,20 @@ def live_jobs(submission: Submission) -> set[int]:
     ClusterError
         If Slurm does not answer.
     """
-    from deploy.clusters.slurm import queue
-
     found: set[int] = set()
     for part in submission.parts:
         chain = _chain(submission, part)
         if chain is None or not (chain.complete or chain.stopped):
-            found |= {number for number, state in queue.states(part.job_name).items() if state.live}
+            found |= _live_states(part).keys()
     return found
+
+
+def _live_states(part: SubmittedPart) -> dict[int, str]:
+    """Number -> state of the jobs of a part that wait or run."""
+    # Here, not above: it loads Dask, and `status` of a sweep that nobody submitted is quick without.
+    from deploy.clusters.slurm import queue
+
+    return {number: state.state for number, state in queue.states(part.job_name).items() if state.live}
 
 
 def _live(known: Sequence[Submission]) -> list[Submission]:
@@ -111,7 +119,7 @@ def cancel(submission: Submission) -> int:
 
     ended = 0
     for part in submission.parts:
-        live = {number for number, state in queue.states(part.job_name).items() if state.live}
+        live = _live_states(part)
         ended += len(live)
         path = _chain_path(submission, part)
         # Before its job ends, whose successor looks here.
@@ -119,41 +127,43 @@ def cancel(submission: Submission) -> int:
             chain = Chain.read(path)
             if not chain.complete and not chain.stopped:
                 replace(chain, stopped="cancelled").write(path)
-        queue.cancel(live, part.job_name)
+        queue.cancel(live.keys(), part.job_name)
     return ended
 
 
 def _outlook(submission: Submission, part: SubmittedPart) -> Outlook:
-    # Here, not above: it loads Dask, and `status` of a sweep that nobody submitted is quick without.
     from deploy.clusters.base import ClusterError
-    from deploy.clusters.slurm import queue
 
     live: dict[int, str] | None = None
     with suppress(ClusterError):
-        found = queue.states(part.job_name)
-        live = {number: state.state for number, state in found.items() if state.live}
+        live = _live_states(part)
     chain = _chain(submission, part)
-    unbegun = None if chain is None or live is None or live else _unbegun(submission, part, chain)
-    return Outlook(part.name, live, chain, _done(part), unbegun)
+    logs = _logs(submission, part)
+    known = {attempt.job for attempt in chain.attempts} if chain is not None else set()
+    unbegun = (
+        tuple(sorted(logs.keys() - known - live.keys())) if chain is not None and live is not None else ()
+    )
+    newest = max((*unbegun, *known), default=None)
+    lines = () if live or newest not in logs else _last_lines(logs[newest])
+    return Outlook(part.name, live, chain, _done(part), unbegun, lines)
 
 
-def _unbegun(submission: Submission, part: SubmittedPart, chain: Chain) -> tuple[int, tuple[str, ...]] | None:
-    """The newest job that Slurm began and whose run did not begin, and the last lines of its log."""
-    from deploy.clusters.slurm.queue import printable
-
-    known = {attempt.job for attempt in chain.attempts}
+def _logs(submission: Submission, part: SubmittedPart) -> dict[int, Path]:
+    """The log of each job that Slurm began, by its number."""
     try:
-        logs = {int(path.stem): path for path in (Path(submission.folder) / part.name).glob("*.log")}
-        newest = max(logs, default=None)
-        if newest is None or newest in known:
-            return None
-        with logs[newest].open("rb") as file:
-            file.seek(max(0, logs[newest].stat().st_size - _LOG_BYTES))
-            text = file.read(_LOG_BYTES).decode(errors="replace")
-    except (OSError, ValueError):
-        return None
-    lines = [line for line in text.splitlines() if line.strip()][-_LOG_LINES:]
-    return newest, tuple(printable(line) for line in lines)
+        paths = list((Path(submission.folder) / part.name).glob("*.log"))
+    except OSError:
+        return {}
+    return {int(path.stem): path for path in paths if path.stem.isdecimal()}
+
+
+def _last_lines(log: Path) -> tuple[str, ...]:
+    from deploy.clusters.slurm.log import last_lines
+
+    try:
+        return tuple(last_lines(log, _LOG_LINES))
+    except OSError:
+        return ()
 
 
 def _done(part: SubmittedPart) -> tuple[int, int] | None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rich.cells import cell_len
 
 from flows.trials.columns import TrialColumn
-from flows.trials.forms import visible
+from flows.trials.harmless import visible
 from stages.analyze.render.shown import WIDTH
 from stages.analyze.render.table import GAP, Column, TableSpec
 from stages.analyze.render.text import ABSENT

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from flows.config.near_names import close_name
-from flows.errors import SweepError
+from flows.errors import SweepError, need_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -160,7 +160,7 @@ def chosen(
     """
     found: list[TrialColumn] = []
     for text in names:
-        name = text.strip()
+        name = need_text(parameter, text).strip()
         column = known.get(name) or known.get(PARAM + name)
         if column is None:
             near = close_name(name, list(known))

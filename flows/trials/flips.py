@@ -17,7 +17,7 @@ from flows.cubes.selection import Part, checked_option
 from flows.cubes.sides import Side, SideBySide, side_by_side
 from flows.errors import SweepError
 from flows.trials.columns import COLUMNS
-from flows.trials.opened import OpenCube
+from flows.trials.opened import OpenCube, differing
 from flows.trials.texts import AT_ONCE, Texts
 from stages.analyze.labelled.pairing import TRUNCATED, Pair
 from stages.reply.status import Status
@@ -118,13 +118,7 @@ class Flips:
     @cached_property
     def varying(self) -> dict[str, set[str]]:
         """Parameters in which the points of each task differ."""
-        found = {}
-        for task, points in zip(self.sides.tasks, self._params, strict=True):
-            names = {name for point in points for name in point}
-            found[task] = {
-                name for name in names if any(one.get(name) != points[0].get(name) for one in points)
-            }
-        return found
+        return {task: differing(points) for task, points in zip(self.sides.tasks, self._params, strict=True)}
 
     @cached_property
     def _params(self) -> list[list[dict[str, Any]]]:

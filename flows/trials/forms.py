@@ -6,46 +6,19 @@ import csv
 import io
 import json
 import math
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from flows.cubes.outputs import new_file
 from flows.trials.columns import TrialColumn
+from flows.trials.harmless import csv_text
 from flows.trials.read import Trials
 from flows.trials.values import Labels, Values
 
-FORMULA = re.compile(r"[=+\-@\t\r\n＝＋－＠]")
-"""What a spreadsheet takes for the beginning of a formula, or skips before one."""
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
-_UNUSUAL = re.compile(r"[^\n\t -~]")
 _NUMERIC = ("integer", "single", "number")
 _GROUP_BYTES = 64_000_000
 """Of a row group of a Parquet file, before compression; about what is in memory while one is written."""
-
-
-def visible(text: str) -> str:
-    r"""The text with control characters other than line breaks and tabs written out, so that they do nothing.
-
-    Examples
-    --------
-    >>> print(visible("a\x1b[31mb"))
-    a\x1b[31mb
-    """
-    return _UNUSUAL.sub(lambda found: found[0] if found[0].isprintable() else repr(found[0])[1:-1], text)
-
-
-def csv_text(text: str) -> str:
-    """A text for a cell of a spreadsheet: an apostrophe before what would be a formula; plain numbers stay as they are.
-
-    Examples
-    --------
-    >>> csv_text("=1+1"), csv_text("-12"), csv_text("-12+A1"), csv_text("x = 1")
-    ("'=1+1", '-12', "'-12+A1", 'x = 1')
-    """
-    shown = f"'{text}" if FORMULA.match(text) and not _NUMBER.fullmatch(text) else text
-    return visible(shown)
 
 
 def csv_lines(table: Trials) -> Iterator[str]:

@@ -77,6 +77,23 @@ def fulfils(values: npt.NDArray[Any], condition: object) -> npt.NDArray[np.bool_
     return found
 
 
+def differing(points: Sequence[Mapping[str, object]]) -> set[str]:
+    """Names of the parameters in which points of one task differ.
+
+    Parameters
+    ----------
+    points
+        Parameters of each point, by name.
+
+    Examples
+    --------
+    >>> differing([{"length": 2, "depth": 1}, {"length": 4, "depth": 1}])
+    {'length'}
+    """
+    names = {name for point in points for name in point}
+    return {name for name in names if any(point.get(name) != points[0].get(name) for point in points)}
+
+
 class OpenCube:
     """A cube with the part of it that is meant.
 

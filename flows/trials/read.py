@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from flows.errors import SweepError, no_bare_text
+from flows.errors import SweepError, need_addresses, need_number, no_bare_text
 from flows.plan.row_ids import ROW_ID
 from flows.trials import rows as places
 from flows.trials.columns import TrialColumn, arrow_schema, chosen, columns_of
 from flows.trials.measured import arrays_of, measured
-from flows.trials.opened import OpenCube, split_where
+from flows.trials.opened import OpenCube, differing, split_where
 from flows.trials.rows import Rows
 from flows.trials.scan import Wanted, check_status, scan
 from flows.trials.search import Search
@@ -99,10 +99,9 @@ def trials(
     >>> slow.to_pandas()[["model", "task", "latency", "response"]]  # doctest: +SKIP
     """
     no_bare_text(where=where, status=status, within=within, columns=columns)
-    addresses = [cube] if isinstance(cube, str | Path) else list(cube)
-    if not addresses:
-        raise SweepError("`cube`: no cube is named", "Give the address of one or more")
+    addresses = need_addresses(cube)
     for name, value in (("offset", offset), ("limit", 0 if limit is None else limit)):
+        need_number(name, value, whole=True)
         if value < 0:
             raise SweepError(f"`{name}`: {value} is less than 0", "Give a number from 0")
     labels, numbers = split_where(where)
@@ -165,18 +164,12 @@ class Trials(Shown):
         for one in self._opened:
             for task in one.plan.tasks:
                 points = [planned.cell.plain_params for planned in task.cells]
-                names = {name for point in points for name in point}
-                differ = {
-                    name for name in names if any(point.get(name) != points[0].get(name) for point in points)
-                }
-                found.setdefault(task.label, set()).update(differ)
+                found.setdefault(task.label, set()).update(differing(points))
         return found
 
     def with_columns(self, columns: Sequence[TrialColumn]) -> Trials:
         """The same rows with other columns, out of all that there are."""
-        return Trials(
-            self._opened, columns, self._known, self._wanted, self._search, self._order, self._window
-        )
+        return self._but(columns=columns)
 
     def cube(self, number: int) -> OpenCube:
         """One of its cubes."""
@@ -192,15 +185,7 @@ class Trials(Shown):
         model, task
             Indices along ``model`` and ``task``.
         """
-        return Trials(
-            [self._opened[cube].part(model, task)],
-            self.columns,
-            self._known,
-            self._wanted,
-            self._search,
-            self._order,
-            self._window,
-        )
+        return self._but(opened=[self._opened[cube].part(model, task)])
 
     @property
     def schema(self) -> pa.Schema:
@@ -247,9 +232,23 @@ class Trials(Shown):
             How many.
         """
         offset, limit = self._window
-        window = (offset, count if limit is None else min(limit, count))
+        return self._but(window=(offset, count if limit is None else min(limit, count)))
+
+    def _but(
+        self,
+        opened: Sequence[OpenCube] | None = None,
+        columns: Sequence[TrialColumn] | None = None,
+        window: tuple[int, int | None] | None = None,
+    ) -> Trials:
+        """The same table but for what is given."""
         return Trials(
-            self._opened, self.columns, self._known, self._wanted, self._search, self._order, window
+            self._opened if opened is None else opened,
+            self.columns if columns is None else columns,
+            self._known,
+            self._wanted,
+            self._search,
+            self._order,
+            self._window if window is None else window,
         )
 
     def rows(self) -> Iterator[dict[str, Any]]:

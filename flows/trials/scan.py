@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from flows.config.near_names import close_name
 from flows.cubes.exchange import ANSWERED
-from flows.errors import SweepError
+from flows.errors import SweepError, need_text
 from flows.plan.row_ids import ROW_ID
 from flows.trials.opened import OpenCube, fulfils
 from flows.trials.rows import Rows
@@ -57,14 +57,14 @@ def check_status(names: Sequence[str]) -> tuple[str, ...]:
     SweepError
         If one is unknown.
     """
-    for name in names:
-        if name not in STATUSES:
+    for name in names or ():
+        if need_text("status", name) not in STATUSES:
             near = close_name(name, list(STATUSES))
             raise SweepError(
                 f"`status`: there is no '{name}'",
                 f"Did you mean '{near}'?" if near else f"Give some of: {', '.join(STATUSES)}",
             )
-    return tuple(names) or (*_FINISHED, ANSWERED)
+    return tuple(names or ()) or (*_FINISHED, ANSWERED)
 
 
 def scan(opened: OpenCube, number: int, wanted: Wanted) -> Iterator[Rows]:

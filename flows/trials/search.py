@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from flows.config.near_names import close_name
-from flows.errors import SweepError
+from flows.errors import SweepError, need_text
 from flows.trials.columns import TEXTS
 from stages.process.assertions.model import UnmeasuredError
 from stages.process.assertions.patterns import SECONDS, compile_pattern, search
@@ -36,8 +36,11 @@ class Search:
         """
         if grep is None and regex is None:
             return None
+        for parameter, text in (("grep", grep), ("regex", regex)):
+            if text is not None:
+                need_text(parameter, text)
         for name in within:
-            if name not in TEXTS:
+            if need_text("within", name) not in TEXTS:
                 near = close_name(name, list(TEXTS))
                 raise SweepError(
                     f"`within`: there is no text '{name}'",

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from flows.errors import SweepError
+from flows.errors import SweepError, need_text
 from flows.trials import rows as places
 from flows.trials.columns import TrialColumn, chosen
 from flows.trials.rows import Rows
@@ -41,7 +41,7 @@ class Order:
         """
         if sort is None:
             return None
-        name = sort.strip()
+        name = need_text("sort", sort).strip()
         (column,) = chosen([name.removeprefix("-")], known, "sort")
         if column.kind not in _SORTABLE:
             raise SweepError(

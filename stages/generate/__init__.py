@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from importlib.metadata import entry_points
-
 from stages.generate.axes import Axis, Density, Window
 from stages.generate.base import Cell, Task, TaskParams, Trial
 from stages.generate.dataset import Dataset
 from stages.generate.errors import TaskError
 from stages.generate.manifold import Entry, Point, expand, find_problems
-from stages.generate.plugins import GROUP, with_plugins
+from stages.generate.plugins import installed, with_plugins
 from stages.generate.tasks.arithmetic import Arithmetic
 from stages.generate.tasks.boolean import Boolean
 from stages.generate.tasks.brackets import Brackets
@@ -67,4 +65,4 @@ TASKS: dict[str, Task] = {
 
 def all_tasks() -> dict[str, Task]:
     """The bundled tasks and those of installed plugins, by name; `TaskError` names a broken plugin."""
-    return with_plugins(TASKS, entry_points(group=GROUP))
+    return with_plugins(TASKS, installed())

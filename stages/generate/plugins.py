@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping
-from importlib.metadata import EntryPoint
+from functools import lru_cache
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
 
 from stages.generate.base import Task, TaskParams
 from stages.generate.errors import TaskError
@@ -14,14 +17,36 @@ GROUP = "evalcube.tasks"
 _DECLARED = ("name", "version", "summary", "guess_rule", "Params")
 
 
-def with_plugins(builtin: Mapping[str, Task], entry_points: Iterable[EntryPoint]) -> dict[str, Task]:
-    """The built-in tasks and those of `entry_points`, by name.
+def installed() -> tuple[EntryPoint, ...]:
+    """The entry points of `GROUP` that installed packages declare.
+
+    All packages' files are read for them, which costs as much as planning a small sweep: once only, as long as none
+    is installed or removed.
+    """
+    return _read(tuple((path, _changed(path)) for path in sys.path))
+
+
+@lru_cache(maxsize=4)
+def _read(_places: tuple[tuple[str, int], ...]) -> tuple[EntryPoint, ...]:
+    return tuple(entry_points(group=GROUP))
+
+
+def _changed(path: str) -> int:
+    """When something came into a directory or left it, in nanoseconds; 0 where there is none."""
+    try:
+        return Path(path).stat().st_mtime_ns
+    except OSError:
+        return 0
+
+
+def with_plugins(builtin: Mapping[str, Task], points: Iterable[EntryPoint]) -> dict[str, Task]:
+    """The built-in tasks and those of `points`, by name.
 
     Parameters
     ----------
     builtin
         By name.
-    entry_points
+    points
         Of the group `GROUP`.
 
     Raises
@@ -31,7 +56,7 @@ def with_plugins(builtin: Mapping[str, Task], entry_points: Iterable[EntryPoint]
     """
     tasks = dict(builtin)
     # Sorted: which of two plugins with one name is refused must not depend on the order in which they were installed.
-    for point in sorted(entry_points, key=lambda point: (point.name, point.value)):
+    for point in sorted(points, key=lambda point: (point.name, point.value)):
         task = _load(point)
         if task.name in tasks:
             # Never replaced: a name is part of a cell's identity, and the bundled task's cells are in users' cubes.

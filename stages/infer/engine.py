@@ -11,7 +11,7 @@ import asyncio
 import math
 import sys
 import threading
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 
 from stages.infer.batch.note import Batches
 from stages.infer.batch.queue import BatchQueue
@@ -93,7 +93,14 @@ class Engine:
         self._thread = threading.Thread(target=self._serve, name="evalcube-infer", daemon=True)
         self._thread.start()
 
-    def run(self, model: str, jobs: Sequence[Job], *, caller: Hashable = None) -> list[Result]:
+    def run(
+        self,
+        model: str,
+        jobs: Sequence[Job],
+        *,
+        caller: Hashable = None,
+        unwanted: Callable[[], Exception | None] = lambda: None,
+    ) -> list[Result]:
         """Send `jobs` to a model's endpoint and wait; the results come in the order of the jobs.
 
         Blocks the calling thread. Equal digests in flight, of whichever call, are sent once.
@@ -106,6 +113,9 @@ class Engine:
             Requests to send.
         caller
             Name by which the call can be abandoned.
+        unwanted
+            Returns the error to raise if the call was abandoned before it had that name. Whoever abandons it lets this
+            return the error first, and calls `abandon` then, so that one of the two is heard.
 
         Returns
         -------
@@ -118,13 +128,17 @@ class Engine:
             If the endpoint's key is missing, or if its address or proxy is none.
         Exception
             Whatever the store raises when it cannot store a record; then the block's other jobs are not sent. Also the
-            error that `abandon` was given.
+            error that `abandon` was given, or that `unwanted` returns.
         """
         block = Block(len(jobs))
         with self._state:
             if self._closed:
                 return [Result.skipped()] * len(jobs)
             self._callers[caller] = block
+            error = unwanted()
+            if error is not None:
+                del self._callers[caller]
+                raise error
             self._loop.call_soon_threadsafe(self._submit, model, jobs, block)
         try:
             return block.future.result()

@@ -57,6 +57,8 @@ def recount(
     ValueError
         If a trial array is missing, or an option cannot be met.
     """
+    if not isinstance(dataset, xr.Dataset):
+        raise TypeError(f"`dataset` is a {type(dataset).__name__}, and no Dataset; open it with `open_cube`")
     check_options(
         map(str, dataset.variables), unique_only=unique_only, trials=trials, clip_tokens=clip_tokens
     )

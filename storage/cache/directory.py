@@ -124,10 +124,15 @@ class DirectoryCache:
         raw = self._raw(key)
         try:  # costs less than a context manager
             self._writer.detach_from_parent()  # a child must not append to its parent's pack
-            value = self._reader.value(key, raw, self._index.find(raw))
-            # A miss costs a request, a refresh some microseconds: another process may have stored the entry just now.
-            if value is None and self._index.refresh():
-                value = self._reader.value(key, raw, self._index.find(raw))
+            locations = self._index.find(raw)
+            value = self._reader.value(key, raw, locations)
+            if value is None:
+                # A miss costs a request, a refresh some microseconds: another process may have stored the entry just
+                # now. One that finds nothing new says nothing: another thread's may have found it since the look above.
+                self._index.refresh()
+                known = self._index.find(raw)
+                if known != locations:
+                    value = self._reader.value(key, raw, known)
             return value
         except OSError as error:
             raise storage_error(error, self._root, "read the cache") from error

@@ -21,10 +21,25 @@ def test_make_plan__is_the_seed_s_and_strikes_everything():
     assert any(strike.stopped for strike in plan)
 
 
+SHORT = (167, 10, 600)
+"""Seed, strikes and trials of a campaign whose few strikes are of all kinds."""
+
+
+def test_make_plan__of_the_short_campaign_has_strikes_of_all_kinds():
+    plan = make_plan(*SHORT)
+
+    assert {target for strike in plan for target in strike.targets} == set(TARGETS)
+    assert {strike.moment for strike in plan} == {"flight", "start", "commit"}
+    assert any(len(strike.targets) > 1 for strike in plan)
+    assert any(strike.stopped for strike in plan)
+    assert any(strike.ends_driver for strike in plan)
+
+
 @pytest.mark.parametrize(
     ("seed", "strikes", "trials"),
     [
-        pytest.param(11, 25, 1500, marks=[pytest.mark.chaos, pytest.mark.timeout(600)]),
+        pytest.param(*SHORT, marks=[pytest.mark.chaos, pytest.mark.timeout(600)]),
+        pytest.param(11, 25, 1500, marks=[pytest.mark.integration, pytest.mark.timeout(600)]),
         pytest.param(12, 100, 6000, marks=[pytest.mark.integration, pytest.mark.timeout(1500)]),
     ],
 )

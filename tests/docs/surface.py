@@ -10,7 +10,7 @@ import json
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, get_args, get_origin
+from typing import Any
 
 import typer
 import xarray
@@ -19,7 +19,7 @@ import evalcube
 from flows.cli.app import app
 from flows.cli.output import EXIT_CODES
 from flows.config.models import SweepConfig
-from flows.config.section import Section, field_types, forms, is_section
+from flows.config.section import Section, field_types, sections_below
 from stages.generate import TASKS
 from tests.docs.pages import ROOT
 from tests.flows.support import evalcube as command
@@ -58,19 +58,9 @@ def declared() -> dict[str, Any]:
 def _keys(section: type[Section], path: str, above: tuple[type[Section], ...]) -> Iterator[str]:
     for key, kind in field_types(section).items():
         yield f"{path}{key}"
-        for below, step in _below(kind, f"{path}{key}"):
+        for below, step in sections_below(kind, f"{path}{key}"):
             if below not in above:
                 yield from _keys(below, f"{step}.", (*above, section))
-
-
-def _below(annotation: Any, path: str) -> Iterator[tuple[type[Section], str]]:
-    for form in forms(annotation):
-        if is_section(form):
-            yield form, path
-        elif get_origin(form) is dict:
-            yield from _below(get_args(form)[1], f"{path}.NAME")
-        elif get_origin(form) in (tuple, list):
-            yield from _below(get_args(form)[0], f"{path}[]")
 
 
 def _commands(path: str, found: Any) -> Iterator[tuple[str, list[str]]]:

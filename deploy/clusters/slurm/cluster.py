@@ -13,17 +13,15 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
-from typing import Any
-from urllib.parse import urlsplit
 
 import dask
-from distributed import Client, Scheduler, SpecCluster
+from distributed import Client
 from distributed.comm.core import CommClosedError
 from distributed.security import Security
 
 from deploy.clusters.base import Cluster, ClusterError, Connection
-from deploy.clusters.carried import CarriedCode
 from deploy.clusters.local import SETTINGS, interrupts_blocked
+from deploy.clusters.scheduler_here import SchedulerHere, key_of_run, scheduler_here
 from deploy.clusters.slurm.crew import Crew
 from deploy.clusters.slurm.script import JobSettings, slug, worker_script
 
@@ -88,46 +86,19 @@ class Slurm(Cluster):
             _encryption(folder / f"{name}.tls") as (security, files),
             dask.config.set(_settings()),
             _lost_connections_unsaid(),
+            scheduler_here(security, interface=self.interface, port=self.port) as (client, address),
         ):
-            try:
-                with interrupts_blocked():
-                    cluster = SpecCluster(
-                        scheduler={"cls": Scheduler, "options": self._scheduler_options(security)},
-                        workers={},
-                        security=security,
-                        silence_logs=logging.CRITICAL,
-                    )
-            except (OSError, RuntimeError, TimeoutError, ValueError) as error:
-                raise ClusterError(
-                    f"no Dask scheduler could be started here: {error}. Check the cluster's `interface` and `port`"
-                ) from error
-            # The client ends before the cluster, which it would otherwise report as lost.
-            with cluster, Client(cluster, set_as_default=False) as client:
-                script = worker_script(
-                    name, cluster.scheduler_address, self.settings, python=self.python, tls=files
-                )
-                crew = Crew(name, script, self.jobs, lambda number: folder / f"{number}.log")
-                with _SlurmConnection(client, crew) as connection:
-                    yield connection
-
-    def _scheduler_options(self, security: Security | None) -> dict[str, Any]:
-        return {
-            "protocol": "tcp://" if security is None else "tls://",
-            "port": self.port,
-            "interface": self.interface,
-            # What it serves in plain text stays on this machine.
-            "dashboard_address": "127.0.0.1:0",
-            "security": security,
-        }
+            script = worker_script(name, address, self.settings, python=self.python, tls=files)
+            crew = Crew(name, script, self.jobs, lambda number: folder / f"{number}.log")
+            with _SlurmConnection(client, crew) as connection:
+                yield connection
 
 
-class _SlurmConnection(Connection):
+class _SlurmConnection(SchedulerHere):
     """A connection that keeps a crew of jobs; leaving it cancels them, also those whose submission is under way."""
 
-    replaces = True
-
     def __init__(self, client: Client, crew: Crew) -> None:
-        super().__init__(client, CarriedCode(client))
+        super().__init__(client)
         self._crew = crew
         # One thread: the crew is used by one call at a time, and the driver never waits for Slurm.
         self._thread = ThreadPoolExecutor(1, "slurm")
@@ -153,12 +124,6 @@ class _SlurmConnection(Connection):
         with interrupts_blocked():
             self._thread.shutdown(wait=True, cancel_futures=True)
             self._crew.end()
-
-    @property
-    def dashboard(self) -> str:
-        """Where it is served: on this machine only."""
-        link = urlsplit(super().dashboard)
-        return f"http://127.0.0.1:{link.port}{link.path}"
 
     def tend(self, present: Mapping[str, str]) -> Sequence[str]:
         """Replace jobs that have ended; says what became of them.
@@ -212,17 +177,12 @@ def _settings() -> dict[str, object]:
 
 
 @contextmanager
-def _encryption(folder: Path) -> Iterator[tuple[Security | None, dict[str, str] | None]]:
+def _encryption(folder: Path) -> Iterator[tuple[Security, dict[str, str]]]:
     """Settings that encrypt all connections with a key of this run, and its files for the workers.
 
-    Whoever reaches a Dask scheduler may run code in its user's name, and the network of a cluster is everybody's. The
-    files are in the folder, which only this user can read; it is removed afterwards.
+    The files are in the folder, which only this user can read; it is removed afterwards.
     """
-    try:
-        security = Security.temporary()
-    except ImportError:
-        yield None, None
-        return
+    security = key_of_run("slurm")
     texts = security.get_tls_config_for_role("worker")
     files = {what: str(folder / f"{what}.pem") for what in _CERTIFICATES}
     try:

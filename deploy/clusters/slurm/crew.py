@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import time
 from collections import Counter
@@ -13,7 +12,8 @@ from pathlib import Path
 
 from deploy.clusters.base import ClusterError
 from deploy.clusters.slurm import queue
-from deploy.clusters.slurm.queue import JobState, SlurmBusyError, printable
+from deploy.clusters.slurm.log import last_lines
+from deploy.clusters.slurm.queue import JobState, SlurmBusyError
 
 _MOST_FAILURES = 3
 """Jobs in a row that end before a worker has come from them."""
@@ -25,7 +25,7 @@ _FORGOTTEN_SECONDS = 60.0
 """A job that squeue does not list this long after its submission has ended; before, it may not be listed yet."""
 _WAITING_NOTE_SECONDS = 600.0
 _REFUSED_SECONDS = 60.0
-_TAIL_LINES, _TAIL_BYTES = 12, 4000
+_TAIL_LINES = 12
 
 
 @dataclass
@@ -99,6 +99,7 @@ class Crew:
             found = queue.states(self.name)
         except SlurmBusyError:
             return []  # workers go on without it, and it is asked again
+        self._take_back(found)
         ended = self._ended(found)
         for number, state in ended.items():
             job = self.jobs.pop(number)
@@ -132,6 +133,13 @@ class Crew:
             self._refused_at = time.monotonic()
             return [f"{len(self.jobs)} of {self.wanted} jobs for now: {error}"]
         return []
+
+    def _take_back(self, found: dict[int, JobState]) -> None:
+        """Count jobs again that were cleaned up after to be given back to the queue, as preemption may do."""
+        for number in [one for one in self._cleaned if one in found]:
+            if found[number].live and found[number].state != _CLEANING:
+                self._cleaned.discard(number)
+                self.jobs[number] = _Job(time.monotonic(), came=True)
 
     def _ended(self, found: dict[int, JobState]) -> dict[int, JobState]:
         now = time.monotonic()
@@ -205,11 +213,6 @@ def job_of(worker: str) -> int | None:
 def tail_of(log: Path) -> str:
     """The last lines of a log, safe to be shown; empty if there are none."""
     try:
-        with log.open("rb") as file:
-            size = file.seek(0, os.SEEK_END)
-            file.seek(max(0, size - _TAIL_BYTES))
-            text = file.read(_TAIL_BYTES).decode(errors="replace")
+        return "\n".join(f"  {line}" for line in last_lines(log, _TAIL_LINES))
     except OSError:
         return ""
-    lines = [printable(line) for line in text.splitlines() if line.strip()]
-    return "\n".join(f"  {line}" for line in lines[-_TAIL_LINES:])

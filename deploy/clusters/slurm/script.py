@@ -8,6 +8,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from deploy.clusters.local import SETTINGS
+
 ALWAYS_EXPORTED = (
     *(
         "HOME",
@@ -40,13 +42,13 @@ CAREFUL = (
     """trap 'echo "evalcube: the job ends, as this failed: $BASH_COMMAND" >&2' ERR""",
 )
 """Lines after which one that fails ends the job, and is named."""
-_WORKER_SETTINGS = {
-    # As `deploy.clusters.local.SETTINGS` has them, of which a worker elsewhere knows nothing.
-    "DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": "False",
-    "DASK_DISTRIBUTED__ADMIN__TICK__INTERVAL": "500ms",
-    "DASK_DISTRIBUTED__ADMIN__SYSTEM_MONITOR__INTERVAL": "2s",
-    "DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "30s",
-}
+_WORKER_SETTINGS = (
+    "distributed.worker.profile.enabled",
+    "distributed.admin.tick.interval",
+    "distributed.admin.system-monitor.interval",
+    "distributed.comm.timeouts.connect",
+)
+"""Of our settings of Dask, of which a worker elsewhere knows nothing, those that concern it."""
 _MEMORY_UNITS = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 _DEATH_SECONDS = 60
 _THREADS = 2
@@ -152,7 +154,7 @@ def worker_script(
     lines = [
         *sbatch_header(name, settings),
         *CAREFUL,
-        *(f"export {key}={value}" for key, value in _WORKER_SETTINGS.items()),
+        *(f"export {_variable(name)}={SETTINGS[name]}" for name in _WORKER_SETTINGS),
         *settings.prologue,
         "# Workers retire before the walltime ends them, so that others take over what they hold.",
         f"lifetime=$(( {int(settings.walltime) - margin - stagger} - SECONDS ))",
@@ -161,6 +163,11 @@ def worker_script(
         '  --lifetime "${lifetime}s" --local-directory "${TMPDIR:-/tmp}"',
     ]
     return "\n".join(lines) + "\n"
+
+
+def _variable(setting: str) -> str:
+    """The environment variable from which Dask takes a setting."""
+    return f"DASK_{setting.replace('.', '__').replace('-', '_').upper()}"
 
 
 def retirement(walltime: float) -> tuple[int, int]:

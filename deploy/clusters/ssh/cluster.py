@@ -7,21 +7,20 @@ import logging
 import os
 import secrets
 import threading
-from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Collection, Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
 
 import dask
-from distributed import Client, Scheduler, SpecCluster
+from distributed import Client
 from distributed.security import Security
 
 from deploy.clusters.base import Cluster, ClusterError, Connection
-from deploy.clusters.carried import CarriedCode
 from deploy.clusters.local import SETTINGS, interrupts_blocked
+from deploy.clusters.scheduler_here import SchedulerHere, key_of_run, scheduler_here
 from deploy.clusters.ssh.host import Host, Login, RemoteWorkers
 
 T = TypeVar("T")
@@ -79,23 +78,9 @@ class Ssh(Cluster):
             hosts = [RemoteWorkers(host, self.login) for host in self.hosts]
             problems = loop.wait(_connect_all(hosts))
             address = self._address_here(hosts, problems)
-            security = _security()
-            try:
-                with interrupts_blocked():
-                    cluster = SpecCluster(
-                        scheduler={"cls": Scheduler, "options": self._options(address, security)},
-                        workers={},
-                        security=security,
-                        silence_logs=logging.CRITICAL,
-                    )
-            except (OSError, RuntimeError, TimeoutError, ValueError) as error:
-                raise ClusterError(
-                    f"no Dask scheduler could be started at {address}: {error}. Check the cluster's `scheduler_host` "
-                    f"and `port`"
-                ) from error
-            # The client ends before the cluster, which it would otherwise report as lost.
-            with cluster, Client(cluster, set_as_default=False) as client:
-                starting = _Starting(self, cluster.scheduler_address, security)
+            security = key_of_run("ssh")
+            with scheduler_here(security, host=address, port=self.port) as (client, scheduler):
+                starting = _Starting(self, scheduler, security)
                 with _SshConnection(client, loop, hosts, starting, problems) as connection:
                     yield connection
 
@@ -105,16 +90,6 @@ class Ssh(Cluster):
             listed = "\n".join(f"  {name}: {problem}" for name, problem in list(problems.items())[:5])
             raise ClusterError(f"no host of the cluster can be used:\n{listed}")
         return self.scheduler_host or reached[0]
-
-    def _options(self, address: str, security: Security | None) -> dict[str, Any]:
-        return {
-            "protocol": "tcp://" if security is None else "tls://",
-            "host": address,
-            "port": self.port,
-            # What it serves in plain text stays on this machine.
-            "dashboard_address": "127.0.0.1:0",
-            "security": security,
-        }
 
 
 class _Loop:
@@ -152,19 +127,18 @@ class _Loop:
 class _Starting:
     """With which words and variables the workers of a host are started, each time under another name."""
 
-    def __init__(self, cluster: Ssh, scheduler: str, security: Security | None) -> None:
+    def __init__(self, cluster: Ssh, scheduler: str, security: Security) -> None:
         self._cluster = cluster
         self._scheduler = scheduler
         # What encrypts the connections goes the way of the keys: over SSH, and into no file.
-        config: dict[str, Any] = dict(SETTINGS)
-        if security is not None:
-            said = security.get_tls_config_for_role("worker")
-            config |= {
-                "distributed.comm.require-encryption": True,
-                "distributed.comm.tls.ca-file": said["ca_file"],
-                "distributed.comm.tls.worker.cert": said["cert"],
-                "distributed.comm.tls.worker.key": said["key"],
-            }
+        said = security.get_tls_config_for_role("worker")
+        config: dict[str, Any] = {
+            **SETTINGS,
+            "distributed.comm.require-encryption": True,
+            "distributed.comm.tls.ca-file": said["ca_file"],
+            "distributed.comm.tls.worker.cert": said["cert"],
+            "distributed.comm.tls.worker.key": said["key"],
+        }
         with dask.config.set(config):
             kept = dask.config.serialize({"distributed": dask.config.get("distributed")})
         self._variables = {"DASK_INTERNAL_INHERIT_CONFIG": kept}
@@ -182,10 +156,8 @@ class _Starting:
         return name, words, {**own, **self._variables}
 
 
-class _SshConnection(Connection):
+class _SshConnection(SchedulerHere):
     """A connection that starts a host's workers again when they end."""
-
-    replaces = True
 
     def __init__(
         self,
@@ -195,7 +167,7 @@ class _SshConnection(Connection):
         starting: _Starting,
         problems: Mapping[str, str],
     ) -> None:
-        super().__init__(client, CarriedCode(client))
+        super().__init__(client)
         self._loop = loop
         self._starting = starting
         self._crews = [_Crew(host) for host in hosts]
@@ -208,12 +180,6 @@ class _SshConnection(Connection):
         # A second Ctrl-C must not leave workers behind; they would end by themselves, but later.
         with interrupts_blocked():
             self._loop.wait(_close_all([crew.remote for crew in self._crews]))
-
-    @property
-    def dashboard(self) -> str:
-        """Where it is served: on this machine only."""
-        link = urlsplit(super().dashboard)
-        return f"http://127.0.0.1:{link.port}{link.path}"
 
     def tend(self, present: Mapping[str, str]) -> Sequence[str]:
         """Start the workers of hosts that have none; says what became of them.
@@ -264,7 +230,7 @@ class _Crew:
         """Whether its workers are to be started now."""
         return not self._up and not self.given_up and now >= self._next_at
 
-    def look(self, names: Sequence[str] | Any, now: float) -> list[str]:  # noqa: ANN401 - any collection
+    def look(self, names: Collection[str], now: float) -> list[str]:
         """See what became of them; returns what the user should read."""
         if not self._up:
             return []
@@ -300,12 +266,3 @@ async def _connect_all(hosts: Sequence[RemoteWorkers]) -> dict[str, str]:
 
 async def _close_all(hosts: Sequence[RemoteWorkers]) -> None:
     await asyncio.gather(*(host.close() for host in hosts), return_exceptions=True)
-
-
-def _security() -> Security | None:
-    """What encrypts all connections with a key of this run: whoever reaches a scheduler may run code in it."""
-    try:
-        made: Security = Security.temporary()
-    except ImportError:  # without `cryptography`, which asyncssh needs anyway
-        return None
-    return made

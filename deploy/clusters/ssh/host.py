@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
 from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -73,7 +72,6 @@ class RemoteWorkers:
         self._process: asyncssh.SSHClientProcess[bytes] | None = None
         self._reading: asyncio.Task[None] | None = None
         self._lines: deque[str] = deque(maxlen=_LAST_LINES)
-        self.started_at = 0.0
 
     @property
     def running(self) -> bool:
@@ -162,7 +160,6 @@ class RemoteWorkers:
             return problem
         assert self._connection is not None  # noqa: S101 - made above
         self._lines.clear()
-        self.started_at = time.monotonic()
         command = f"exec {quote(self.host.python)} -P -u -c {quote(_REMOTE.read_text())}"
         try:
             self._process = await self._connection.create_process(

@@ -12,7 +12,7 @@ from flows.config.models import SweepConfig
 from flows.config.near_names import close_name
 from flows.config.secrecy import show
 from flows.config.suites.endpoints import model_section
-from flows.errors import ConfigError, Problem, SweepError
+from flows.errors import ConfigError, Problem, SweepError, need_text, no_bare_text
 
 MARK = "# models:"
 """How the line begins in whose place a copy of a suite has its models."""
@@ -40,7 +40,7 @@ def suite_text(name: str) -> str:
         If there is none of that name.
     """
     known = suite_names()
-    if name not in known:
+    if need_text("name", name) not in known:
         near = close_name(name, known)
         hint = f"Did you mean '{near}'?" if near else f"Suites: {', '.join(known)}"
         raise SweepError(f"there is no suite {show(name)}", hint)
@@ -75,7 +75,8 @@ def load_suite(name: str, models: Sequence[str], key_envs: Sequence[str] = ()) -
     'results/quick.zarr'
     """
     text = suite_text(name)
-    section = model_section(models, key_envs)
+    no_bare_text(models=models, key_envs=key_envs)
+    section = model_section(models or (), key_envs or ())
     if not section:
         raise _problem(
             f"suite {name}", "has no models of its own", f"Give some, as in: evalcube run {name} --model sim:"

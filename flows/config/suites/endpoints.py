@@ -9,7 +9,7 @@ from pathlib import PurePath
 from flows.config.load import MODELS
 from flows.config.near_names import did_you_mean
 from flows.config.secrecy import show
-from flows.errors import ConfigError, Problem
+from flows.errors import ConfigError, Problem, need_text
 
 _NAMED = re.compile(r"([^=:/#]+)=(.+)", re.DOTALL)
 _KEY_OF = re.compile(r"(.+)=([^=]+)", re.DOTALL)
@@ -52,7 +52,7 @@ def model_section(models: Sequence[str], key_envs: Sequence[str] = ()) -> list[d
 
 
 def _model(text: str) -> dict[str, object]:
-    named = _NAMED.fullmatch(text)
+    named = _NAMED.fullmatch(need_text("models", text))
     name, endpoint = (named[1], named[2]) if named else ("", text)
     if not endpoint.startswith(("http://", "https://")):
         return {"name": name or _local_name(endpoint), "endpoint": endpoint}

@@ -56,7 +56,7 @@
     },
     async trial(params) {
       const row = await needed(params);
-      const together = 20;
+      const { together } = explorer.bundle;
       const texts = await load(`texts?${row.group.name}-${Math.floor(row.n / together)}`);
       return texts[row.n % together];
     },

@@ -22,8 +22,31 @@
     return made;
   };
 
+  /** Whether the page is as narrow as on a phone. */
+  explorer.narrow = () => innerWidth < 640;
+
+  /** A name of at most so many characters, cut in the middle, where names differ least. */
+  explorer.middle = (name, most) => {
+    const half = Math.floor((most - 1) / 2);
+    return name.length > most ? `${name.slice(0, half)}…${name.slice(-half)}` : name;
+  };
+
+  // A legend cuts what is wider than the page at its end, where names differ.
+  const LEGEND = 36;
+
+  /** Names of series as the legend has room for them; as they are where two would be the same. */
+  const legended = traces => {
+    const names = [...new Set(traces.map(one => one.name).filter(one => typeof one === "string"))];
+    const short = new Map(names.map(name => [name, explorer.narrow() ? explorer.middle(name, LEGEND) : name]));
+    if (new Set(short.values()).size < names.length) return traces;
+    return traces.map(one => (short.has(one.name) ? { ...one, name: short.get(one.name), whole: one.name } : one));
+  };
+
   /** The text that a label of a chart was made of. */
   explorer.unlabel = label => originals.get(label) ?? label;
+
+  /** The name of the series that a point of plotly.js belongs to. */
+  explorer.series = point => explorer.unlabel(point.data.whole ?? point.data.name);
 
   // Templates are fixed texts of ours, with markup; everything else is shown as it is. Colours and names of types have none
   // of these characters.
@@ -101,16 +124,20 @@
         await explorer.script("plotly.min.js");
       } catch {
         place.textContent = "plotly.js could not be loaded.";
+        place.dataset.failed = "true";
         return;
       }
       if (!place.isConnected) return;
       const layout = styled(spec.layout || {});
-      await Plotly.newPlot(place, spec.traces.map(trace => escaped(trace, "")), escaped(layout, ""), {
+      const drawing = Plotly.newPlot(place, legended(spec.traces).map(trace => escaped(trace, "")), escaped(layout, ""), {
         displaylogo: false, responsive: true, modeBarButtonsToRemove: ["lasso2d", "select2d", "autoScale2d"],
         toImageButtonOptions: { filename: spec.name || "evalcube" },
       });
+      // Not when all of it is drawn: marks are there to be clicked on before.
       if (spec.click) place.on("plotly_click", event => spec.click(event.points[0]));
+      await drawing;
       place.dataset.drawn = "true";
+      if (!place.isConnected) explorer.purge(figure);
     };
     const seen = new ResizeObserver(entries => {
       if (!entries.some(entry => entry.contentRect.width > 0)) return;

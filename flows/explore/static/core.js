@@ -136,9 +136,6 @@ const explorer = { views: new Map(), bundle: null };
     waiting.delete(key);
   };
 
-  /** Whether there is an answer to be had. */
-  explorer.holds = (name, params = {}) => !explorer.bundle || explorer.bundle.files[`${name}?${explorer.key(params)}`] !== undefined;
-
   const fromBundle = explorer.fromBundle = key => new Promise((resolve, reject) => {
     const file = explorer.bundle.files[key];
     if (file === undefined) {

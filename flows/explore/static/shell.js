@@ -97,8 +97,9 @@
   const draw = async () => {
     const mine = ++turn;
     const slow = setTimeout(() => main.classList.add("busy"), 150);
+    const { hash } = location;
     try {
-      const state = explorer.parse(location.hash);
+      const state = explorer.parse(hash);
       overview = await explorer.ask("overview");
       if (mine !== turn) return;
       drawHead(state);
@@ -125,7 +126,8 @@
       clearTimeout(slow);
       if (mine === turn) {
         main.classList.remove("busy");
-        main.dataset.drawn = location.hash || "#";
+        // Not the hash by now, which may be another's that is drawn next.
+        main.dataset.drawn = hash || "#";
       }
     }
   };

@@ -43,7 +43,7 @@
     });
     const line = row => h("tr", { class: spec.mark ? spec.mark(row) : "" }, columns.map(column => {
       const value = column.value(row);
-      const shown = column.show ? column.show(row) : typeof value === "string" ? value : format.number(value);
+      const shown = column.show ? column.show(row) : typeof value === "string" ? (column.wide ? value : h("span.words", {}, value)) : format.number(value);
       return h("td", { class: [column.left ? "left" : "", column.wide ? "wide" : ""].join(" ") }, shown);
     }));
     const body = explorer.body(rows, line);
@@ -82,7 +82,7 @@
 
   const json = (columns, rows) => JSON.stringify(exported(columns, rows), null, 1);
 
-  // What a spreadsheet takes for the beginning of a formula, or skips before one; the same as in flows/trials/forms.py.
+  // What a spreadsheet takes for the beginning of a formula, or skips before one; the same as in flows/trials/harmless.py.
   const FORMULA = /^[=+\-@\t\r\n＝＋－＠]/;
   const NUMBER = /^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$/;
 
@@ -106,6 +106,5 @@
     link.remove();
     setTimeout(() => URL.revokeObjectURL(url), 1000);
   };
-  explorer.save = save;
   explorer.csv = csv;
 }

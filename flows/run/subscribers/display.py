@@ -18,7 +18,7 @@ from rich.text import Text
 
 from flows.run.events import Controlled, Event, Noted, Started
 from flows.run.progress import ModelProgress, Progress, RunProgress
-from flows.run.subscribers.duration import duration
+from flows.run.subscribers.facts import facts_of, note_of
 
 _LINE_SECONDS = 10.0
 _LOOK_SECONDS = 0.5
@@ -68,13 +68,9 @@ class Display:
     def __call__(self, event: Event) -> None:
         """Take an event in."""
         self._progress(event)
-        if isinstance(event, Noted):
-            said = f": {event.said}" if event.said else ""
-            self._console.print(Text(f"· {event.message}{said}", style="dim"))
-        if isinstance(event, Controlled):
-            refused = "" if event.obeyed else "refused: "
-            by = event.by or "somebody"
-            self._console.print(Text(f"· {event.command} by {by}: {refused}{event.message}", style="yellow"))
+        if isinstance(event, (Noted, Controlled)):
+            style = "dim" if isinstance(event, Noted) else "yellow"
+            self._console.print(Text(f"· {note_of(event)}", style=style))
         if isinstance(event, Started) and self._live is not None and event.done < event.trials:
             self._live.start()
 
@@ -106,7 +102,7 @@ class Display:
         most = max(3, min(_SHOWN_MODELS, self._console.height - _ROWS_BESIDE))
         shown, rest = now.models, 0
         if len(shown) > most:
-            ordered = sorted(now.models, key=lambda one: (_finished(one), not one.rate))
+            ordered = sorted(now.models, key=lambda one: (one.finished, not one.rate))
             shown, rest = tuple(ordered[:most]), len(now.models) - most
         room = self._console.width - _BESIDE_NAMES
         wide = room - _MORE >= min(max((len(one.label) for one in shown), default=0), _ROOM)
@@ -123,36 +119,6 @@ class Display:
         if rest:
             table.add_row(Text(f"… and {rest} more", style="dim"))
         return table
-
-
-def facts_of(now: RunProgress) -> list[tuple[str, str]]:
-    """What a display says of a run beside how far it is, each with its name."""
-    errors = str(now.errors) + (f" (+{now.retried} retried)" if now.retried else "")
-    in_flight = f"{now.in_flight} of {now.connections}" if now.connections else str(now.in_flight)
-    facts = [
-        ("ETA", "–" if now.eta is None else duration(now.eta)),
-        ("after", duration(now.seconds)),
-        ("requests/s", f"{now.replies:.1f}"),
-        ("tokens/s", f"{now.tokens:.0f}"),
-        ("in flight", in_flight),
-        ("cached", str(now.cached)),
-        ("errors", errors),
-    ]
-    if now.usd is not None:
-        end = "" if now.usd_at_end is None else f", {money(now.usd_at_end)} at the end"
-        facts.append(("USD", f"{money(now.usd)}{end}"))
-    return facts
-
-
-def money(amount: float) -> str:
-    """Dollars with cents; small amounts with two digits.
-
-    Examples
-    --------
-    >>> money(12.3), money(0.00123), money(0.0)
-    ('12.30', '0.0012', '0')
-    """
-    return f"{amount:.2f}" if amount >= 1 else f"{amount:.2g}"
 
 
 def _bar(now: RunProgress) -> Table:
@@ -180,7 +146,7 @@ def _in_lines(facts: Sequence[tuple[str, str]], width: int) -> Text:
 
 
 def _cells(one: ModelProgress, *, wide: bool) -> list[RenderableType]:
-    done = _finished(one)
+    done = one.finished
     bar = [ProgressBar(total=one.trials or None, completed=one.done)] if wide else []
     trials = f"{one.done:,}/{one.trials:,}" if one.trials else f"{one.done:,}"
     share = f"{100 * one.done // one.trials}" if one.trials else ""
@@ -189,7 +155,3 @@ def _cells(one: ModelProgress, *, wide: bool) -> list[RenderableType]:
     accuracy = "–" if math.isnan(one.accuracy) else f"{100 * one.accuracy:.1f} %"
     state = Text("done", style="green") if done else Text("waits" if one.waiting else "", style="yellow")
     return [*bar, trials, share, rate, *tokens, accuracy, state]
-
-
-def _finished(one: ModelProgress) -> bool:
-    return 0 < one.trials <= one.done

@@ -13,7 +13,7 @@ from typing import Any, Self
 
 from flows.run.events import Controlled, Event, Finished, Noted
 from flows.run.progress import ModelProgress, Progress, RunProgress
-from flows.run.subscribers.display import facts_of
+from flows.run.subscribers.facts import facts_of, note_of
 
 _LOOK_SECONDS = 0.5
 _SHOWN_MODELS = 30
@@ -66,16 +66,10 @@ class NotebookDisplay:
     def __call__(self, event: Event) -> None:
         """Take an event in."""
         self._progress(event)
-        if isinstance(event, Noted):
-            self._note(f"{event.message}: {event.said}" if event.said else event.message)
-        elif isinstance(event, Controlled):
-            refused = "" if event.obeyed else "refused: "
-            self._note(f"{event.command} by {event.by or 'somebody'}: {refused}{event.message}")
+        if isinstance(event, (Noted, Controlled)):
+            self._notes = [*self._notes, note_of(event)][-_SHOWN_NOTES:]
         elif isinstance(event, Finished):
             self._ended = event.reason
-
-    def _note(self, text: str) -> None:
-        self._notes = [*self._notes, text][-_SHOWN_NOTES:]
 
     def _tick(self) -> None:
         while not self._over.wait(_LOOK_SECONDS):
@@ -129,7 +123,7 @@ def _models(now: RunProgress) -> str:
 
 
 def _row(one: ModelProgress) -> str:
-    done = 0 < one.trials <= one.done
+    done = one.finished
     cells = (
         f"{one.done:,}" + (f" of {one.trials:,}" if one.trials else ""),
         "" if done else f"{one.rate:.1f}",

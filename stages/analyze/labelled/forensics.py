@@ -186,6 +186,10 @@ def pareto_rows(board: Leaderboard) -> tuple[FrontRow, ...]:
     -------
     A row for each of the leaderboard's, in its order.
     """
+    if not isinstance(board, Leaderboard):
+        raise TypeError(
+            f"`board` is a {type(board).__name__}, and no Leaderboard; make it with `leaderboard`"
+        )
     score = [row.score.value for row in board.rows]
     tokens = [row.tokens_per_trial for row in board.rows]
     cost = [row.cost_per_1000 for row in board.rows]

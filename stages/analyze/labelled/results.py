@@ -282,11 +282,11 @@ def _truncation(board: Leaderboard) -> list[str]:
     if not cut:
         return []
     worst = max(cut, key=lambda row: row.truncated)
-    limit = f" at max_tokens {worst.max_tokens}" if worst.max_tokens else ""
+    limit = f" at max_tokens {worst.max_tokens}: raise it" if worst.max_tokens else ": raise max_tokens"
     more = f" ({len(cut) - 1} more above {100 * CUT:g} %)" if len(cut) > 1 else ""
     share = max(round(100 * worst.truncated), 1)
     right = "accuracy counts them as wrong" + (", v1 takes off their share" if board.version == "v1" else "")
-    return [f"{plain(worst.model_name)}: {share} % truncated{limit}: raise it{more}; {right}."]
+    return [f"{plain(worst.model_name)}: {share} % truncated{limit}{more}; {right}."]
 
 
 def _weighing(board: Leaderboard) -> list[str]:

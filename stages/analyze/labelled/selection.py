@@ -137,6 +137,11 @@ def select(ds: xr.Dataset, where: Where | None, table: Mapping[str, Key]) -> Sel
         If a name is unknown, a condition cannot be tested, or nothing is left; the message says which
         condition matches nothing and which values there are.
     """
+    if where is not None and not isinstance(where, Mapping):
+        raise ValueError(
+            f"`where` is a {type(where).__name__}, and no mapping of names to conditions; write it like "
+            "{'task': ['sort'], 'param_length': {'min': 4}}"
+        )
     models = np.ones(ds.sizes["model"], dtype=bool)
     cells = _real_cells(ds, table)
     tiers = list(range(ds.sizes["tier"]))

@@ -84,11 +84,14 @@ def task_spec(rows: Sequence[PlainRow], names: tuple[str, str]) -> TableSpec:
         Column("not in both", lambda row: number(_alone(row)) if _alone(row) else ABSENT, 2),
     ]
     first, second = names
-    words = (
-        f"first: {first}, second: {second}; their share right, points weighed as in the first plan. lost: the first "
-        "was right more often, won: the second was. p: that the shares are the same, adjusted for all tasks."
+    notes = (
+        (
+            f"lost: {first} was right more often, won: {second} was. p: that the shares right are the same, adjusted "
+            "for all tasks."
+        ),
+        f"first: share right of {first}, second: of {second}; points weighed as in the first plan.",
     )
-    return TableSpec(tuple(columns), rows, (words,), lambda row: not row["questions"])
+    return TableSpec(tuple(columns), rows, notes, lambda row: not row["questions"], {notes[1]: "first"})
 
 
 def point_spec(rows: Sequence[PlainRow], notes: tuple[str, ...] = ()) -> TableSpec:

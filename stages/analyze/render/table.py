@@ -78,7 +78,7 @@ class TableSpec:
 def terminal(table: TableSpec, *, width: int = 100) -> rich_table.Table:
     """Table for a terminal of `width` characters: columns give way until the names fit, and then names are folded.
 
-    All text is shown as it is: markup in it does nothing, and control characters of names are gone.
+    All text is shown as it is: markup in it does nothing, and unseen characters of names stand there by their numbers.
     """
     fitted, name_width = _fit(table, width)
     shown = rich_table.Table(

@@ -23,6 +23,8 @@ _WIDE = 4
 
 _REPEATED = "Questions were asked several times: intervals and p go by question, not by trial."
 
+_ALONE = "95 %: the interval of each row by itself, not adjusted."
+
 _ONLY = "first, second only: trials that only one of them got right."
 
 _BAYESIAN = (
@@ -142,10 +144,12 @@ def ranking_spec(found: Ranking, board: Leaderboard) -> TableSpec:
     notes = (
         "ranks: places that the model takes when the questions are drawn again.",
         "groups: models that share a letter have overlapping intervals.",
-        f"wins: expected against the {met} others that are ranked. rating: a/(a + b) is a's chance against b.",
+        f"wins: expected against the {met} {'other that is' if met == 1 else 'others that are'} ranked.",
+        "rating: a/(a + b) is a's chance against b.",
         *board.notes,
     )
-    return TableSpec(tuple(columns), found.rows, notes, lambda item: item.row.marked)
+    explains = {notes[2]: "wins", notes[3]: "rating"}
+    return TableSpec(tuple(columns), found.rows, notes, lambda item: item.row.marked, explains)
 
 
 def pair_spec(pair: Pair, notes: tuple[str, ...] = ()) -> TableSpec:
@@ -165,12 +169,13 @@ def pair_spec(pair: Pair, notes: tuple[str, ...] = ()) -> TableSpec:
     notes = (
         f"difference: {pair.first} − {pair.second}, mean over points, in points of 100.",
         _ONLY,
-        "p: that the difference is 0, adjusted by Holm over all tests shown; intervals are not adjusted.",
+        "p: that the difference is 0, adjusted by Holm over all tests shown.",
+        _ALONE,
         *([_REPEATED] if repeated else []),
         *notes,
         pair_conclusion(pair),
     )
-    rows, explains = [*pair.tasks, pair.overall], {_ONLY: "first only"}
+    rows, explains = [*pair.tasks, pair.overall], {_ONLY: "first only", _ALONE: "95 %"}
     return TableSpec(tuple(columns), rows, notes, lambda row: not row.trials, explains)
 
 
@@ -188,11 +193,14 @@ def pairs_spec(pairs: Sequence[Pair], notes: tuple[str, ...] = ()) -> TableSpec:
     ]
     repeated = any(pair.overall.trials > pair.overall.questions for pair in pairs)
     notes = (
-        "difference: first − second, mean over points, in points of 100. p is adjusted by Holm, intervals are not.",
+        "difference: first − second, mean over points, in points of 100.",
+        _ONLY,
+        "p: that the difference is 0, adjusted by Holm over all pairs.",
+        _ALONE,
         *([_REPEATED] if repeated else []),
         *notes,
     )
-    return TableSpec(tuple(columns), pairs, notes)
+    return TableSpec(tuple(columns), pairs, notes, explains={_ONLY: "first only", _ALONE: "95 %"})
 
 
 def pair_conclusion(pair: Pair, *, level: float = 0.05) -> str:

@@ -117,10 +117,7 @@ def commits(address: RepositoryAddress) -> list[Commit]:
         tip = commit_of(repository, address.ref)
         if tip is None:
             raise no_ref(address, repository)
-        found = [
-            Commit(one.id, one.message, one.written_at, dict(one.metadata))
-            for one in repository.ancestry(snapshot_id=tip)
-        ]
+        found = [_commit(one) for one in repository.ancestry(snapshot_id=tip)]
     return found[:-1]
 
 
@@ -155,12 +152,10 @@ def tags(address: RepositoryAddress) -> list[tuple[str, Commit]]:
         The place cannot be reached.
     """
     repository = existing(address)
-    found = []
     with translated(address):
-        for tag in sorted(repository.list_tags()):
-            one = next(iter(repository.ancestry(tag=tag)))
-            found.append((tag, Commit(one.id, one.message, one.written_at, dict(one.metadata))))
-    return found
+        return [
+            (tag, _commit(next(iter(repository.ancestry(tag=tag))))) for tag in sorted(repository.list_tags())
+        ]
 
 
 def set_tag(address: RepositoryAddress, tag: str) -> str:
@@ -197,6 +192,10 @@ def no_ref(address: RepositoryAddress, repository: icechunk.Repository) -> CubeN
     return CubeNotFoundError(
         f"there is no tag, branch or commit '{address.ref or MAIN}'", str(address), f"Give one of: {known}."
     )
+
+
+def _commit(one: icechunk.SnapshotInfo) -> Commit:
+    return Commit(one.id, one.message, one.written_at, dict(one.metadata))
 
 
 @lru_cache(maxsize=16)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,6 @@ from zarr.core.sync import sync
 
 from storage.cube.layout import SIDE
 from storage.cube.ledger import NAME as LEDGER
-from storage.cube.read_only import copied_lines
 from storage.cube.space import Space
 from storage.cube.versions.committed import CommittedFiles, committed_files, is_array_key, record_path
 from storage.cube.versions.repository import MAIN, opened, translated
@@ -150,13 +149,12 @@ def check_out(files: CommittedFiles, target: Space) -> int:
         with ThreadPoolExecutor(_THREADS) as pool:
             for key, data in pool.map(lambda key: (key, checked(key)), others):
                 draft.put(key, data, durable=False)
-        for key in keys:
-            if key.startswith(logged):
-                checked(key)
         # A log is one file in a directory, and numbered objects in a bucket: the target has its own way.
         lines = draft.log(log)
-        for line in copied_lines(files, log):
-            lines.append(line)
+        for key in keys:
+            if key.startswith(logged):
+                for line in checked(key).splitlines(keepends=True):
+                    lines.append(line)
         lines.close()
 
     target.assemble(fill)
@@ -217,15 +215,11 @@ def _digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-@contextmanager
-def _alone(address: RepositoryAddress) -> Iterator[None]:
+def _alone(address: RepositoryAddress) -> AbstractContextManager[object]:
     """Keep others of this machine from committing: in a directory Icechunk loses one of two commits at once."""
     if scheme_of(address.place) in OBJECT_SCHEMES:
-        lock: Any = nullcontext()
-    else:
-        lock = locked(Path(address.place) / _LOCK)
-    with lock:
-        yield
+        return nullcontext()
+    return locked(Path(address.place) / _LOCK)
 
 
 def _first(repository: icechunk.Repository) -> str:

@@ -302,6 +302,16 @@ def test_analyze__png_that_cannot_be_made_is_told_first(cube, tmp_path, monkeypa
     assert not (tmp_path / "a.png").exists()
 
 
+def test_leaderboard__is_a_page_of_pdf(cube, tmp_path, monkeypatch):
+    pytest.importorskip("matplotlib")
+    run("leaderboard", cube, "--plot", tmp_path / "a.pdf")
+
+    assert (tmp_path / "a.pdf").read_bytes().startswith(b"%PDF-")
+    monkeypatch.setattr("flows.cubes.outputs.find_spec", lambda _: None)
+    with pytest.raises(SweepError, match=re.escape("evalcube[plots]")):
+        run("leaderboard", cube, "--plot", tmp_path / "b.pdf")
+
+
 def test_analyze__png_is_a_picture(cube, tmp_path):
     render = pytest.importorskip("resvg_py").svg_to_bytes
     empty = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 9 9" font-family="sans-serif"></svg>'

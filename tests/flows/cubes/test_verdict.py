@@ -1,5 +1,7 @@
 """Verdicts on cubes that are written directly: what is compared, exit codes, gold ratings, refusals."""
 
+import csv
+import io
 import json
 from types import SimpleNamespace
 
@@ -57,6 +59,12 @@ def written_cube(folder, *, repeats=1, gain=0.8, change=None, **config):
     return url, arrays
 
 
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    """The address of such a cube, which tests only read."""
+    return written_cube(tmp_path_factory.mktemp("written"))[0]
+
+
 def test_cube_verdict__compares_units_with_repeats_as_runs(tmp_path):
     url, arrays = written_cube(tmp_path, repeats=2)
 
@@ -83,27 +91,21 @@ def test_cube_verdict__compares_units_with_repeats_as_runs(tmp_path):
     assert found.verdict.arms[0].agreement.pairs == 1
 
 
-def test_cube_verdict__the_other_way_round_is_a_regress(tmp_path):
-    url, _ = written_cube(tmp_path)
-
-    found = cube_verdict(url, "after", ["before"])
+def test_cube_verdict__the_other_way_round_is_a_regress(written):
+    found = cube_verdict(written, "after", ["before"])
 
     assert (found.verdict.verdict, found.exit_code) == ("REGRESS", 1)
 
 
 @pytest.mark.parametrize(("threshold", "code"), [(3.5, 0), (4.9, 1)])
-def test_cube_verdict__alone_there_is_a_gate_only(tmp_path, threshold, code):
-    url, _ = written_cube(tmp_path)
-
-    found = cube_verdict(url, "after", threshold=threshold)
+def test_cube_verdict__alone_there_is_a_gate_only(written, threshold, code):
+    found = cube_verdict(written, "after", threshold=threshold)
 
     assert (found.verdict.verdict, found.exit_code) == ("SOLO", code)
 
 
-def test_cube_verdict__omk054_answers_too(tmp_path):
-    url, _ = written_cube(tmp_path)
-
-    assert cube_verdict(url, "before", ["after"], engine="omk054").verdict.engine == "omk054"
+def test_cube_verdict__omk054_answers_too(written):
+    assert cube_verdict(written, "before", ["after"], engine="omk054").verdict.engine == "omk054"
 
 
 def test_cube_verdict__tells_of_missing_readings_and_unfinished_trials(tmp_path):
@@ -241,12 +243,11 @@ def test_cube_verdict__gold_by_id_or_unit(tmp_path, name):
         ("", "holds no rating"),
     ],
 )
-def test_cube_verdict__wrong_gold_is_told(tmp_path, content, message):
-    url, _ = written_cube(tmp_path)
+def test_cube_verdict__wrong_gold_is_told(written, tmp_path, content, message):
     (tmp_path / "gold.jsonl").write_text(content)
 
     with pytest.raises(SweepError, match=message):
-        cube_verdict(url, "before", ["after"], gold=tmp_path / "gold.jsonl")
+        cube_verdict(written, "before", ["after"], gold=tmp_path / "gold.jsonl")
 
 
 @pytest.mark.parametrize(
@@ -288,11 +289,9 @@ def test_cube_verdict__wrong_gold_is_told(tmp_path, content, message):
         ),
     ],
 )
-def test_cube_verdict__what_cannot_be_compared_is_refused(tmp_path, arguments, options, message):
-    url, _ = written_cube(tmp_path)
-
+def test_cube_verdict__what_cannot_be_compared_is_refused(written, arguments, options, message):
     with pytest.raises(SweepError, match=message):
-        cube_verdict(url, *arguments, **options)
+        cube_verdict(written, *arguments, **options)
 
 
 def test_cube_verdict__needs_layers_and_results(tmp_path):
@@ -313,12 +312,10 @@ def run_command(*arguments):
     return CliRunner().invoke(app, [str(argument) for argument in arguments], env={"COLUMNS": "160"})
 
 
-def test_verdict__prints_and_exits_as_it_decides(tmp_path):
-    url, _ = written_cube(tmp_path)
-
-    better = run_command(url, "--control", "before", "--treatment", "after")
-    worse = run_command(url, "--control", "after", "--treatment", "before")
-    plain = run_command(url, "--control", "before", "--treatment", "after", "--json")
+def test_verdict__prints_and_exits_as_it_decides(written):
+    better = run_command(written, "--control", "before", "--treatment", "after")
+    worse = run_command(written, "--control", "after", "--treatment", "before")
+    plain = run_command(written, "--control", "before", "--treatment", "after", "--json")
 
     assert (better.exit_code, worse.exit_code, plain.exit_code) == (0, 1, 0)
     first = better.output.splitlines()[0]
@@ -331,6 +328,13 @@ def test_verdict__prints_and_exits_as_it_decides(tmp_path):
     document = json.loads(plain.output)
     assert (document["verdict"], document["exit_code"], document["units"]) == ("PROGRESS", 0, UNITS)
     assert document["next_step"].startswith("Ship it")
+    table = run_command(written, "--control", "before", "--treatment", "after", "--csv")
+    before, after = csv.DictReader(io.StringIO(table.output))
+    assert (before["variant"], before["verdict"], after["verdict"]) == ("before", "", "PROGRESS")
+    assert float(after["difference_lower"]) == document["pairs"][0]["composite"]["low"]
+    assert float(before["judge"]) == document["arms"][0]["layers"]["judge"]
+    with pytest.raises(SweepError, match="--length-bias"):
+        raise run_command(written, "--control", "before", "--csv", "--length-bias").exception
 
 
 def test_verdict__declared_weights_decide_what_the_composite_is(tmp_path):
@@ -349,12 +353,11 @@ def test_verdict__declared_weights_decide_what_the_composite_is(tmp_path):
     assert 0 < mixed["pairs"][0]["sensitivity"]["same_sign"] < 1
 
 
-def test_verdict__only_the_ratios_of_weights_count(tmp_path):
-    url, _ = written_cube(tmp_path)
+def test_verdict__only_the_ratios_of_weights_count(written):
     pair = ("--control", "before", "--treatment", "after", "--json")
 
     huge, plain = (
-        json.loads(run_command(url, *pair, "--weights", text).output)
+        json.loads(run_command(written, *pair, "--weights", text).output)
         for text in ("fact=1e308,judge=1e308", "fact=1,judge=1")
     )
 
@@ -362,10 +365,8 @@ def test_verdict__only_the_ratios_of_weights_count(tmp_path):
 
 
 @pytest.mark.parametrize("text", ["judge", "judge=", "judge=x", "judge=1,judge=2", ""])
-def test_verdict__weights_that_cannot_be_read_are_told(tmp_path, text):
-    url, _ = written_cube(tmp_path)
-
-    found = run_command(url, "--control", "before", "--treatment", "after", "--weights", text)
+def test_verdict__weights_that_cannot_be_read_are_told(written, text):
+    found = run_command(written, "--control", "before", "--treatment", "after", "--weights", text)
 
     assert isinstance(found.exception, SweepError)
     assert "--weights: " in str(found.exception)

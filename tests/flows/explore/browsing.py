@@ -81,7 +81,7 @@ class Page:
         self.page.wait_for_function(
             """() => {
                 const main = document.getElementById("main");
-                const drawn = one => one.dataset.drawn || one.textContent || !one.offsetWidth;
+                const drawn = one => one.dataset.drawn || one.dataset.failed || !one.offsetWidth;
                 return main.dataset.drawn === (location.hash || "#") && !main.classList.contains("busy")
                     && [...main.querySelectorAll(".plot")].every(drawn);
             }""",

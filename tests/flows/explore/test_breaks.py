@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -22,6 +23,8 @@ from stages.analyze.verdict.agreement import gwet_ac2
 from storage.cube.cube import Cube
 from tests.flows.cli.made_up import make_cube
 from tests.flows.cubes.test_verdict import written_cube
+from tests.flows.merge.generated import Recipe
+from tests.flows.merge.generated import make_cube as made_cube
 
 NAMES = ("strong", "middle", "weak")
 
@@ -157,20 +160,43 @@ def test_agreement__of_one_judge_is_unknown():
 
 
 def test_judges__of_a_cube_without_any(explored):
-    assert ask(explored, "judges", Query()) == {"judges": [], "models": []}
+    assert ask(explored, "judges", Query())["sets"] == []
 
 
-def test_judges__of_several_cubes_are_those_of_the_judged_one(cube, tmp_path):
+def test_judges__of_several_cubes_stand_in_sets_of_their_own(cube, tmp_path):
     judged, _ = written_cube(tmp_path)
-    explored = Explored([cube, judged])
+    (tmp_path / "other").mkdir()
+    first = {"name": "strict", "model": "grader", "repeats": 2}
+    second = {"name": "kind", "model": "grader", "sampler": {"temperature": 0.9}}
+    others, _ = written_cube(tmp_path / "other", judges=[first, second])
+    explored = Explored([cube, judged, others])
 
     answer = ask(explored, "judges", Query())
 
-    assert ask(explored, "overview", Query())["judges"] == answer["judges"] == ["strict", "loose"]
-    assert answer["models"] == ask(Explored([judged]), "judges", Query())["models"]
-    assert {one["model"] for one in answer["models"]} == {"before", "after"}
-    assert any("1 of 2 cubes" in text for text in answer["warnings"])
-    assert ask(explored, "judges", Query.make(model="weak"))["models"] == []
+    assert ask(explored, "overview", Query())["judges"] == ["strict", "loose", "kind"]
+    assert [one["judges"] for one in answer["sets"]] == [["strict", "loose"], ["strict", "kind"]]
+    (alone,) = ask(Explored([judged]), "judges", Query())["sets"]
+    assert [one["units"] for one in answer["sets"][0]["models"]] == [one["units"] for one in alone["models"]]
+    assert all(one["judges"][0]["units"] for one in answer["sets"][1]["models"])
+    assert any("1 of 3 cubes has no judgements" in text for text in answer["warnings"])
+    nothing = ask(explored, "judges", Query.make(model="weak"))
+    assert [one["models"] for one in nothing["sets"]] == [[], []]
+
+
+def test_judges__of_several_cubes_go_by_their_names(tmp_path):
+    whole = Recipe(judges=("tom", "ann"), repeats=2)
+    paths = [tmp_path / name for name in ("whole", "half", "rest")]
+    recipes = [whole, replace(whole, models=("alpha",)), replace(whole, models=("beta", "gamma"))]
+    cubes = [made_cube(path, recipe).url for path, recipe in zip(paths, recipes, strict=True)]
+
+    (one,), (several,) = (ask(Explored(some), "judges", Query())["sets"] for some in (cubes[:1], cubes[1:]))
+
+    means = [
+        {model["model"]: {one["judge"]: one["mean"] for one in model["judges"]} for model in found["models"]}
+        for found in (one, several)
+    ]
+    assert any(model["tom"] != model["ann"] for model in means[0].values())
+    assert means[0] == means[1]
 
 
 @pytest.mark.parametrize("config", [None, [], {"models": 3}, {"models": ["a", {"limits": 4}, {"name": "b"}]}])

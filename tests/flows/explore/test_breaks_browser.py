@@ -125,6 +125,26 @@ def test_failures__a_click_on_a_bar_leads_to_trials_with_that_outcome(at):
     assert at.faults == []
 
 
+def test_spider__of_two_tasks_has_bars_that_lead_to_trials(at):
+    at.go("radar?model=beta&mode=E_P")
+
+    traces = at.page.evaluate("document.querySelector('.plot').data.map(one => [one.type, one.x])")
+    assert [kind for kind, _ in traces] == ["bar"]
+    assert {task for _, tasks in traces for task in tasks} <= {"arithmetic", "boolean"}
+    assert "span no web" in at.page.locator("p.legend").inner_text()
+    at.page.evaluate("""() => {
+        const plot = document.querySelector(".plot");
+        const data = plot.data[0];
+        plot.emit("plotly_click", { points: [{ data, x: data.x[0] }] });
+    }""")
+    at.page.wait_for_url("**/trials?*")
+    at.settled()
+    assert "model=beta" in at.page.url
+    assert f"task={traces[0][1][0]}" in at.page.url
+    assert at.page.locator("tbody tr").count() > 0
+    assert at.faults == []
+
+
 def test_curve__changes_of_controls_are_in_the_address(at):
     at.go("curve?mode=E_P")
     at.page.get_by_label("over", exact=True).select_option("difficulty")
@@ -150,6 +170,9 @@ def test_surface__in_space_is_drawn(chromium, swept_grid):
         assert all(low <= high for low, high in pairs)
         page.go("radar")
         assert page.page.locator(".plot[data-drawn]").count() == 2
+        page.page.set_viewport_size({"width": 400, "height": 900})
+        page.go("surface?mode=E_P&form=heat")
+        assert page.page.evaluate("document.documentElement.scrollWidth") == 400
         assert page.faults == []
 
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -247,6 +248,34 @@ def test_card__says_what_how_by_whom_and_with_what_result(cube, tmp_path):
     ):
         assert text in card
     assert "arithmetic" not in card
+
+
+def test_card__has_no_mention_link_or_reference_out_of_names(cube, tmp_path, monkeypatch):
+    hostile = "@everyone #1 https://evil.example"
+    real = publishing.data_card
+
+    def renamed(facts, part, receipts, opened):
+        names = {"model": hostile, "request_model": hostile, "revision": hostile}
+        plan = replace(
+            part.plan,
+            evaluations=tuple(row.model_copy(update=names) for row in part.plan.evaluations),
+            tasks=tuple(replace(task, label=hostile) for task in part.plan.tasks),
+        )
+        return real(
+            replace(facts, name=hostile, by=hostile, licence=hostile, sources=[hostile]),
+            replace(part, plan=plan),
+            [replace(one, grader=hostile) for one in receipts],
+            replace(opened, warnings=(hostile,)),
+        )
+
+    monkeypatch.setattr(publishing, "data_card", renamed)
+    done = publish_cube(cube, str(tmp_path / "out"))
+
+    _, _, card = (Path(done.cube) / "README.md").read_text().partition("\n---\n")
+    assert card.count("@everyone") > 10
+    alive = re.sub(r"(`+).+?\1", "", card, flags=re.DOTALL)
+    for text in ("@everyone", "#1", "evil.example"):
+        assert text not in alive
 
 
 def test_card__has_code_that_runs(cube, tmp_path, monkeypatch, capsys):

@@ -11,6 +11,7 @@ from flows.plan import grading
 from flows.plan.blocks import Block, Window
 from flows.plan.build import build_plan
 from flows.run import judging, tasks, worker
+from flows.run.dedup import Asked
 from flows.run.servers import serve_models
 from flows.run.worker import RunContext, Workspace
 from stages.infer.jobs import Result
@@ -61,7 +62,7 @@ def block(tmp_path, monkeypatch):
             body = json.dumps({"choices": [choice], "usage": usage}).encode()
             work.cache.put(job.digest, Record(200, 0.5, body).encode())
         work.cache.commit()
-        return [Result("stored", attempts=1) for _ in jobs]
+        return Asked([Result("stored", attempts=1) for _ in jobs], 0)
 
     def counted(name, function):
         def call(*args):

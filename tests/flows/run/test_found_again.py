@@ -1,6 +1,7 @@
 """Answers of the cache: those of other runs, and those that this run had paid for before a worker died."""
 
 import json
+from dataclasses import replace
 
 from flows.run.events import BlockDone, LookedUp, Started
 from flows.run.found_again import FoundAgain
@@ -43,6 +44,20 @@ def test_told_apart__finds_all_of_a_block_again_that_is_graded_once_more():
 
     assert found_again.told_apart(block(ORIGIN, cached=3)).found_again == 0
     assert found_again.told_apart(block(ORIGIN, cached=8)).found_again == 8
+
+
+def test_told_apart__counts_what_a_look_up_was_too_early_for_by_whether_a_worker_died():
+    tracker, found_again = Tracker(), FoundAgain()
+
+    found_again.looked_up(LookedUp(ORIGIN, 0))
+    tracker(found_again.told_apart(block(ORIGIN, cached=3, shared=1, late=2)))  # all by another run
+    assert (tracker.cached, tracker.found_again) == (3, 0)
+    other = (0, 0, 0, 0, 8)
+    found_again.looked_up(LookedUp(other, 1))
+    found_again.looked_up(LookedUp(other, 2))  # by another worker, after the first one had asked all and died
+    tracker(found_again.told_apart(replace(block(other, cached=8, late=6), origin=other)))
+
+    assert (tracker.cached, tracker.found_again) == (4, 7)
 
 
 def test_displays_and_log__mean_by_cached_what_the_summary_means(tmp_path):

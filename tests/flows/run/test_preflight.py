@@ -47,6 +47,7 @@ def ready(who="1", **changes):
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch):
     monkeypatch.setattr(preflight, "_LATE_SECONDS", -1.0)
+    monkeypatch.setattr(preflight, "_MOST_QUESTIONS", float("inf"))
     monkeypatch.setattr(preflight, "_OTHERS_SECONDS", 0.2)
 
 

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from deploy.clusters.slurm.queue import JobState
 from flows.submit import attempt as module
 from flows.submit.attempt import attempt
 from flows.submit.chain import Chain
@@ -29,6 +30,9 @@ def slurm(monkeypatch):
         return 100 + len(found.submitted)
 
     monkeypatch.setattr(module.queue, "state_of", found.states.get)
+    monkeypatch.setattr(
+        module.queue, "states", lambda _: {job: JobState(state, "") for job, state in found.states.items()}
+    )
     monkeypatch.setattr(module.queue, "submit", submit)
     monkeypatch.setattr(module.queue, "cancel", found.cancelled.extend)
     before = signal.getsignal(signal.SIGTERM)
@@ -143,3 +147,34 @@ def test_attempt__the_last_one_within_the_total_has_no_successor(slurm, part):
     assert run(part, 1, "exit 1") == 1
 
     assert slurm.submitted == []
+
+
+@pytest.mark.parametrize("state", ["PREEMPTED", "NODE_FAIL", "TIMEOUT"])
+def test_attempt__after_one_that_slurm_took_away_goes_on_and_counts_nothing(slurm, part, state):
+    chain(part).begun(1).write(part / "chain.json")
+    slurm.states[1] = state
+
+    assert run(part, 2, "exit 1") == 75
+
+    assert [one.ending for one in chain(part).attempts] == ["time", "failed"]
+    assert chain(part).retries == 1
+
+
+def test_attempt__that_is_given_back_to_the_queue_goes_on_with_the_successor_that_it_has(slurm, part):
+    chain(part).begun(1).write(part / "chain.json")
+    slurm.states.update({1: "RUNNING", 2: "PENDING"})
+
+    assert run(part, 1, "exit 0") == 0
+
+    assert [(one.job, one.ending) for one in chain(part).attempts] == [(1, "time"), (1, "complete")]
+    assert slurm.submitted == []
+    assert slurm.cancelled == [2]
+
+
+def test_attempt__after_jobs_whose_run_could_not_start(slurm, part):
+    assert attempt(part, 4, workers=1, container="bash -c 'exit 0'", unbegun=[2, 3]) == 0
+
+    assert [(one.job, one.ending) for one in chain(part).attempts] == [
+        (2, "unbegun"), (3, "unbegun"), (4, "complete")
+    ]  # fmt: skip
+    assert slurm.cancelled == [101]

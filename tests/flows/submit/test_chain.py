@@ -44,6 +44,17 @@ def test_before_next__what_slurm_took_away_is_not_counted_later():
     assert "4 jobs failed" in after.before_next(None).stopped
 
 
+def test_before_next__counts_jobs_whose_run_could_not_start_as_tries_and_not_as_time():
+    after = chain("", total=2 * 3600.0).before_next("PREEMPTED", [2, 3, 4])
+
+    assert [(one.job, one.ending) for one in after.attempts] == [
+        (1, "time"), (2, "unbegun"), (3, "unbegun"), (4, "unbegun")
+    ]  # fmt: skip
+    assert (after.retries, after.has_time, after.stopped) == (3, True, "")
+    assert after.before_next(None, [4, 5]).stopped == "4 jobs failed; the last one was 5"
+    assert chain("time").before_next("CANCELLED", [2]).stopped == "job 1 was cancelled"
+
+
 def test_before_next__once_stopped_stays_stopped():
     stopped = chain("time").before_next("CANCELLED")
 
@@ -81,6 +92,18 @@ def test_chain__is_kept_in_a_file(tmp_path):
         (
             Outlook("a", {}, chain("failed"), (0, 0)),
             "a: no job is in the queue; the last one, 1, ended: failed (0 of 0 trials)",
+        ),
+        (
+            Outlook("a", {9: "PENDING"}, chain("time"), None, (7, 8), ("no module",)),
+            "a: job 9 PENDING; before its run could start ended job 7, 8",
+        ),
+        (
+            Outlook("a", {}, chain("time"), None, (7, 8, 9), ("no module",)),
+            "a: job 9 ended before its run could start, as before it 7, 8, and no job goes on\n  | no module",
+        ),
+        (
+            Outlook("a", {}, chain(*["failed"] * 4).before_next("FAILED"), None, (), ("no module",)),
+            "a: ended: 4 jobs failed; the last one was 4 (4 jobs so far)\n  | no module",
         ),
         (Outlook("a", {}, chain("")), "a: no job is in the queue; the last one, 1, ended: killed"),
     ],

@@ -3,6 +3,9 @@
 import os
 import re
 import subprocess
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -10,6 +13,7 @@ import pytest
 from deploy.clusters.slurm import queue
 from flows.config.load import from_mapping
 from flows.errors import SweepError
+from flows.submit import prepare as module
 from flows.submit.prepare import prepare, submit
 
 ROOT = str(Path(__file__).parents[3])
@@ -78,3 +82,32 @@ def test_submit__refuses_a_cube_on_which_a_chain_works(tmp_path, queued):
     )
     queued.clear()
     assert submit(prepare(sweep(tmp_path))).parts[0].job == 1
+
+
+def test_submit__of_two_in_the_same_instant_one_is_refused_with_the_others_job(tmp_path, queued, monkeypatch):
+    both, look = threading.Barrier(2), module._refuse_second
+
+    def look_together(prepared):
+        look(prepared)
+        with suppress(threading.BrokenBarrierError):
+            both.wait(0.5)
+
+    monkeypatch.setattr(module, "_refuse_second", look_together)
+    prepared = [prepare(sweep(tmp_path)) for _ in range(2)]
+    with ThreadPoolExecutor(2) as threads:
+        waiting = [threads.submit(submit, one) for one in prepared]
+        errors = [one.exception() for one in waiting]
+
+    [refused] = [error for error in errors if error is not None]
+    [first] = [one.result() for one in waiting if one.exception() is None]
+    assert len(queued) == 1
+    assert f"{first.name} works on it already (job 1)" in str(refused)
+
+
+def test_submit__says_that_another_one_takes_too_long(tmp_path, queued, monkeypatch):
+    monkeypatch.setattr("flows.submit.records._LOCK_SECONDS", 0.05)
+
+    with module.alone(), pytest.raises(SweepError, match="another `evalcube submit` of yours is at work"):
+        submit(prepare(sweep(tmp_path)))
+
+    assert queued == {}

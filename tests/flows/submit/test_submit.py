@@ -13,7 +13,7 @@ import pytest
 
 from flows.submit.chain import Chain
 from tests.deploy.clusters.slurm.slurm_node import slurm_node
-from tests.flows.support import own_process, refused, simulator_stats, sweep_config, write_config
+from tests.flows.support import evalcube, own_process, refused, simulator_stats, sweep_config, write_config
 
 ROOT = str(Path(__file__).parents[3])
 
@@ -115,6 +115,48 @@ def test_submit__a_job_that_is_killed_is_followed_by_one_that_goes_on_and_scance
 
 
 @pytest.mark.integration
+@pytest.mark.parametrize(("partition", "options"), [("cancel", []), ("requeue", ["--requeue"])])
+def test_submit__a_job_that_is_preempted_is_followed_and_counts_as_no_failure(
+    tmp_path, simulator, slurm, partition, options
+):
+    cluster = {"partition": partition, "options": options}
+    settings = submitted(tmp_path, simulator, latency=1.0, trials=2000, cluster=cluster)
+    assert own_process("submit", write_config(tmp_path, settings), cwd=tmp_path)[0] == 0
+    chain = wait_for(lambda: [one for one in chains(tmp_path).values() if one.attempts])[0]
+    first = chain.attempts[0].job
+    wait_for(lambda: simulator_stats(simulator)["requests"] > 20)
+    wait_for(lambda: slurm.jobs().get(first + 1) == "PENDING")
+
+    slurm.preempt()
+    if options:
+        wait_for(lambda: slurm.jobs().get(first) == "PENDING")
+        slurm.command("scontrol", "update", f"jobid={first}", "starttime=now")  # Slurm would wait for minutes
+    chain = wait_for(lambda: [one for one in chains(tmp_path).values() if len(one.attempts) == 2])[0]
+
+    assert [one.job for one in chain.attempts] == [first, first if options else first + 1]
+    assert (chain.attempts[0].ending, chain.retries, chain.stopped) == ("time", 1, "")  # one is under way
+    before = simulator_stats(simulator)["requests"]
+    wait_for(lambda: simulator_stats(simulator)["requests"] > before)
+    assert own_process("cancel", cwd=tmp_path)[0] == 0
+    wait_for(lambda: slurm.jobs() == {}, 20)
+
+
+@pytest.mark.integration
+@pytest.mark.usefixtures("slurm")
+def test_submit__a_job_whose_prologue_fails_is_tried_again(tmp_path, simulator):
+    been = tmp_path / "been"
+    cluster = {"prologue": [f"if [ ! -e {been} ]; then touch {been}; module load nothing; fi"]}
+    settings = submitted(tmp_path, simulator, trials=4, cluster=cluster)
+
+    assert own_process("submit", write_config(tmp_path, settings), cwd=tmp_path)[0] == 0
+
+    chain = wait_for(lambda: [one for one in chains(tmp_path).values() if one.complete])[0]
+    assert [one.ending for one in chain.attempts] == ["unbegun", "complete"]
+    [log] = tmp_path.glob(f"slurm-logs/*/*/{chain.attempts[0].job}.log")
+    assert f"job {chain.attempts[1].job} tries again" in log.read_text()
+
+
+@pytest.mark.integration
 def test_cancel__ends_all_jobs_of_a_submission(tmp_path, simulator, slurm):
     config = write_config(
         tmp_path, submitted(tmp_path, simulator, cluster={"options": ["--hold"]}, models=("a", "b"))
@@ -157,17 +199,55 @@ def test_submit__without_slurm_says_so(tmp_path, simulator, monkeypatch):
     )
 
 
-@pytest.mark.cluster
-def test_submit__over_ssh_copies_config_and_files_and_submits_there(tmp_path, simulator, monkeypatch):
-    there = tmp_path / "there"
-    tools = tmp_path / "tools"
+def far_host(tmp_path, monkeypatch):
+    """An ssh that runs the line here, in another home directory, and an evalcube that it finds there."""
+    there, tools = tmp_path / "there", tmp_path / "tools"
     for folder in (there, tools):
         folder.mkdir()
-    # An ssh that runs the line here, in another home directory; and an evalcube that only prints.
-    program(tools / "ssh", f'[ "$4" = me@login ] || exit 255\ncd {there}; HOME={there} exec bash -c "$5"')
+    state = f"XDG_STATE_HOME={there}/state"
+    line = f'[ "$4" = me@login ] || exit 255\ncd {there}; {state} HOME={there} exec bash -c "$5"'
+    program(tools / "ssh", line)
     program(tools / "evalcube", f'exec {sys.executable} -m flows "$@"')
     monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
     (there / ".bash_profile").write_text(f"PATH={tools}:$PATH\n")
+    return there
+
+
+@pytest.mark.cluster
+def test_status_and_cancel__over_ssh_ask_the_host_for_what_was_submitted_there(
+    tmp_path, simulator, monkeypatch
+):
+    there = far_host(tmp_path, monkeypatch)
+    # A Slurm that takes one job, lists it, and ends it.
+    program(tmp_path / "tools" / "sbatch", f"cat >/dev/null; touch {there}/job; echo 7")
+    program(tmp_path / "tools" / "squeue", f'[ -e {there}/job ] && echo "7|PENDING|Priority" || true')
+    program(tmp_path / "tools" / "scancel", f"rm -f {there}/job")
+    config = {**submitted(tmp_path, simulator), "cube": "results/c.zarr", "cache": "cache"}
+    path = write_config(tmp_path, config)
+    code, output, errors = evalcube("submit", path, "--ssh", "me@login", cwd=tmp_path)
+    assert code == 0, errors
+    name = re.search(r"submitted as (evalcube-test-\w+)", output)[1]
+    assert f"from here: evalcube status {name} --ssh me@login" in output
+
+    for target in ("results/c.zarr", name):
+        code, output, errors = evalcube("status", target, "--ssh", "me@login", cwd=tmp_path)
+        assert code == 0, errors
+        assert "alpha: job 7 PENDING" in output
+    assert "--ssh me@login" in evalcube("status", name, cwd=tmp_path)[1]
+    code, output, errors = evalcube("cancel", "results/c.zarr", "--ssh", "me@login", cwd=tmp_path)
+
+    assert (code, (there / "job").exists()) == (0, False), errors
+    assert f"{name}: 1 job ended" in output
+    refused(
+        evalcube("status", "other.zarr", "--ssh", "me@login", cwd=tmp_path),
+        "me@login: ", "other.zarr: there is no cube",
+    )  # fmt: skip
+    refused(evalcube("status", name, "--watch", "--ssh", "me@login", cwd=tmp_path), "--watch")
+
+
+@pytest.mark.cluster
+def test_submit__over_ssh_copies_config_and_files_and_submits_there(tmp_path, simulator, monkeypatch):
+    there = far_host(tmp_path, monkeypatch)
     (tmp_path / "q.jsonl").write_text('{"question": "1+1?", "answer": "2"}\n')
     config = submitted(tmp_path, simulator)
     config["tasks"] = {"dataset": {"params": {"file": "q.jsonl", "prompt": "question", "answer": "answer"}}}

@@ -158,6 +158,16 @@ def test_compare_flips__other_forms(folder):
     assert "Not compared" in markdown
 
 
+def test_compare_flips__csv_has_its_header_without_rows_too(folder):
+    words = ("compare", "old.zarr", "alpha", "beta", "--flips", "--csv", "--limit")
+    none, one = (evalcube(*words, limit, cwd=folder)[1] for limit in (0, 1))
+
+    (row,) = csv.DictReader(io.StringIO(one))
+    assert none.splitlines() == [",".join(row)]
+    assert json.loads(row["params"])
+    assert row["first_status"] != row["second_status"]
+
+
 REFUSED = {
     "one model": (["old.zarr", "alpha", "--flips"], "has: alpha, beta"),
     "the same twice": (["old.zarr", "alpha", "0", "--flips"], "named twice"),
@@ -196,6 +206,9 @@ def test_verdict__by_a_policy(folder):
     assert comment[1].startswith("### NO-GO: `alpha` in the place of `beta`\n\na critical rule is broken")
     assert "\n- critical, arithmetic: dropped by" in comment[1]
     assert "\n| critical | arithmetic | all |" in comment[1]
+    table = evalcube(*words, "--control", "beta", "--treatment", "alpha", "--csv", cwd=folder)
+    assert table[0] == 1
+    assert table[1].splitlines()[0].startswith("level,task,tier,")
     refused(evalcube(*words, "--markdown", "--json", cwd=folder), "exclude each other")
     refused(evalcube("verdict", "old.zarr", "--markdown", cwd=folder), "--markdown goes with --policy")
     refused(evalcube(*words, "--holdout", ".3", cwd=folder), "--holdout: not with --policy")

@@ -8,7 +8,8 @@ import pytest
 from pyarrow import parquet
 
 from flows.trials.brief import cut
-from flows.trials.forms import csv_text, json_line, visible
+from flows.trials.forms import json_line
+from flows.trials.harmless import csv_text, visible
 from flows.trials.read import trials
 from stages.reply.record import Record
 from storage.cache.cache import open_cache

@@ -36,6 +36,16 @@ def test_abandon__leaves_other_calls_alone(engine_for, jobs):
     engine.abandon("mine", InterruptedError())
 
 
+def test_run__of_what_was_abandoned_before_it_had_a_name_sends_nothing(engine_for, remote, jobs):
+    engine = engine_for()
+
+    with pytest.raises(InterruptedError):
+        engine.run("m", jobs(5), caller="task", unwanted=InterruptedError)
+
+    assert [result.kind for result in engine.run("m", jobs(2, label="next"), caller="task")] == ["stored"] * 2
+    assert remote.stats()["requests"] == 2
+
+
 def test_run__ends_all_calls_once_the_store_keeps_nothing(engine_for, remote, store, jobs):
     engine, ended = engine_for(), []
 

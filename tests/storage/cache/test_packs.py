@@ -154,6 +154,21 @@ def test_get_many__others_entries_after_half_a_second_and_get_at_once(cache, mon
     assert reader.get_many([KEY, "ef" * 32, "00" * 32]) == [b"1", b"3", None]
 
 
+def test_get__finds_what_another_threads_refresh_took_up_a_moment_before(cache, monkeypatch):
+    reader = DirectoryCache(cache.path)
+    cache.put(KEY, b"1")
+    refresh = pack_index_module.PackIndex.refresh
+
+    def second(index):
+        # Another thread's comes first, so that this one finds nothing new.
+        assert refresh(index)
+        return refresh(index)
+
+    monkeypatch.setattr(pack_index_module.PackIndex, "refresh", second)
+
+    assert reader.get(KEY) == b"1"
+
+
 def test_get__of_many_through_tables(cache, workers, monkeypatch):
     monkeypatch.setattr(key_index_module, "_RECENT", 10)
     entries = [workers.entry("tables", number) for number in range(500)]

@@ -1,5 +1,6 @@
 """A cube that grows along models, tasks, points and judges: what was there stays, and a kill leaves old or new."""
 
+import itertools
 import json
 import shutil
 
@@ -80,6 +81,41 @@ def whole(url):
 
 def same(left, right):
     return left[0].identical(right[0]) and left[1:] == right[1:]
+
+
+def killed_growths(monkeypatch, holder, name, fresh, step=1):
+    """Yield cubes whose growth was killed, each after more calls of `holder.name`, until one grows whole."""
+    call = getattr(holder, name)
+    for left in itertools.count(0, step):
+        cube = fresh(left)
+        budget = iter(range(left))
+
+        def until_killed(*args, budget=budget, **options):
+            if next(budget, None) is None:
+                raise Killed
+            return call(*args, **options)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(holder, name, until_killed)
+            try:
+                grown(cube)
+            except Killed:
+                pass
+            else:
+                return
+        yield left, cube.url
+
+
+def grown_again(url, old, new):
+    """Grow a cube whose growth was killed, which must be old or new; whether it was new, and the cube."""
+    found = whole(url)
+    is_new = same(found, new)
+    assert is_new or same(found, old), url
+    cube = Cube.open(url, writable=True)
+    cube.restore_metadata()
+    if not is_new:
+        grown(cube)
+    return is_new, cube
 
 
 def test_extend__keeps_what_was_there_and_receipts_stay_true(tmp_path):
@@ -183,44 +219,26 @@ def test_extend__brings_layers_and_judges(tmp_path):
 
 
 def test_extend__after_a_kill_at_any_write_the_cube_is_old_or_new(tmp_path, monkeypatch):
-    put = Directory.put
     recorded(tmp_path / "whole.zarr")
     shutil.copytree(tmp_path / "whole.zarr", tmp_path / "old.zarr")
     old = whole(tmp_path / "whole.zarr")
     grown(Cube.open(tmp_path / "whole.zarr", writable=True))
     new = whole(tmp_path / "whole.zarr")
     assert not same(old, new)
-    seen, left = [], 0
-    while True:
+
+    def fresh(left):
         path = tmp_path / f"{left}.zarr"
         shutil.copytree(tmp_path / "old.zarr", path)
-        cube = Cube.open(path, writable=True)
-        budget = iter(range(left))
+        return Cube.open(path, writable=True)
 
-        def until_killed(self, *args, budget=budget, **options):
-            if next(budget, None) is None:
-                raise Killed
-            return put(self, *args, **options)
-
-        with monkeypatch.context() as patch:
-            patch.setattr(Directory, "put", until_killed)
-            try:
-                grown(cube)
-                break
-            except Killed:
-                pass
-        found = whole(path)
-        seen.append(same(found, new))
-        assert seen[-1] or same(found, old), left
-        again = Cube.open(path, writable=True)
-        again.restore_metadata()
-        if not seen[-1]:
-            grown(again)
+    seen = []
+    for left, path in killed_growths(monkeypatch, Directory, "put", fresh):
+        is_new, again = grown_again(path, old, new)
+        seen.append(is_new)
         again.grow(trial=8)  # goes by the arrays' own metadata
         if left % 4 == 0:
             assert same(whole(path), new)
             assert xr.open_zarr(path, consolidated=False).load().identical(new[0])
-        left += 1
 
     assert seen == sorted(seen)
     assert {False, True} == set(seen)
@@ -284,40 +302,20 @@ def test_region_digest__of_what_was_recorded_is_the_same_after_growth(tmp_path):
 
 
 def test_extend__in_a_bucket_a_kill_at_any_put_leaves_it_old_or_new(tmp_path, monkeypatch):
-    pytest.importorskip("obstore")
-    import obstore
-
+    obstore = pytest.importorskip("obstore")
     buckets.in_memory(monkeypatch)
     old = whole(recorded(tmp_path / "old.zarr").url)
     grown(Cube.open(tmp_path / "old.zarr", writable=True))
     new = whole(tmp_path / "old.zarr")
-    put, seen = obstore.put, []
-    for left in range(0, 1000, 3):
-        url = f"s3://bucket/{left}.zarr"
-        cube = recorded(url)
-        budget = iter(range(left))
 
-        def until_killed(*args, budget=budget, **options):
-            if next(budget, None) is None:
-                raise Killed
-            return put(*args, **options)
+    def fresh(left):
+        return recorded(f"s3://bucket/{left}.zarr")
 
-        with monkeypatch.context() as patch:
-            patch.setattr(obstore, "put", until_killed)
-            try:
-                grown(cube)
-                break
-            except Killed:
-                pass
-        found = whole(url)
-        seen.append(same(found, new))
-        assert seen[-1] or same(found, old), left
-        again = Cube.open(url, writable=True)
-        again.restore_metadata()
-        if not seen[-1]:
-            grown(again)
+    seen = []
+    for left, url in killed_growths(monkeypatch, obstore, "put", fresh, step=3):
+        seen.append(grown_again(url, old, new)[0])
         assert same(whole(url), new), left
 
     assert seen == sorted(seen)
     assert not seen[0]
-    assert same(whole(url), new)
+    assert same(whole(f"s3://bucket/{left + 3}.zarr"), new)

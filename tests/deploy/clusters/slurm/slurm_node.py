@@ -48,9 +48,14 @@ SelectType=select/cons_tres
 SelectTypeParameters=CR_CPU
 SlurmdParameters=config_overrides
 JobRequeue=0
+PreemptType=preempt/partition_prio
+PreemptMode=CANCEL
 KillWait=5
 NodeName={host} NodeAddr=127.0.0.1 CPUs=8 RealMemory=16000 State=UNKNOWN
 PartitionName=debug Nodes=ALL Default=YES MaxTime=INFINITE State=UP
+PartitionName=cancel Nodes=ALL MaxTime=INFINITE State=UP
+PartitionName=requeue Nodes=ALL MaxTime=INFINITE State=UP PreemptMode=REQUEUE
+PartitionName=urgent Nodes=ALL MaxTime=INFINITE State=UP PriorityTier=10 PreemptMode=OFF
 """
 
 
@@ -78,6 +83,16 @@ class SlurmNode:
         """The jobs in the queue: number -> state."""
         lines = self.command("squeue", "-h", "-o", "%i %T").split("\n")
         return {int(line.split()[0]): line.split()[1] for line in lines if line}
+
+    def preempt(self, seconds: float = 1.0) -> None:
+        """Take the whole node for a job that goes before all others."""
+        self.command(
+            "sbatch",
+            "--partition=urgent",
+            "--cpus-per-task=8",
+            "--output=/dev/null",
+            f"--wrap=sleep {seconds}",
+        )
 
     def resume(self) -> None:
         """Take jobs again after a drain."""

@@ -2,6 +2,7 @@
 
 import logging
 import stat
+import sys
 import time
 from pathlib import Path
 
@@ -98,3 +99,12 @@ def test_connect__says_which_folder_cannot_be_made(tmp_path):
         pass
 
     assert Path(tmp_path / "logs").read_text() == ""
+
+
+def test_connect__names_the_extra_that_encryption_needs(tmp_path, monkeypatch, calls):
+    monkeypatch.setitem(sys.modules, "cryptography", None)
+
+    with pytest.raises(ClusterError, match=r"cryptography .*pip install 'evalcube\[slurm\]'"):
+        slurm(tmp_path).connect().__enter__()
+
+    assert calls == []

@@ -119,6 +119,22 @@ def test_crew__does_not_count_what_is_no_fault_of_the_job(slurm, tmp_path, state
     assert sorted(jobs.jobs) == [8]
 
 
+def test_crew__counts_a_job_again_that_preemption_gave_back_to_the_queue(slurm, tmp_path):
+    jobs = crew(tmp_path)
+    jobs.start()
+    jobs.look(names(1, 2))
+
+    slurm.end(1, "COMPLETING")  # it may come back or not: its place is filled meanwhile
+    jobs.look([])
+    assert sorted(jobs.jobs) == [2, 3]
+    slurm.end(1, "PENDING")
+    assert jobs.look([]) == []
+    assert sorted(jobs.jobs) == [1, 2, 3]
+    slurm.end(2, "PREEMPTED")
+    assert jobs.look([]) == ["1 of the jobs ended (PREEMPTED); others are submitted in their place"]
+    assert sorted(jobs.jobs) == [1, 3]
+
+
 def test_crew__refused_at_once_ends_and_refused_later_waits(slurm, tmp_path):
     slurm.refuses = ClusterError("sbatch refused the job: Invalid partition")
     with pytest.raises(ClusterError, match="Invalid partition"):

@@ -7,9 +7,17 @@ from rich.console import Console
 
 from stages.analyze.labelled.leaderboard import label_rows, leaderboard
 from stages.analyze.labelled.pairing import Difference, Pair
+from stages.analyze.labelled.ranking import rank_rows
 from stages.analyze.labelled.results import Estimate
+from stages.analyze.render.flips import task_spec
 from stages.analyze.render.table import left_out, markdown_text, shown_notes, terminal
-from stages.analyze.render.table_specs import leaderboard_spec, metric_spec, pair_spec
+from stages.analyze.render.table_specs import (
+    leaderboard_spec,
+    metric_spec,
+    pair_spec,
+    pairs_spec,
+    ranking_spec,
+)
 from stages.analyze.render.text import ABSENT
 from tests.stages.analyze.synthetic import PROFILES, Profile, dataset
 
@@ -99,7 +107,7 @@ def test_terminal__shows_truncation_at_any_width_and_what_to_do(board, width):
 
     assert max(row.truncated for row in board.rows) > 0.01
     assert "truncated" in shown[0]
-    assert "raise it" in " ".join(shown)
+    assert "raise max_tokens" in " ".join(shown)
 
 
 def test_terminal__marks_incomplete_rows_and_says_why(board):
@@ -169,13 +177,21 @@ def _pair():
     return Pair("first", "second", (replace(one, task="arithmetic"),), one, (0, 0))
 
 
-def test_shown_notes__explain_no_column_that_gave_way():
-    pair = _pair()
-    wide, narrow = (shown_notes(pair_spec(pair), width=width) for width in (200, 40))
+def test_shown_notes__explain_no_column_that_gave_way(board):
+    only, alone = "first, second only: ", "95 %: "
+    tables = {
+        "pair": (pair_spec(_pair()), [only, alone]),
+        "pairs": (pairs_spec([_pair()]), [only, alone]),
+        "ranking": (ranking_spec(rank_rows(dataset(gaps=True), board), board), ["wins: ", "rating: "]),
+        "tasks of flips": (task_spec([], ("a", "b")), ["first: "]),
+    }
 
-    assert [note for note in wide if note not in narrow] == [
-        "first, second only: trials that only one of them got right."
-    ]
+    for name, (table, explained) in tables.items():
+        wide, narrow = (shown_notes(table, width=width) for width in (250, 12))
+        hidden = left_out(table, width=12)
+        gone = [note for note in wide if note not in narrow]
+        assert [note.partition(": ")[0] + ": " for note in gone] == explained, name
+        assert all(any(head in note for head in hidden) for note in gone), name
 
 
 def test_markdown_text__escapes_names(hostile):

@@ -1,0 +1,94 @@
+"""How soon a worker that joins late has its share, and what that costs, by a clock that nobody waits for."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from deploy.clusters import Connection
+from deploy.clusters.code import State, View
+from flows.run import workers
+from flows.run.preflight import Admission
+from flows.run.workers import Workers
+
+LOOP_SECONDS = 0.25
+"""In which a driver that has nothing else to do comes round again."""
+
+
+def answered(value):
+    return SimpleNamespace(done=True, answer=lambda: value)
+
+
+class Late:
+    """A cluster of workers that join and get ready at given times."""
+
+    carried = True
+
+    def __init__(self, clock, **times):
+        self.clock, self.times = clock, times
+        self.asked = 0
+
+    def look(self):
+        there = {name: name for name, (joins, _) in self.times.items() if joins <= self.clock[0]}
+        return answered(View(there, {}))
+
+    def states(self, name, there):  # noqa: ARG002 - the interface
+        self.asked += len(there)
+        return answered({one: State(self.times[one][1] <= self.clock[0], "", one) for one in there})
+
+    def bar(self, name, addresses):  # noqa: ARG002
+        return answered(None)
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+    return now
+
+
+@pytest.fixture
+def told(monkeypatch, clock):
+    """When each worker was first told its share, and how often any was."""
+    found = SimpleNamespace(first={}, times=0)
+
+    def ask_each(client, function, name, shares, workers):  # noqa: ARG001 - the interface
+        for one in workers:
+            found.first.setdefault(one, clock[0])
+        found.times += len(workers)
+        return dict.fromkeys(workers, True)
+
+    monkeypatch.setattr(workers, "ask_each", ask_each)
+    monkeypatch.setattr(workers, "Question", lambda _, value: answered(value))
+    return found
+
+
+def follow(code, clock, seconds):
+    connection = Connection(None, code)
+    connection.tend = lambda _: ()
+    followed = Workers(connection, "run", (), lambda _: None, admission=Admission(code, "run"))
+    end = clock[0] + seconds
+    while clock[0] < end:
+        followed.poll()
+        clock[0] += LOOP_SECONDS
+
+
+@pytest.mark.parametrize("late", [1.0, 1.1, 1.3, 1.7, 2.2, 2.9])
+def test_workers__one_that_joins_late_has_its_share_within_a_second_of_being_ready(clock, told, late):
+    ready = 104.0 + late
+    code = Late(clock, first=(0.0, 0.0), late=(104.0, ready))
+
+    follow(code, clock, 15.0)
+
+    assert told.first["first"] == 100.0 + LOOP_SECONDS
+    assert 0.0 <= told.first["late"] - ready <= 0.75
+
+
+def test_workers__many_that_join_are_asked_and_told_no_more_than_some_hundred_times_a_second(clock, told):
+    many = {f"w{number}": (100.0, 105.0 + number / 100) for number in range(1000)}  # ready within 10 s
+
+    code = Late(clock, first=(0.0, 0.0), **many)
+    follow(code, clock, 25.0)
+
+    assert told.first.keys() == {"first", *many}
+    assert code.asked / 25 <= 500
+    assert told.times / 25 <= 500
