@@ -305,8 +305,9 @@ def _priced(dataset: xr.Dataset, notes: Mapping[str, object]) -> xr.Dataset:
     if not isinstance(models, list):
         return dataset
     declared = {model.get("name") for model in models if isinstance(model, Mapping) and "prices" in model}
-    values = [name in declared for name in axes.names(dataset, "model_name")]
-    return dataset.assign_coords(price_declared=("model", values))
+    values = np.array([name in declared for name in axes.names(dataset, "model_name")], dtype=bool)
+    # On the fast path, as xarray imports Dask's arrays to look at the values.
+    return dataset.assign_coords(price_declared=xr.Variable(("model",), values, fastpath=True))
 
 
 def _receipts(opened: Cube | xr.Dataset) -> list[Receipt]:

@@ -6,11 +6,13 @@ import hashlib
 import json
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from flows.config.templates import Template
 from flows.plan.identity import ApiName, IdentityRecord, Values
 from stages.process.grading import IMPORTED
+
+if TYPE_CHECKING:
+    from flows.config.templates import Template
 
 
 class NamedTemplate(IdentityRecord):
@@ -72,6 +74,8 @@ class Evaluation(IdentityRecord):
     @cached_property
     def prompt_template(self) -> Template:
         """The compiled template."""
+        from flows.config.templates import Template  # with Jinja, which no reader of counters needs
+
         return Template(self.template.source)
 
     @property

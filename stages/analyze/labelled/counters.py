@@ -144,13 +144,22 @@ def ranked_counters(ds: xr.Dataset) -> xr.DataArray:
 
 def raw_task_counters(ds: xr.Dataset) -> xr.DataArray:
     """Counters of each task as they were counted, whatever points weigh: (model, task, counter); lazy if `ds` is."""
-    return counters(ds).sum("params")
+    cells = counter_cells(ds)
+    return xr.DataArray(xr.Variable(("model", "task", "counter"), cells.data.sum(axis=2), fastpath=True))
 
 
 def within_tiers(ds: xr.Dataset) -> xr.Dataset:
     """The dataset with the counters of points in no tier set to zero: these have no right or wrong answer."""
-    member = ds["in_tier"].any("tier")
-    return ds if bool(member.all()) else ds.assign(counters=counters(ds).where(member, 0.0))
+    member = np.asarray(members(ds).any(axis=0))
+    if member.all():
+        return ds
+    cells = counter_cells(ds)
+    if cells.chunks is not None:
+        inside = xr.DataArray(member, dims=CELL_DIMS[1:3])
+        return ds.assign(counters=counters(ds).where(inside, 0.0))
+    # On the fast path, as xarray imports Dask's arrays to look at the values.
+    kept = np.where(member[..., np.newaxis], cells.values, 0.0)
+    return ds.assign(counters=xr.Variable(CELL_DIMS, kept, cells.attrs, fastpath=True))
 
 
 def _effective(ds: xr.Dataset, member: NDArray[np.bool_], dims: tuple[str, ...]) -> xr.DataArray:

@@ -132,7 +132,7 @@ def cost_table(ds: xr.Dataset, *, by_task: bool = False, confidence: float | Non
     ValueError
         If `confidence` is not inside (0, 1).
     """
-    summed = counters.raw_task_counters(ds)
+    summed = counters.counters(ds).sum("params")
     summed = summed if by_task else summed.sum("task")
     groups = ("model", "task") if by_task else ("model",)
     known = [str(name) for name in ("price_prompt", "price_completion") if name in ds.coords]

@@ -151,7 +151,7 @@ def cluster_name(number: int) -> str:
 
 def _successes(ds: xr.Dataset, order: Sequence[int]) -> tuple[Floats, Floats]:
     """Successes and trials of each row and task such that their ratio is C_P; as many as independent ones are worth."""
-    summed = counters.task_counters(ds).astype(np.float64).compute().values[list(order)]
+    summed = np.asarray(counters.task_counters(ds).values, dtype=np.float64)[list(order)]
     found = counts(summed, labels=axes.names(ds, "counter"))
     with np.errstate(all="ignore"):
         stretched = (found.completed - found.guesses) * found.trials / found.completed

@@ -132,7 +132,7 @@ def unique_by_task(ds: xr.Dataset) -> list[float]:
 def outcome_shares(ds: xr.Dataset, order: Sequence[int]) -> list[dict[str, float]]:
     """Share of each of `OUTCOMES` in the finished trials of each model; empty for a model without any."""
     labels = axes.names(ds, "counter")
-    summed = counters.raw_task_counters(ds).sum("task").values[list(order)]
+    summed = counters.raw_task_counters(ds).values.sum(axis=1)[list(order)]
     rows = []
     for values in summed:
         count = {label: float(value) for label, value in zip(labels, values, strict=True)}
