@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from importlib.metadata import EntryPoint
+from pathlib import Path
 
 import pytest
 
@@ -73,3 +75,16 @@ def test_with_plugins__two_plugins_of_one_name_are_refused() -> None:
 
 def test_all_tasks__holds_the_bundled_ones() -> None:
     assert all_tasks().items() >= TASKS.items()
+
+
+def test_all_tasks__sees_what_is_installed_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    os.utime(tmp_path, (1, 1))
+    assert all_tasks().items() >= TASKS.items()
+    package = tmp_path / "echo-1.0.dist-info"
+    package.mkdir()
+    (package / "METADATA").write_text("Metadata-Version: 2.1\nName: echo\nVersion: 1.0\n")
+    (package / "entry_points.txt").write_text("[evalcube.tasks]\necho = no_such_module:Echo\n")
+
+    with pytest.raises(TaskError, match=r"'echo' .*cannot be loaded"):
+        all_tasks()
