@@ -19,6 +19,8 @@ copyright = "the evalcube developers"
 extensions = ["myst_parser", "sphinx.ext.autodoc", "numpydoc"]
 html_theme = "sphinx_book_theme"
 html_title = "evalcube"
+html_static_path = ["_static"]
+html_css_files = ["narrow.css"]
 html_theme_options = {
     "repository_url": "https://github.com/evalcube/evalcube",
     "use_repository_button": True,

@@ -45,6 +45,17 @@ def scheme_of(url: str | Path) -> str:
     return match[1].lower() if match else ""
 
 
+def is_directory(url: str | Path) -> bool:
+    """Whether an address is one of a directory: a path, or ``file://`` and one.
+
+    Examples
+    --------
+    >>> is_directory("results/sweep.zarr"), is_directory("file:///a.zarr"), is_directory("s3://bucket/a.zarr")
+    (True, True, False)
+    """
+    return scheme_of(url) in ("", "file")
+
+
 def redacted(url: str | Path) -> str:
     """An address for a message, without what may be a secret: user info and query.
 

@@ -7,7 +7,10 @@ import shutil
 import signal
 import sys
 import tempfile
+from functools import cache
 
+import typer.main
+import typer.testing
 from hypothesis import settings
 
 # Each of the many processes that tests start would compile all modules anew if nobody kept what is compiled.
@@ -16,6 +19,9 @@ sys.dont_write_bytecode = False
 
 # No test takes the power away; after a kill, what was written is there without waiting for the disk.
 os.fsync = lambda _: None
+
+# Hundreds of commands are called in one process; to make their tree anew for each would take a twentieth of a second.
+typer.main.get_command = typer.testing._get_command = cache(typer.main.get_command)
 
 pytest_plugins = ["tests.tiers", "tests.browser", "tests.installed"]
 collect_ignore = ["data"]  # scripts that made samples, with packages that tests do not need

@@ -69,7 +69,12 @@ _guard = _Guard()
 
 def _watch() -> None:
     """Have `_guard` told of each process, for as long as this one lives: audit hooks cannot be removed."""
-    sys.addaudithook(lambda event, _: _guard.started(event) if event in _EVENTS else None)
+    # Names of its own, as those of the module are gone when the interpreter ends.
+    sys.addaudithook(
+        lambda event, _, events=frozenset(_EVENTS), guard=_guard: (
+            guard.started(event) if event in events else None
+        )
+    )
     # multiprocessing forks in C, which no event tells of, and a fork server starts processes out of sight.
     spawn, start = multiprocessing.util.spawnv_passfds, multiprocessing.process.BaseProcess.start
 

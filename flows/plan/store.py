@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -81,6 +81,11 @@ class SweepStore:
             plan, trials=max(maxima[0], sizes["trial"]), repeats=max(maxima[1], sizes["repeat"])
         )
         """At the size that the cube has once it has grown to the targets."""
+
+    @property
+    def receipts(self) -> Collection[Receipt]:
+        """The newest of each region when this was made."""
+        return self._newest.values()
 
     @property
     def grown(self) -> bool:

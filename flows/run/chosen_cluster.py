@@ -21,6 +21,7 @@ from flows.config.cluster import (
 from flows.config.models import SweepConfig
 from flows.config.sites import cluster_section
 from flows.errors import SweepError
+from storage.urls import directory_of, is_directory
 
 SCHEDULER_VARIABLE = "DASK_SCHEDULER_ADDRESS"
 
@@ -170,7 +171,7 @@ def _variables(settings: SweepConfig, further: Sequence[str]) -> tuple[str, ...]
 
 def _of_stores(settings: SweepConfig) -> list[str]:
     """Variables that are set here and say how object stores are reached; none where all is in directories."""
-    if not any("://" in address for address in (settings.cube, settings.cache)):
+    if is_directory(settings.cube) and is_directory(settings.cache):
         return []
     return sorted(name for name in os.environ if name.startswith(_STORE_PREFIXES))
 
@@ -178,8 +179,8 @@ def _of_stores(settings: SweepConfig) -> list[str]:
 def _logs(section: SlurmSection, settings: SweepConfig) -> Path:
     if section.logs is not None:
         return Path(section.logs).expanduser().absolute()
-    beside = Path() if "://" in settings.cube else Path(settings.cube).expanduser().parent
-    return beside.absolute() / "slurm-logs"
+    beside = directory_of(settings.cube).parent if is_directory(settings.cube) else Path.cwd()
+    return beside / "slurm-logs"
 
 
 _STORE_PREFIXES = ("AWS_", "AZURE_", "GOOGLE_")

@@ -13,6 +13,7 @@ from flows.config.sites import cluster_section
 from flows.config.suites import load_sweep
 from flows.errors import SweepError
 from flows.run.servers import is_managed
+from storage.urls import directory_of, is_directory, scheme_of
 
 Form = Literal["daskjob", "job"]
 
@@ -97,9 +98,10 @@ def _check_reach(settings: SweepConfig, section: KubernetesSection) -> None:
             )
     mounts = [PurePosixPath(path) for path in section.claims.values()]
     for what, address in (("cube", settings.cube), ("cache", settings.cache)):
-        if "://" in address:
+        if not is_directory(address):
             continue
-        place = PurePosixPath(address)
+        # A relative path is below the working directory, which is a volume's.
+        place = PurePosixPath(directory_of(address) if scheme_of(address) else address)
         kept = bool(mounts) and (not place.is_absolute() or any(place.is_relative_to(one) for one in mounts))
         if not kept:
             raise SweepError(

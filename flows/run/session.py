@@ -122,9 +122,12 @@ class Session:
             reason = self._work(work)
         if reason == "stopped" and self._is_done():
             reason = "complete"
+        # A new one, since it reads the ledger: once, for all that is said of the run's end.
+        before = self._store
+        store = SweepStore(before.cube, before.plan, before.targets, before.found)
         summary = summarized(
             reason,
-            self._store,
+            store,
             self._settings,
             self._tracker,
             self._spending,
@@ -132,18 +135,17 @@ class Session:
             self._endpoints,
             self._only,
         )
-        self._warn_of_engines()
+        self._warn_of_engines(store)
         self._emit(Finished(summary.reason, summary.to_dict()))
         return summary
 
-    def _warn_of_engines(self) -> None:
+    def _warn_of_engines(self, store: SweepStore) -> None:
         """Say of which evaluations replies come from several systems."""
-        store = self._store
         named = [
             (label, row.eval_id) for label, row in zip(store.plan.labels, store.plan.evaluations, strict=True)
         ]
         known = read_engines(store.cube.records)
-        for origin in origins_of(named, known, store.ledger.newest().values()):
+        for origin in origins_of(named, known, store.receipts):
             if origin.warning:
                 self._note(f"replies of {origin.label} come from different systems", str(origin))
 

@@ -19,7 +19,7 @@ from stages.infer.endpoint import Endpoint
 
 def summarized(
     reason: str,
-    before: SweepStore,
+    store: SweepStore,
     settings: SweepConfig,
     tracker: Tracker,
     spending: Spending,
@@ -33,8 +33,8 @@ def summarized(
     ----------
     reason
         "complete", or "stopped" if somebody or something stopped it.
-    before
-        The sweep as the last round began it.
+    store
+        The sweep as the run left it.
     settings
         Its config.
     tracker, spending, control
@@ -44,7 +44,6 @@ def summarized(
     only
         The part of the plan that was asked; None for all of it.
     """
-    store = SweepStore(before.cube, before.plan, before.targets, before.found)
     models, transport, counts, unrated = [], store.transport_errors(), store.targets.counts, 0
     finished: list[int] = []
     for i, label in enumerate(store.plan.labels):
@@ -92,7 +91,7 @@ def summarized(
         ),
         unrated=unrated,
         unnamed=unnamed(store.plan, store.counters()),
-        pending=0 if only is None else _pending(before, settings, only) - (sum(counts) - done),
+        pending=0 if only is None else _pending(store, settings, only) - (sum(counts) - done),
     )
 
 
@@ -101,12 +100,11 @@ def left_of(work: RegionWork) -> tuple[int, int]:
     return len(work.positions), len(work.unrated)
 
 
-def _pending(before: SweepStore, settings: SweepConfig, only: Only) -> int:
+def _pending(store: SweepStore, settings: SweepConfig, only: Only) -> int:
     """Trials of the whole plan that are not done."""
-    whole = only.whole(settings, before.plan)
-    store = SweepStore(before.cube, before.plan, whole, before.found)
-    models = range(len(store.plan.evaluations))
-    return sum(len(work.positions) for model in models for work in store.unfinished(model))
+    whole = SweepStore(store.cube, store.plan, only.whole(settings, store.plan), store.found)
+    models = range(len(whole.plan.evaluations))
+    return sum(len(work.positions) for model in models for work in whole.unfinished(model))
 
 
 def _ordered(control: Control) -> str:

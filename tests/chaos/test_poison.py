@@ -10,7 +10,14 @@ from flows.run.sweep import run
 from storage.cube.cube import Cube
 from tests.chaos import poison
 from tests.flows.shared_cluster import SHARED
-from tests.flows.support import assert_same_cube, own_process, simulator_stats, sweep_config, write_config
+from tests.flows.support import (
+    assert_same_cube,
+    evalcube,
+    own_process,
+    simulator_stats,
+    sweep_config,
+    write_config,
+)
 
 pytestmark = pytest.mark.chaos
 
@@ -34,26 +41,36 @@ def poisoned(tmp_path):
     return environment
 
 
-def test_run__trials_that_kill_their_worker_are_found_and_all_others_are_done(tmp_path, simulator, poisoned):
+@pytest.mark.parametrize(
+    "trials",
+    [
+        pytest.param([("grade", 4, 3)], id="one"),
+        pytest.param([("grade", 4, 3), ("make", 5, 17)], id="two", marks=pytest.mark.integration),
+    ],
+)
+def test_run__trials_that_kill_their_worker_are_found_and_all_others_are_done(
+    tmp_path, simulator, poisoned, trials
+):
     config = sweep_config(tmp_path, simulator.base_url, trials=40)
     path = write_config(tmp_path, config)
-    deadly = poisoned(("grade", 4, 3), ("make", 5, 17))
+    deadly = poisoned(*trials)
 
     code, output, errors = own_process("run", path, "--workers", 2, cwd=tmp_path, env=deadly, timeout=240)
 
     assert code == 1, errors
-    assert "198 of 200" in output
-    assert "2 trials: worker killed" in errors
-    for length, trial in ((4, 3), (5, 17)):
+    assert f"{200 - len(trials)} of 200" in output
+    assert f"{len(trials)} trials: worker killed" in errors
+    for _, length, trial in trials:
         assert re.search(rf"alpha, arithmetic length={length}, [^;]*, trial {trial}\b", errors), errors
     cube = Cube.open(config["cube"])
     status = cube.dataset()["status"].transpose("model", "task", "params", "trial", "repeat").to_numpy()
-    assert np.argwhere(status == 254).tolist() == [[0, 0, 1, 3, 0], [0, 0, 2, 17, 0]]
+    places = [[0, 0, length - 3, trial, 0] for _, length, trial in trials]
+    assert np.argwhere(status == 254).tolist() == places
     assert not list(cube.records.list("suspects/"))
     # Dask's own count of failures, one death for each cut and one more as proof; again for the comparison of prompts.
-    assert poisoned.deaths() <= 24
+    assert poisoned.deaths() <= 12 * len(trials)
 
-    code, output, errors = own_process("run", path, "--workers", 2, "--quiet", cwd=tmp_path)
+    code, output, errors = evalcube("run", path, "--quiet", cwd=tmp_path)
 
     assert code == 0, errors
     # With a worker die the requests in flight, one per connection, and what was answered in the moment before.

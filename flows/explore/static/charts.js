@@ -22,8 +22,31 @@
     return made;
   };
 
+  /** Whether the page is as narrow as on a phone. */
+  explorer.narrow = () => innerWidth < 640;
+
+  /** A name of at most so many characters, cut in the middle, where names differ least. */
+  explorer.middle = (name, most) => {
+    const half = Math.floor((most - 1) / 2);
+    return name.length > most ? `${name.slice(0, half)}…${name.slice(-half)}` : name;
+  };
+
+  // A legend cuts what is wider than the page at its end, where names differ.
+  const LEGEND = 36;
+
+  /** Names of series as the legend has room for them; as they are where two would be the same. */
+  const legended = traces => {
+    const names = [...new Set(traces.map(one => one.name).filter(one => typeof one === "string"))];
+    const short = new Map(names.map(name => [name, explorer.narrow() ? explorer.middle(name, LEGEND) : name]));
+    if (new Set(short.values()).size < names.length) return traces;
+    return traces.map(one => (short.has(one.name) ? { ...one, name: short.get(one.name), whole: one.name } : one));
+  };
+
   /** The text that a label of a chart was made of. */
   explorer.unlabel = label => originals.get(label) ?? label;
+
+  /** The name of the series that a point of plotly.js belongs to. */
+  explorer.series = point => explorer.unlabel(point.data.whole ?? point.data.name);
 
   // Templates are fixed texts of ours, with markup; everything else is shown as it is. Colours and names of types have none
   // of these characters.
@@ -106,7 +129,7 @@
       }
       if (!place.isConnected) return;
       const layout = styled(spec.layout || {});
-      const drawing = Plotly.newPlot(place, spec.traces.map(trace => escaped(trace, "")), escaped(layout, ""), {
+      const drawing = Plotly.newPlot(place, legended(spec.traces).map(trace => escaped(trace, "")), escaped(layout, ""), {
         displaylogo: false, responsive: true, modeBarButtonsToRemove: ["lasso2d", "select2d", "autoScale2d"],
         toImageButtonOptions: { filename: spec.name || "evalcube" },
       });

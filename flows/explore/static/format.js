@@ -50,7 +50,7 @@
       if (value < 1) return `${precise(1000 * value, 2)} ms`;
       return `${value < 10 ? fixed(value, 1) : whole(value)} s`;
     },
-    money: value => (isNumber(value) ? `$${value < 1 ? value.toPrecision(2) : fixed(value, 2)}` : absent),
+    money: value => (isNumber(value) ? `$${value === 0 ? "0" : value < 1 ? value.toPrecision(2) : fixed(value, 2)}` : absent),
     /** Facets and parameters by their plain names. */
     plain: name => name.replace(/^(facet|param)_/, "").replaceAll("_", " "),
     params: params => Object.entries(params).map(([name, value]) => `${name}=${typeof value === "object" ? JSON.stringify(value) : value}`).join(", "),

@@ -194,11 +194,7 @@
   explorer.ticks = levels => (levels.length <= 16 && levels.every(format.isNumber) ? { tickvals: levels } : {});
 
   /** Names on an axis: on a narrow page cut in the middle, where they differ least. */
-  explorer.named = names => {
-    const most = innerWidth < 640 ? 14 : 40;
-    const half = Math.floor((most - 1) / 2);
-    return { type: "category", tickmode: "array", tickvals: names, ticktext: names.map(name => (name.length > most ? `${name.slice(0, half)}…${name.slice(-half)}` : name)) };
-  };
+  explorer.named = names => ({ type: "category", tickmode: "array", tickvals: names, ticktext: names.map(name => explorer.middle(name, explorer.narrow() ? 14 : 40)) });
 
   /** The condition of a parameter's value, as filters take it. */
   explorer.condition = (name, value) => `${name}=${value}`;

@@ -43,7 +43,7 @@
     });
     const line = row => h("tr", { class: spec.mark ? spec.mark(row) : "" }, columns.map(column => {
       const value = column.value(row);
-      const shown = column.show ? column.show(row) : typeof value === "string" ? value : format.number(value);
+      const shown = column.show ? column.show(row) : typeof value === "string" ? (column.wide ? value : h("span.words", {}, value)) : format.number(value);
       return h("td", { class: [column.left ? "left" : "", column.wide ? "wide" : ""].join(" ") }, shown);
     }));
     const body = explorer.body(rows, line);

@@ -70,16 +70,27 @@ def spans(text: str, board: Leaderboard) -> list[tuple[str, bool]]:
 
 def _measured(board: Leaderboard) -> list[str]:
     trials, planned = (sum(getattr(row, name) for row in board.rows) for name in ("trials", "planned"))
-    points = max((sum(tier.cells_expected for tier in row.tiers) for row in board.rows), default=0)
-    tiers = f" in the tiers {', '.join(map(plain, board.tiers))}" if len(board.tiers) > 1 else ""
     tasks = f"{len(board.tasks)} task{'s' * (len(board.tasks) != 1)}"
     found = [
-        f"{len(board.rows)} evaluation{'s' * (len(board.rows) != 1)} on {tasks}, {points} points{tiers}.",
+        f"{len(board.rows)} evaluation{'s' * (len(board.rows) != 1)} on {tasks}, {_points(board)}.",
         f"{trials:,} finished trials" + (f" of {planned:,} planned." if planned > trials else "."),
     ]
     if board.repeats > 1:
         found.append(f"Each question was asked up to {board.repeats} times.")
     return found
+
+
+def _points(board: Leaderboard) -> str:
+    """How many points there are, tier by tier: one may be in several."""
+    most = [
+        max((row.tiers[place].cells_expected for row in board.rows), default=0)
+        for place in range(len(board.tiers))
+    ]
+    first = f"{most[0]} point{'s' * (most[0] != 1)}" if most else "no points"
+    if len(most) < 2:
+        return first
+    others = [f"{count} in {plain(tier)}" for count, tier in zip(most[1:], board.tiers[1:], strict=True)]
+    return ", ".join([f"{first} in tier {plain(board.tiers[0])}", *others])
 
 
 def _sure(board: Leaderboard, standings: Ranking | None) -> list[str]:

@@ -32,7 +32,7 @@ _CHARACTER = 7.3
 """Width of a character of 13 px, about."""
 _BOLD = 7.9
 _GAP = 16.0
-_NAME = 60
+_NAME = 80
 """Characters of a line of a name; a longer one takes several lines."""
 _LEAST = 900.0
 """Width of a page, for the sentences on it."""

@@ -170,6 +170,9 @@ def test_surface__in_space_is_drawn(chromium, swept_grid):
         assert all(low <= high for low, high in pairs)
         page.go("radar")
         assert page.page.locator(".plot[data-drawn]").count() == 2
+        page.page.set_viewport_size({"width": 400, "height": 900})
+        page.go("surface?mode=E_P&form=heat")
+        assert page.page.evaluate("document.documentElement.scrollWidth") == 400
         assert page.faults == []
 
 

@@ -39,6 +39,8 @@ def test_fixed__rounds_as_python_prints(at):
             assert float(text) == float(format(value, f".{decimals}f")), (value, decimals)
     assert at.page.evaluate("explorer.format.percent(0.9625)") == "96.2 %"
     assert at.page.evaluate("explorer.format.number(1.0625)") == format(1.0625, ".4g")
+    shown = at.page.evaluate("[0, 0.000012, 0.5, 12].map(explorer.format.money)")
+    assert shown == ["$0", "$0.000012", "$0.50", "$12.00"]
 
 
 @pytest.mark.parametrize(
@@ -194,3 +196,44 @@ def test_chart__can_be_clicked_on_before_all_of_it_is_drawn(at):
 
     assert clicked == "here"
     assert at.faults == []
+
+
+def test_chart__names_in_a_legend_keep_to_a_phone_and_mean_what_they_are(at):
+    names = [f"org/a-model-with-a-rather-long-name-of-2026-11-instruct-{end}" for end in ("72b", "3b")]
+    at.page.set_viewport_size({"width": 400, "height": 900})
+    shown, meant = at.page.evaluate(
+        """async names => {
+            const traces = names.map(name => ({ name, x: [1], y: [2] }));
+            const figure = explorer.chart({ label: "", traces });
+            document.getElementById("main").append(figure);
+            const place = figure.firstElementChild;
+            while (!place.dataset.drawn) await new Promise(requestAnimationFrame);
+            const shown = [...figure.querySelectorAll(".legendtext")].map(one => one.textContent);
+            const meant = place.data.map(data => explorer.series({ data }));
+            figure.remove();
+            return [shown, meant];
+        }""",
+        names,
+    )
+    at.page.set_viewport_size({"width": 1400, "height": 900})
+
+    assert meant == names
+    assert [len(text) < 40 and text.rpartition("-")[2] for text in shown] == ["72b", "3b"]
+    assert at.faults == []
+
+
+def test_cost__what_costs_nothing_is_told_where_no_logarithm_shows_it(chromium, address):
+    def free(route):
+        reply = route.fetch()
+        document = reply.json()
+        document["rows"][0]["cost_per_1000"] = 0
+        route.fulfill(response=reply, json=document)
+
+    with opened(chromium, address) as page:
+        page.page.route("**/api/ranking*", free)
+        page.go("cost")
+        label = page.page.evaluate("async () => (await explorer.ask('ranking', {})).rows[0].label")
+
+        assert f"being 0 on it: {label}" in page.page.locator("figcaption").inner_text()
+        page.go("cost?x=linear")
+        assert page.page.locator("figcaption", has_text="being 0").count() == 0

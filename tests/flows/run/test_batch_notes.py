@@ -51,13 +51,13 @@ def test_run__killed_and_stopped_while_in_batches_it_pays_for_nothing_twice(tmp_
     path = write_config(tmp_path, config)
     set_batches(simulator, seconds=3600)
 
-    process = command("run", path, "--workers", 2, "--quiet", cwd=tmp_path)
+    process = command("run", path, "--workers", 1, "--quiet", cwd=tmp_path)
     wait_for(simulator, "requests", 120)
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
 
     looks = simulator_stats(simulator)["batches"]["poll"]
-    process = command("run", path, "--workers", 2, "--quiet", cwd=tmp_path)
+    process = command("run", path, "--workers", 1, "--quiet", cwd=tmp_path)
     wait_for(simulator, "poll", looks + 8)
     os.killpg(process.pid, signal.SIGINT)
     _, errors = process.communicate(timeout=60)

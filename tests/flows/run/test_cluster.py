@@ -32,6 +32,7 @@ def test_run__shows_five_stages_on_the_dashboard(tmp_path, simulator):
     assert seen == STAGES
 
 
+@pytest.mark.integration  # the short campaign of kills has this one, too
 def test_run__a_killed_worker_costs_no_trial(tmp_path, simulator):
     config = sweep_config(tmp_path, simulator.base_url, trials=60, models=("alpha", "beta"))
     for model in config["models"]:
@@ -128,7 +129,7 @@ def test_run__ends_with_a_message_when_the_scheduler_dies(tmp_path, simulator):
     config = slow_config(tmp_path, simulator, 2, trials=80)
     processes = []
 
-    with dask_cluster(tmp_path, processes=processes) as address:
+    with dask_cluster(tmp_path, workers=1, processes=processes) as address:
         kill = once_running(processes[0].kill)
         with pytest.raises(ClusterError, match="its scheduler may have ended"):
             run(config, scheduler=address, subscribers=[kill])
@@ -194,12 +195,18 @@ def dask_cluster(folder, *, workers=2, env=None, processes=None):
                 process.communicate()
 
 
-def test_run__on_a_scheduler_whose_nodes_have_no_evalcube(tmp_path, simulator):
+@pytest.fixture(scope="module")
+def nodes(tmp_path_factory):
+    """The address of a scheduler of such processes."""
+    with dask_cluster(tmp_path_factory.mktemp("nodes")) as address:
+        yield address
+
+
+def test_run__on_a_scheduler_whose_nodes_have_no_evalcube(tmp_path, simulator, nodes):
     config = sweep_config(tmp_path, simulator.base_url)
 
-    with dask_cluster(tmp_path) as address:
-        summary = run(config, scheduler=address)
-        again = run({**config, "trials": 10}, scheduler=address)
+    summary = run(config, scheduler=nodes)
+    again = run({**config, "trials": 10}, scheduler=nodes)
 
     assert (summary.reason, summary.done) == ("complete", 40)
     assert (again.reason, again.sent) == ("complete", 10)
@@ -207,7 +214,7 @@ def test_run__on_a_scheduler_whose_nodes_have_no_evalcube(tmp_path, simulator):
 
 
 @pytest.mark.cluster
-def test_run__keys_are_read_on_the_worker_and_leave_no_trace(tmp_path, monkeypatch):
+def test_run__keys_are_read_on_the_worker_and_leave_no_trace(tmp_path, nodes, monkeypatch):
     secret = "sk-verysecret-0123456789"
     monkeypatch.setenv("SIMULATED_KEY", secret)
     with Simulator(key_env="SIMULATED_KEY") as guarded:
@@ -215,10 +222,10 @@ def test_run__keys_are_read_on_the_worker_and_leave_no_trace(tmp_path, monkeypat
         config = sweep_config(tmp_path, guarded.base_url)
         config["models"][0]["key_env"] = "SIMULATED_KEY"
 
-        with dask_cluster(tmp_path, env={"SIMULATED_KEY": secret}) as address:
+        with dask_cluster(tmp_path, workers=1, env={"SIMULATED_KEY": secret}) as address:
             summary = run(config, scheduler=address)
-        with dask_cluster(tmp_path) as address, pytest.raises(SweepError) as caught:
-            run({**config, "trials": 9}, scheduler=address)
+        with pytest.raises(SweepError) as caught:
+            run({**config, "trials": 9}, scheduler=nodes)
 
     assert summary.reason == "complete"
     assert "SIMULATED_KEY" in str(caught.value)

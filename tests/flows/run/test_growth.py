@@ -24,16 +24,17 @@ def cells(url):
     """What a cube holds, by evaluation, task and point: the same for cubes whose axes stand in another order."""
     dataset = Cube.open(url).dataset().load()
     counters = dataset["counters"].drop_sel(counter="latency_sum")
+    places = ("model", "task", "params", ...)
+    arrays = [array.transpose(*places).values for array in (*(dataset[name] for name in UNTIMED), counters)]
+    planned = [dataset[f"planned_{dim}s"].transpose(*places).values for dim in ("trial", "repeat")]
     tiers = dataset["tier"].values
     found = {}
     for model, evaluation in enumerate(dataset["eval_id"].values):
         for (task, slot), cell in np.ndenumerate(dataset["cell_id"].values):
             if cell:
-                place = {"model": model, "task": task, "params": slot}
                 key = (str(evaluation), str(dataset["task"].values[task]), str(cell))
-                found[key] = [dataset[name].isel(place).values.tobytes() for name in UNTIMED]
-                found[key] += [counters.isel(place).values.tobytes()]
-                found[key] += [int(dataset[f"planned_{dim}s"].isel(place)) for dim in ("trial", "repeat")]
+                found[key] = [values[model, task, slot].tobytes() for values in arrays]
+                found[key] += [int(counts[model, task, slot]) for counts in planned]
                 found[key] += [sorted(tiers[dataset["in_tier"].values[:, task, slot]])]
                 found[key] += [dataset["duplicate"].values[task, slot].tobytes()]
     return found

@@ -44,6 +44,7 @@ def test_manifest__is_printed(tmp_path):
         ({"extra": "cluster: {kind: local}"}, "is of kind local"),
         ({"extra": ""}, "--image"),
         ({"cube": "results/cube.zarr"}, "would be lost with its pod"),
+        ({"cube": "file:///results/cube.zarr"}, "would be lost with its pod"),
         ({"endpoint": "sim:"}, "is served on this machine only"),
         ({"extra": "cluster: {kind: kubernetes, image: x, claims: {results: results}}"}, "absolute path"),
         ({"extra": "cluster: {kind: kubernetes, image: x, secrets: [My_Keys]}"}, "a name of Kubernetes"),

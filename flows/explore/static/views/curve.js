@@ -55,7 +55,7 @@
           layout: { xaxis: { title: { text: format.plain(x) }, type: numeric ? "linear" : "category", anchor: "y2", ...explorer.ticks(groups.answer.levels[1]) }, yaxis: { title: { text: "rate" }, range: [-0.02, 1.02], tickformat: ".0%", domain: [0.3, 1] },
             yaxis2: { title: { text: "truncated" }, range: [-0.03, 1.03], tickformat: ".0%", domain: [0, 0.2] }, hovermode: "closest", legend: { orientation: "h", y: 1.02, yanchor: "bottom" } },
           click: point => {
-            location.hash = explorer.trialsLink(page, { model: explorer.unlabel(point.data.name), ...trials([explorer.unlabel(point.customdata[2])]) });
+            location.hash = explorer.trialsLink(page, { model: explorer.series(point), ...trials([explorer.unlabel(point.customdata[2])]) });
           },
           caption: `An open mark: fewer than ${explorer.FEW} trials. A red ring: more than ${format.percent(explorer.CUT, 0)} truncated. A gap: nothing measured.`,
         })),

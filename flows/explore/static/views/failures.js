@@ -30,7 +30,7 @@
         explorer.filters(page, { models: true }, explorer.choice(page, "by", [["model", "by model"], ["task", "by task"]], "Rows")),
         h("div.panel", {}, explorer.chart({
           label: "Outcomes of trials", height: 110 + 26 * names.length, name: "failures", traces,
-          layout: { barmode: "stack", bargap: 0.25, margin: { l: explorer.widest(axis.ticktext) + 12, r: 20, t: 16, b: 44 }, xaxis: { tickformat: ".0%", range: [0, 1], automargin: false }, yaxis: { ...axis, autorange: "reversed", automargin: false }, legend: { orientation: "h", y: 1.01, yanchor: "bottom", traceorder: "normal" } },
+          layout: { barmode: "stack", bargap: 0.25, margin: { l: explorer.widest(axis.ticktext) + 12, r: 26, t: 16, b: 44 }, xaxis: { tickformat: ".0%", range: [0, 1], automargin: false, ticklabeloverflow: "allow" }, yaxis: { ...axis, autorange: "reversed", automargin: false }, legend: { orientation: "h", y: 1.01, yanchor: "bottom", traceorder: "normal" } },
           click: point => { const status = STATUS[point.data.meta]; if (status) location.hash = explorer.trialsLink(page, { [by]: explorer.unlabel(point.y), status }); },
           caption: "Shares of the planned trials. No answer read: the reply holds none in the asked form, and counts as wrong.",
         })),

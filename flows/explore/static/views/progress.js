@@ -38,7 +38,7 @@
     return explorer.chart({ label: "Trials by model", height: 110 + 24 * names.length, name: "progress",
       traces: KINDS.filter(([key]) => key === "done" || cube.models.some(one => one[key])).map(([key, name, colour, shape]) => ({ type: "bar", orientation: "h", name, y: names, x: cube.models.map(one => (one.trials ? one[key] / one.trials : null)), marker: { color: colour, pattern: { shape, fillmode: "overlay", fgcolor: "rgba(255,255,255,0.6)", solidity: 0.2, size: 7 } },
         customdata: cube.models.map(one => [format.number(one[key]), format.number(one.trials)]), hovertemplate: "%{y}<br>%{customdata[0]} of %{customdata[1]} (%{x:.1%})<extra>%{fullData.name}</extra>" })),
-      layout: { barmode: "stack", bargap: 0.25, xaxis: { tickformat: ".0%", range: [0, 1] }, yaxis: { ...explorer.named(names), autorange: "reversed" }, legend: { orientation: "h", y: 1.01, yanchor: "bottom", traceorder: "normal" } },
+      layout: { barmode: "stack", bargap: 0.25, xaxis: { tickformat: ".0%", range: [0, 1], ticklabeloverflow: "allow" }, margin: { l: 50, r: 26, t: 16, b: 44 }, yaxis: { ...explorer.named(names), autorange: "reversed" }, legend: { orientation: "h", y: 1.01, yanchor: "bottom", traceorder: "normal" } },
       caption: "What is recorded; a run records whole blocks, so that it has graded more." });
   };
 

@@ -55,7 +55,7 @@
         const square = { barmode: "group", bargap: 0.4, xaxis: explorer.named(tasks.filter(task => series.some(one => one.there.some(point => point.task === task)))), yaxis: { range: [0, 1.02], tickformat: ".0%" }, showlegend: true, legend: { orientation: "h", y: -0.12 } };
         return h("div.panel", {}, h("h3", {}, title), traces.length ? explorer.chart({
           label: `Rates by task: ${title}`, height: 400, name: `spider-${title}`, traces, layout: flat ? square : round,
-          click: point => { location.hash = explorer.trialsLink(page, { ...trials(explorer.unlabel(point.data.name)), task: explorer.unlabel(flat ? point.x : point.theta) }); },
+          click: point => { location.hash = explorer.trialsLink(page, { ...trials(explorer.series(point)), task: explorer.unlabel(flat ? point.x : point.theta) }); },
         }) : h("p.empty", {}, "Nothing measured."));
       };
       const place = label => groups.levels("model").indexOf(label);

@@ -184,7 +184,10 @@
       const front = rows.filter(row => row.front.includes(spend)).sort((a, b) => a[spend] - b[spend]);
       const few = rows.length <= NAMED;
       const starred = row => row.label + (row.rank === null ? "*" : "");
-      const named = rows.map(row => (few || row.front.includes(spend) ? ` ${starred(row)} ` : ""));
+      const named = rows.map(row => (few || row.front.includes(spend) ? ` ${explorer.narrow() ? explorer.middle(starred(row), 18) : starred(row)} ` : ""));
+      const linear = page.get("x") === "linear";
+      const [low, high] = extent(rows.map(row => row[spend]).filter(value => value > 0));
+      const free = linear ? [] : rows.filter(row => row[spend] === 0).map(starred);
       // Neighbours along the axis have their names on different sides.
       const along = new Map([...rows].sort((a, b) => a[spend] - b[spend]).map((row, place) => [row, SIDES[place % SIDES.length]]));
       const grey = explorer.theme().faint;
@@ -198,9 +201,9 @@
             customdata: rows.map((row, place) => [starred(row), shown(board, values[place].value), format.interval(values[place], isShare(board)), told(row[spend])]),
             hovertemplate: "<b>%{customdata[0]}</b><br>%{customdata[1]} (%{customdata[2]})<br>%{customdata[3]}<extra></extra>" },
         ],
-        layout: { hovermode: "closest", margin: { l: 50, r: 90, t: 16, b: 44 }, xaxis: { title: { text: title }, type: page.get("x") === "linear" ? "linear" : "log", ...(page.get("x") === "linear" ? { rangemode: "tozero" } : { dtick: "D2", tickformat: ".3~g" }) }, yaxis: { title: { text: isShare(board) ? `${board.mode}, %` : "ReasonScore" } } },
+        layout: { hovermode: "closest", margin: { l: 50, r: explorer.narrow() ? 16 : 90, t: 16, b: 44 }, xaxis: { title: { text: title }, type: linear ? "linear" : "log", ...(linear ? { rangemode: "tozero" } : { dtick: high < 10 * low ? "D1" : "D2", tickformat: ".3~g" }) }, yaxis: { title: { text: isShare(board) ? `${board.mode}, %` : "ReasonScore" } } },
         click: point => { if (point.customdata) location.hash = page.link("trials", { model: rows[point.pointNumber].label }); },
-        caption: [unrankedNote(rows), few ? null : "Names are those on the front; others are under the pointer."].filter(Boolean).join(" "),
+        caption: [unrankedNote(rows), free.length ? `Not on a logarithmic scale, being 0 on it: ${free.slice(0, 12).join(", ")}${free.length > 12 ? " …" : ""}.` : null, few ? null : "Names are those on the front; others are under the pointer."].filter(Boolean).join(" "),
       })), notes(board) || "");
     },
   });

@@ -23,7 +23,7 @@
         explorer.filters(page, { ...explorer.liveFilters(), models: false }, explorer.select(page, "model", known.map(label => [label, label]), "as sent to")),
         h("div.panel", {}, explorer.chart({ label: "Spectrum of prompts by task", height: 480, name: "spectrum", traces,
           layout: { xaxis: { title: { text: "cycles per token" }, range: [0, 0.5] }, yaxis: { title: { text: "amplitude, token ids" }, rangemode: "tozero" }, legend: { orientation: "h", y: 1.02, yanchor: "bottom" } },
-          click: point => { location.hash = explorer.trialsLink(page, { model, task: explorer.unlabel(point.data.name) }); },
+          click: point => { location.hash = explorer.trialsLink(page, { model, task: explorer.series(point) }); },
           caption: `Tokenizer ${answer.tokenizer}; mean taken out, ${answer.window} window, amplitude of a sinusoid. Line: mean, band: ± one standard deviation over the prompts of a task.` })),
         explorer.table(page, { name: "spectrum", rows: answer.tasks, columns: [{ key: "task", title: "task", left: true, value: row => row.task }, { key: "prompts", title: "prompts", value: row => row.prompts, show: row => `${row.prompts}${row.prompts < explorer.FEW ? " ?" : ""}` }, { key: "tokens", title: "mean tokens", value: row => row.tokens, show: row => format.number(row.tokens, 0) }] }),
         explorer.noted(answer, `About ${answer.prompts} prompts of each task, the first ones of each of its points.`, answer.tasks.length > tasks.length ? `${tasks.length} of ${answer.tasks.length} tasks are drawn; choose others above.` : null));

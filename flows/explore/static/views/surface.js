@@ -92,7 +92,7 @@
             label: `Rate of ${label} on ${task.label} over ${pair.join(" and ")}: ${said}`, height: flat ? 420 : 480, name: `surface-${task.label}-${label}`,
             traces: flat ? heat(groups, model) : space(groups, model, label),
             layout: flat ? { xaxis: { title: { text: pair[0] }, ...whole(groups.answer.levels[1]) }, yaxis: { title: { text: pair[1] }, ...whole(groups.answer.levels[2]) } }
-              : { margin: { l: 0, r: 0, t: 0, b: 0 }, uirevision: "kept", scene: { xaxis: { title: { text: pair[0] }, tickvals: groups.answer.levels[1] }, yaxis: { title: { text: pair[1] }, tickvals: groups.answer.levels[2] }, zaxis: { title: { text: "rate" }, range: [0, 1], tickformat: ".0%" }, aspectmode: "manual", aspectratio: { x: 1.2, y: 1.2, z: 0.8 }, camera: { eye: { x: 1.5, y: -1.5, z: 0.9 } } } },
+              : { margin: { l: 0, r: 0, t: 0, b: 0 }, uirevision: "kept", scene: { xaxis: { title: { text: pair[0] }, tickvals: groups.answer.levels[1] }, yaxis: { title: { text: pair[1] }, tickvals: groups.answer.levels[2] }, zaxis: { title: { text: "rate" }, range: [0, 1], tickformat: ".0%" }, aspectmode: "manual", aspectratio: { x: 1.2, y: 1.2, z: 0.8 }, camera: { eye: explorer.narrow() ? { x: 2.1, y: -2.1, z: 1.3 } : { x: 1.5, y: -1.5, z: 0.9 } } } },
             click: point => go(label, explorer.unlabel(point.x), explorer.unlabel(point.y)),
             caption: flat ? `${form === "space" ? (none ? "No four neighbouring cells are measured, so that there is no surface. " : "Only numbers span a surface. ") : ""}✂ more than ${format.percent(explorer.CUT, 0)} truncated, ? fewer than ${explorer.FEW} trials, … planned and not measured, empty: not planned.`
               : `Drag to turn. Grey: lower bound of the 95 % interval. Green diamond: it is above 90 %. Open mark: fewer than ${explorer.FEW} trials. Red tower: share truncated. Hole: nothing measured.`,
@@ -101,7 +101,7 @@
         h("div.grid", {}, [x, y].map((name, place) => h("div.panel", {}, h("h3", {}, `Projection on ${format.plain(name)}`), explorer.chart({
           label: `Rate over ${format.plain(name)}`, height: 300, traces: projection(flats[place], models, explorer.palette(page.overview, models), theme),
           layout: { xaxis: { title: { text: format.plain(name) }, type: flats[place].answer.levels[1].every(format.isNumber) ? "linear" : "category", ...explorer.ticks(flats[place].answer.levels[1]) }, yaxis: { range: [-0.02, 1.02], tickformat: ".0%" }, legend: { orientation: "h", y: 1.02, yanchor: "bottom" } },
-          click: point => { location.hash = explorer.trialsLink(page, { model: explorer.unlabel(point.data.name), task: task.label, where: [...page.all("where"), explorer.condition(name, explorer.unlabel(point.customdata[2]))] }); },
+          click: point => { location.hash = explorer.trialsLink(page, { model: explorer.series(point), task: task.label, where: [...page.all("where"), explorer.condition(name, explorer.unlabel(point.customdata[2]))] }); },
         })))),
         explorer.numbers(page, groups, models, ([a, b]) => ({ task: task.label, where: [...page.all("where"), explorer.condition(one, a), explorer.condition(two, b)] })),
         explorer.noted(groups.answer, page.overview.models.length > models.length ? `${models.length} of ${page.overview.models.length} models, at most ${MOST}; choose others above.` : null));

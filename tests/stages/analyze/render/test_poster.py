@@ -68,6 +68,17 @@ def test_poster__keeps_backticks_of_names_and_drops_those_around_commands():
     ]
 
 
+def test_poster__counts_points_tier_by_tier_as_one_may_be_in_several():
+    ds = dataset(PROFILES[:2])
+    tiers = [int(ds["in_tier"].isel(tier=place).sum()) for place in range(ds.sizes["tier"])]
+    everywhere = ds.assign_coords(in_tier=ds["in_tier"].any("tier").broadcast_like(ds["in_tier"]))
+
+    apart, shared = (texts(poster(leaderboard(one, draws=5), "t").svg())[2] for one in (ds, everywhere))
+
+    assert f"{tiers[0]} points in tier easy, {tiers[1]} in medium, {tiers[2]} in hard." in apart
+    assert f"{sum(tiers)} points in tier easy, {sum(tiers)} in medium, {sum(tiers)} in hard." in shared
+
+
 def test_poster__without_rows():
     board = leaderboard(dataset([Profile("a")]).isel(model=[]), draws=5)
 
