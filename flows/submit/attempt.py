@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import shlex
@@ -18,6 +19,8 @@ from deploy.clusters.slurm import queue
 from flows.submit.chain import Chain, Ending
 
 _COMPLETE, _STOPPED = 0, 130
+_SET_PARENT_DEATH_SIGNAL = 1
+"""Of Linux's prctl(2)."""
 _AGAIN = 75
 """Exit code of a job that wants a successor; sysexits.h calls it a temporary failure."""
 
@@ -121,7 +124,7 @@ def _run(
 
     # Before there is a process: a signal that came in between would end this one, and not the run.
     signal.signal(signal.SIGTERM, end)
-    process = subprocess.Popen(words)
+    process = subprocess.Popen(words, preexec_fn=_end_with_parent)  # noqa: PLW1509 - there is one thread here
     if asked_to_end and not told:  # twice would mean: at once
         process.send_signal(signal.SIGTERM)
     code = process.wait()
@@ -135,6 +138,15 @@ def _run(
             return "cancelled", code
         return ("time" if state == "RUNNING" else ""), code
     return ("bound" if code == _STOPPED else "failed"), code
+
+
+def _end_with_parent() -> None:
+    """In the run, before it is one: have it end in good order when this process is killed and its job is over.
+
+    Not every site's Slurm finds processes whose parent is gone, and the next job waits for this one's lease.
+    """
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGTERM)
 
 
 def _finish(folder: Path) -> None:

@@ -53,6 +53,12 @@ def is_attempt(words, folder):
     return "attempt" in (words or ()) and any(word.startswith(str(folder)) for word in words)
 
 
+def processes_of(folder):
+    """What goes on for the jobs of a folder: it would ask on in the tests that follow."""
+    found = [one.info["cmdline"] or () for one in psutil.process_iter(["cmdline"])]
+    return [words for words in found if any(word.startswith(f"{folder}/") for word in words)]
+
+
 def wait_for(what, seconds=100):
     deadline = time.monotonic() + seconds
     while not (found := what()):
@@ -112,6 +118,7 @@ def test_submit__a_job_that_is_killed_is_followed_by_one_that_goes_on_and_scance
     assert chain.stopped == f"job {first + 1} was cancelled"
     assert len(chain.attempts) == 2
     assert third > first + 1
+    wait_for(lambda: not processes_of(tmp_path), 20)
 
 
 @pytest.mark.integration
@@ -139,6 +146,7 @@ def test_submit__a_job_that_is_preempted_is_followed_and_counts_as_no_failure(
     wait_for(lambda: simulator_stats(simulator)["requests"] > before)
     assert own_process("cancel", cwd=tmp_path)[0] == 0
     wait_for(lambda: slurm.jobs() == {}, 20)
+    wait_for(lambda: not processes_of(tmp_path), 20)
 
 
 @pytest.mark.integration
