@@ -100,6 +100,7 @@
     const slow = setTimeout(() => main.classList.add("busy"), 150);
     const { hash } = location;
     latest = hash;
+    main.dataset.drawn = "";
     try {
       const state = explorer.parse(hash);
       overview = await explorer.ask("overview");
