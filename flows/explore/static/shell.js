@@ -9,6 +9,7 @@
   let overview = null;
   let turn = 0;
   let current = null;
+  let latest = null;
 
   const theme = {
     names: ["auto", "light", "dark"],
@@ -98,6 +99,8 @@
     const mine = ++turn;
     const slow = setTimeout(() => main.classList.add("busy"), 150);
     const { hash } = location;
+    latest = hash;
+    main.dataset.drawn = "";
     try {
       const state = explorer.parse(hash);
       overview = await explorer.ask("overview");
@@ -176,7 +179,8 @@
     }
   };
 
-  addEventListener("hashchange", draw);
+  // Of two changes in a row the first event finds the second address already, and the other has nothing to add.
+  addEventListener("hashchange", () => { if (location.hash !== latest) draw(); });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
   addEventListener("keydown", event => {
     const typing = event.target instanceof Element && event.target.closest("input, select, textarea");

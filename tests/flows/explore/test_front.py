@@ -172,6 +172,23 @@ def test_draw__says_what_it_drew_where_the_address_changed_meanwhile(at):
     assert drawn == "#/failures"
 
 
+def test_draw__of_two_changes_in_a_row_draws_the_last_one_once(at):
+    at.go("ranking")
+    at.page.evaluate("""() => {
+        const view = explorer.views.get("failures");
+        const { render } = view;
+        window.renders = 0;
+        view.render = (...given) => { window.renders += 1; return render(...given); };
+        location.hash = "#/heat";
+        location.hash = "#/failures";
+    }""")
+    at.settled()
+    at.page.wait_for_timeout(100)
+
+    assert at.page.evaluate("window.renders") == 1
+    assert at.faults == []
+
+
 def test_chart__can_be_clicked_on_before_all_of_it_is_drawn(at):
     clicked = at.page.evaluate("""async () => {
         await explorer.script("plotly.min.js");
