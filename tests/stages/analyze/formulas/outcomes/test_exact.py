@@ -1,3 +1,4 @@
+import sys
 import warnings
 from fractions import Fraction
 
@@ -27,7 +28,8 @@ def bank(samples, counts):
 
 
 def close(found, wanted, tolerance=1e-12):
-    return abs(Fraction(float(found)) - wanted) <= Fraction(tolerance) * abs(wanted)
+    least = Fraction(sys.float_info.min)  # numbers below it have fewer digits
+    return abs(Fraction(float(found)) - wanted) <= Fraction(tolerance) * abs(wanted) + least
 
 
 def average(values):
