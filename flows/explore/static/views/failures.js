@@ -26,10 +26,11 @@
         customdata: found.map((one, place) => [format.number(one[key]), format.number(planned[place])]), hovertemplate: "%{y}<br>%{customdata[0]} of %{customdata[1]} (%{x:.1%})<extra>%{fullData.name}</extra>",
       }));
       const axis = explorer.named(names);
+      const legend = explorer.narrow() ? 44 * traces.length : 0; // a line each, in at most half of the chart's height
       root.append(
         explorer.filters(page, { models: true }, explorer.choice(page, "by", [["model", "by model"], ["task", "by task"]], "Rows")),
         h("div.panel", {}, explorer.chart({
-          label: "Outcomes of trials", height: 110 + 26 * names.length, name: "failures", traces,
+          label: "Outcomes of trials", height: Math.max(110 + 26 * names.length, legend), name: "failures", traces,
           layout: { barmode: "stack", bargap: 0.25, margin: { l: explorer.widest(axis.ticktext) + 12, r: 26, t: 16, b: 44 }, xaxis: { tickformat: ".0%", range: [0, 1], automargin: false, ticklabeloverflow: "allow" }, yaxis: { ...axis, autorange: "reversed", automargin: false }, legend: { orientation: "h", y: 1.01, yanchor: "bottom", traceorder: "normal" } },
           click: point => { const status = STATUS[point.data.meta]; if (status) location.hash = explorer.trialsLink(page, { [by]: explorer.unlabel(point.y), status }); },
           caption: "Shares of the planned trials. No answer read: the reply holds none in the asked form, and counts as wrong.",
