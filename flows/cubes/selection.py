@@ -14,7 +14,7 @@ import xarray as xr
 from flows.config.near_names import close_name
 from flows.cubes.design import with_design
 from flows.cubes.filters import Where, checked_where
-from flows.errors import SweepError, no_bare_text, told
+from flows.errors import SweepError, need_addresses, no_bare_text, told
 from flows.plan.engines import origins_of, read_engines
 from flows.plan.records import read_notes
 from flows.plan.spec import parse_spec
@@ -110,10 +110,8 @@ def open_part(
     part = part or Part()
     no_bare_text(where=part.where)
     if isinstance(cube, Iterable) and not isinstance(cube, str | bytes | Path | xr.Dataset):
-        cube = list(cube)
-        if not cube:
-            raise SweepError("`cube`: no cube is named", "Give the address of one or more")
-        cube = cube[0] if len(set(map(str, cube))) == 1 else [str(one) for one in cube]
+        several = need_addresses(cube)
+        cube = several[0] if len(set(map(str, several))) == 1 else [str(one) for one in several]
     if isinstance(cube, list):
         return _several(cube, part, notes, trials=trials)
     opened = cube if isinstance(cube, Cube | xr.Dataset) else _opened(cube)
