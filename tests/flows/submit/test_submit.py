@@ -35,6 +35,7 @@ def _home(tmp_path, monkeypatch):
 def slurm(node, monkeypatch):
     for name, value in node.environment.items():
         monkeypatch.setenv(name, value)
+    node.wait_until_empty()
     return node
 
 
@@ -77,7 +78,7 @@ def test_submit__a_job_for_each_model_and_one_cube_in_the_end(tmp_path, simulato
     assert re.search(r"submitted as (evalcube-test-[0-9a-f]{6}): alpha is job \d+, beta is job \d+", output)
     cube = tmp_path / "cube.zarr"
     wait_for(cube.exists)
-    wait_for(lambda: slurm.jobs() == {})
+    slurm.wait_until_empty(100)
     found = chains(tmp_path)
     assert {name: chain.complete for name, chain in found.items()} == {"alpha": True, "beta": True}
     code, output, _ = own_process("status", cube, cwd=tmp_path)
@@ -112,13 +113,13 @@ def test_submit__a_job_that_is_killed_is_followed_by_one_that_goes_on_and_scance
     third = wait_for(lambda: [job for job, state in slurm.jobs().items() if state == "PENDING"])[0]
 
     slurm.command("scancel", str(first + 1))
-    wait_for(lambda: slurm.jobs() == {})
+    slurm.wait_until_empty(100)
 
     [chain] = chains(tmp_path).values()
     assert chain.stopped == f"job {first + 1} was cancelled"
     assert len(chain.attempts) == 2
     assert third > first + 1
-    wait_for(lambda: not processes_of(tmp_path), 20)
+    wait_for(lambda: not processes_of(tmp_path), 60)
 
 
 @pytest.mark.integration
@@ -145,8 +146,8 @@ def test_submit__a_job_that_is_preempted_is_followed_and_counts_as_no_failure(
     before = simulator_stats(simulator)["requests"]
     wait_for(lambda: simulator_stats(simulator)["requests"] > before)
     assert own_process("cancel", cwd=tmp_path)[0] == 0
-    wait_for(lambda: slurm.jobs() == {}, 20)
-    wait_for(lambda: not processes_of(tmp_path), 20)
+    slurm.wait_until_empty()
+    wait_for(lambda: not processes_of(tmp_path), 60)
 
 
 @pytest.mark.integration
@@ -176,7 +177,7 @@ def test_cancel__ends_all_jobs_of_a_submission(tmp_path, simulator, slurm):
 
     assert code == 0, errors
     assert "2 jobs ended" in output
-    wait_for(lambda: slurm.jobs() == {}, 20)
+    slurm.wait_until_empty()
     assert {chain.stopped for chain in chains(tmp_path).values()} == {"cancelled"}
 
 

@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -83,6 +83,13 @@ class SlurmNode:
         """The jobs in the queue: number -> state."""
         lines = self.command("squeue", "-h", "-o", "%i %T").split("\n")
         return {int(line.split()[0]): line.split()[1] for line in lines if line}
+
+    def wait_until_empty(self, seconds: float = 60.0) -> None:
+        """Wait until no job is in the queue; one that was cancelled is cleaned up after for a while."""
+        deadline = time.monotonic() + seconds
+        while found := self.jobs():
+            assert time.monotonic() < deadline, found
+            time.sleep(0.3)
 
     def preempt(self, seconds: float = 1.0) -> None:
         """Take the whole node for a job that goes before all others."""
@@ -161,9 +168,8 @@ def _is_idle(node: SlurmNode) -> bool:
 
 def _empty(node: SlurmNode) -> None:
     node.command("scancel", "--user", getpass.getuser())
-    deadline = time.monotonic() + 20
-    while node.jobs() and time.monotonic() < deadline:
-        time.sleep(0.5)
+    with suppress(AssertionError):
+        node.wait_until_empty(20)
 
 
 def _wait(name: str, folder: Path, ready: object) -> None:
