@@ -16,6 +16,7 @@ from deploy.servers.command import CommandServer
 from flows.plan.engines import ENGINES
 from storage.cube.cube import Cube
 from tests.flows.support import assert_same_cube, evalcube, write_config
+from tests.waiting import PATIENCE
 
 FAKE = Path(__file__).parents[2] / "deploy" / "servers" / "fake_server.py"
 pytestmark = pytest.mark.cluster
@@ -29,7 +30,7 @@ def command(*arguments):
 def served(name, *arguments, **serve):
     return {
         "name": name,
-        "serve": {"command": command(*arguments), "start_limit": 30, **serve},
+        "serve": {"command": command(*arguments), "start_limit": PATIENCE, **serve},
         "limits": {"connections": CONNECTIONS, "retries": 0},
     }
 
@@ -149,7 +150,7 @@ def test_run__one_of_several_servers_may_die_and_costs_what_was_in_flight_there(
     killing = threading.Thread(target=kill, daemon=True)
     killing.start()
     code, output, errors = run(tmp_path, config(tmp_path, pool(two), trials=400))
-    killing.join(10)
+    killing.join(PATIENCE)
 
     assert code == 0, errors
     assert "400 of 400 trials done" in output
