@@ -142,10 +142,10 @@ def test_run__goes_on_when_the_store_comes_back(store, config, tmp_path, undistu
     assert_same_cube(config["cube"], undisturbed())
 
 
-def elsewhere(name, *words, cwd):
-    """The command line as if on another machine, with a lease of two seconds."""
+def elsewhere(name, *words, cwd, lease=2):
+    """The command line as if on another machine, with a lease of a few seconds."""
     program = Path(__file__).parents[2] / "chaos" / "elsewhere.py"
-    return subprocess_of([sys.executable, str(program), name, "2", *map(str, words)], cwd=cwd)
+    return subprocess_of([sys.executable, str(program), name, str(lease), *map(str, words)], cwd=cwd)
 
 
 @pytest.mark.integration
@@ -175,11 +175,12 @@ def test_run__that_was_stopped_for_too_long_changes_nothing(store, config, tmp_p
 def test_run__refuses_a_cube_that_another_machine_works_on(store, config, tmp_path):
     path = write_config(tmp_path, config)
     store.settings(held="/ledger/0")
-    first = elsewhere("one", "run", path, "--workers", 1, "--quiet", cwd=tmp_path)
+    # A lease that is renewed in time also where the machine stands still for some seconds.
+    first = elsewhere("one", "run", path, "--workers", 1, "--quiet", cwd=tmp_path, lease=15)
     held(store, "/ledger/0", first)
     store.settings()
 
-    second = elsewhere("two", "run", path, "--workers", 1, "--quiet", cwd=tmp_path)
+    second = elsewhere("two", "run", path, "--workers", 1, "--quiet", cwd=tmp_path, lease=15)
     _, refused = second.communicate()
     store.release()
     _, errors = first.communicate()
