@@ -34,9 +34,9 @@ def free_port():
 
 
 @contextmanager
-def server(command, port):
+def server(command, port, environment=None):
     """A server in a process of its own, from its first open port to its end."""
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment)
     try:
         deadline = time.monotonic() + 60
         while True:
