@@ -13,7 +13,7 @@ TEST := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 MODEL_FILES := $(wildcard deploy/servers/local-model.txt)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo quick test integration coverage check bench chaos docs lock clean
+.PHONY: help demo quick test integration localstack coverage check bench chaos docs lock clean
 .NOTPARALLEL:
 
 help: ## this list
@@ -32,6 +32,8 @@ test: $(VENV)/.installed ## run all tests but those of `make integration` (PYTES
 
 integration: $(VENV)/.model ## run the tests that take minutes, and those with a real local model
 	$(TEST) -m "integration or model" $(PYTEST_ARGS)
+
+localstack: .localstack/.installed ## install a second S3 server, for the tests of `make integration` that want one
 
 # Kills lose what a killed process had measured, so that chaos would cost minutes and show nothing.
 coverage: $(VENV)/.model ## run tests but those that take minutes, and show which lines they miss
@@ -66,8 +68,13 @@ lock: $(VENV)/.packages ## compile constraints.txt and constraints-docs.txt anew
 		--fork-strategy fewest --generate-hashes --custom-compile-command "make lock" --quiet $(LOCK_ARGS) \
 		--output-file constraints-docs.txt
 
+.localstack/.installed: tests/storage/support/localstack.txt
+	"$(PYTHON)" -m venv .localstack
+	.localstack/bin/python -m pip --quiet --disable-pip-version-check install -r $<
+	@touch $@
+
 clean: ## remove the environment, caches and build outputs; results/ stays, its answers were paid for
-	rm -rf .venv dist build site .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage .coverage.*
+	rm -rf .venv .localstack dist build site .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage .coverage.*
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/.created:
