@@ -19,6 +19,7 @@ from unittest.mock import patch
 
 from tests.docs.pages import ROOT, Block
 from tests.flows.support import evalcube
+from tests.waiting import PATIENCE
 
 _SHELL = re.compile(r"[|&;<>$`*?~(){}]")
 """Signs of a line that only a shell understands."""
@@ -95,7 +96,7 @@ class Reader:
             stderr=subprocess.DEVNULL,
         )
         self._terminals.append(process)
-        until = time.monotonic() + 60
+        until = time.monotonic() + PATIENCE
         while process.poll() is None and time.monotonic() < until:
             try:
                 socket.create_connection(("127.0.0.1", block.port), timeout=1).close()
@@ -134,7 +135,7 @@ class Reader:
             env={**os.environ, **self.environment},
             capture_output=True,
             text=True,
-            timeout=300,
+            timeout=3 * PATIENCE,
             check=False,
         )
         assert done.returncode == 0, f"{block}:\n{done.stdout}{done.stderr}"

@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from flows.run.sweep import run
 from storage.cube.cube import Cube
 from tests.flows.shared_cluster import SHARED
 from tests.flows.support import assert_same_cube, hooked, simulator_stats, sweep_config
+from tests.waiting import wait_until
 
 STAGES = {"generate", "infer", "process", "score", "analyze"}
 
@@ -159,7 +159,7 @@ def dask_cluster(folder, *, workers=2, env=None, processes=None):
             cwd=folder,
             env=clean,
             stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
         )
         processes.append(process)
         return process
@@ -176,10 +176,7 @@ def dask_cluster(folder, *, workers=2, env=None, processes=None):
             "--scheduler-file",
             scheduler_file.name,
         )
-        deadline = time.monotonic() + 30
-        while not scheduler_file.exists() or not scheduler_file.read_text().strip():
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        wait_until(lambda: scheduler_file.exists() and scheduler_file.read_text().strip())
         address = json.loads(scheduler_file.read_text())["address"]
         for _ in range(workers):
             start("worker", address, "--nthreads", "2", "--no-nanny", "--no-dashboard", "--host", "127.0.0.1")

@@ -143,7 +143,6 @@ def config_of(tmp_path, model, **changes):
     return config
 
 
-@pytest.mark.timeout(120)
 def test_run__refuses_a_host_that_does_not_see_the_cube_before_anything_is_sent(
     tmp_path, cluster, two_hosts, model
 ):
@@ -165,7 +164,6 @@ def test_run__refuses_a_host_that_does_not_see_the_cube_before_anything_is_sent(
     assert_nothing_is_left(cluster)
 
 
-@pytest.mark.timeout(120)
 def test_run__a_late_host_that_does_not_see_the_cube_is_named_and_gets_nothing(
     tmp_path, cluster, two_hosts, model
 ):

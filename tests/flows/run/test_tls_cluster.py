@@ -42,7 +42,6 @@ def files(tmp_path):
     return {name: str(path) for name, path in names.items()}
 
 
-@pytest.mark.timeout(120)
 def test_run__on_a_cluster_with_tls(tmp_path, simulator, files):
     own = {
         "DASK_DISTRIBUTED__COMM__REQUIRE_ENCRYPTION": "True",
