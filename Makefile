@@ -58,6 +58,7 @@ chaos: $(VENV)/.installed ## kill a sweep of 20 000 trials 200 times and compare
 
 docs: $(VENV)/.docs ## build the documentation and the reference of the Python names into site/index.html
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet -b html docs site
+	$(BIN)/python -m tests.docs.widths site
 
 # Kept versions stay as they are; LOCK_ARGS=--upgrade takes newer ones, LOCK_ARGS="--upgrade-package dask" one.
 # --fork-strategy fewest: one version of each package on every Python, so that all machines compute alike.
