@@ -199,6 +199,10 @@ class Controlled:
     """What was done, or why nothing was."""
     paused: bool
     """Whether the run is paused from now on."""
+    connections: Mapping[str, int] = field(default_factory=dict)
+    """By label of the models that go on being asked, the connections to their address from now on."""
+    dropped: tuple[str, ...] = ()
+    """Labels of models that are asked nothing more."""
 
 
 @dataclass(frozen=True)
