@@ -181,6 +181,8 @@ class Noted:
     message: str
     said: str = ""
     """What a server said to that, for a terminal: no log holds it."""
+    urgent: bool = False
+    """Whether it is told where nothing shows the run, too."""
 
 
 @dataclass(frozen=True)
