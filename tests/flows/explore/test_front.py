@@ -2,10 +2,14 @@
 
 import csv
 import io
+import json
 import random
 
 import pytest
 
+from flows.explore import trials
+from flows.explore.answers import ENDPOINTS
+from flows.explore.endpoint import Endpoint
 from flows.trials.harmless import csv_text
 from tests.flows.explore.browsing import opened
 
@@ -158,6 +162,34 @@ def test_trial__marks_what_was_read_and_nothing_else(at):
         assert marks.inner_text().lower() == read.lower()
         kinds.add((status, marks.get_attribute("class")))
     assert kinds == {("correct", "good"), ("incorrect", "bad")}
+
+
+@pytest.mark.parametrize("beside", ["", "&beside=beta"])
+def test_trial__has_no_word_that_nobody_wrote(at, beside):
+    at.go("trials?model=alpha")
+    link = at.page.locator("tbody a.name").first.get_attribute("href")
+    at.go(link.removeprefix("#/") + beside)
+
+    loose = "[...document.querySelector('main').childNodes].filter(one => one.nodeType === 3).map(one => one.data)"
+    assert at.page.evaluate(loose) == []
+    at.page.wait_for_function(
+        "() => /right|answered/.test(document.querySelector('#beside option').textContent)"
+    )
+    assert " of 3 others are right" in at.page.locator("#beside option").first.text_content()
+    assert at.faults == []
+
+
+def test_trials__of_a_data_set_are_told_by_its_file(at, monkeypatch):
+    params = json.dumps({"file": "/data/capitals.jsonl", "kind": "text", "sha256": "0f3e", "template": ""})
+
+    def of_a_data_set(explored, query):
+        answer = trials.page(explored, query)
+        return answer | {"rows": [row | {"params": params} for row in answer["rows"]]}
+
+    monkeypatch.setitem(ENDPOINTS, "trials", Endpoint("trials", of_a_data_set, kept=False))
+    at.go("trials")
+
+    assert set(at.page.locator("span.point").all_text_contents()) == {"file=capitals.jsonl"}
 
 
 def test_draw__says_what_it_drew_where_the_address_changed_meanwhile(at):
