@@ -24,7 +24,7 @@ class Command(TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 - as for `invoke`
         """Read the arguments, as Typer does, and refuse options that would take the place of their own first value."""
         if not ctx.resilient_parsing:
-            _, _, given = self.make_parser(ctx).parse_args(list(args))
+            given: list[Any] = self.make_parser(ctx).parse_args(list(args))[2]
             for parameter, times in Counter(given).items():
                 if times > 1 and _takes_one_value(parameter):
                     raise BadParameter(
