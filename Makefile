@@ -14,7 +14,7 @@ TEST := $(BIN)/python -m pytest -n $(or $(JOBS),3) --dist worksteal
 MODEL_FILES := $(wildcard deploy/servers/local-model.txt)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo quick test integration coverage check bench chaos docs lock clean
+.PHONY: help demo quick test integration localstack coverage check bench chaos docs lock clean
 .NOTPARALLEL:
 
 help: ## this list
@@ -33,6 +33,8 @@ test: $(VENV)/.installed ## run all tests but those of `make integration` (PYTES
 
 integration: $(VENV)/.model ## run the tests that take minutes, and those with a real local model
 	$(TEST) -m "integration or model" $(PYTEST_ARGS)
+
+localstack: .localstack/.installed ## install a second S3 server, for the tests of `make integration` that want one
 
 # Kills lose what a killed process had measured, so that chaos would cost minutes and show nothing.
 coverage: $(VENV)/.model ## run tests but those that take minutes, and show which lines they miss
@@ -57,6 +59,7 @@ chaos: $(VENV)/.installed ## kill a sweep of 20 000 trials 200 times and compare
 
 docs: $(VENV)/.docs ## build the documentation and the reference of the Python names into site/index.html
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet -b html docs site
+	$(BIN)/python -m tests.docs.widths site
 
 # Kept versions stay as they are; LOCK_ARGS=--upgrade takes newer ones, LOCK_ARGS="--upgrade-package dask" one.
 # --fork-strategy fewest: one version of each package on every Python, so that all machines compute alike.
@@ -67,8 +70,13 @@ lock: $(VENV)/.packages ## compile constraints.txt and constraints-docs.txt anew
 		--fork-strategy fewest --generate-hashes --custom-compile-command "make lock" --quiet $(LOCK_ARGS) \
 		--output-file constraints-docs.txt
 
+.localstack/.installed: tests/storage/support/localstack.txt
+	"$(PYTHON)" -m venv .localstack
+	.localstack/bin/python -m pip --quiet --disable-pip-version-check install -r $<
+	@touch $@
+
 clean: ## remove the environment, caches and build outputs; results/ stays, its answers were paid for
-	rm -rf .venv dist build site .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage .coverage.*
+	rm -rf .venv .localstack dist build site .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage .coverage.*
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/.created:

@@ -11,7 +11,6 @@ import shutil
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Container, Mapping
 from contextlib import chdir, redirect_stdout
 from pathlib import Path
@@ -19,6 +18,7 @@ from unittest.mock import patch
 
 from tests.docs.pages import ROOT, Block
 from tests.flows.support import evalcube
+from tests.waiting import PATIENCE, wait_until
 
 _SHELL = re.compile(r"[|&;<>$`*?~(){}]")
 """Signs of a line that only a shell understands."""
@@ -89,6 +89,8 @@ class Reader:
             process.wait()
 
     def _start(self, block: Block) -> None:
+        # The page names the port, and other tests on this machine may be typing it, too.
+        wait_until(lambda: not _listens(block.port), told=lambda: f"{block}: port {block.port} is taken")
         process = subprocess.Popen(
             ["bash", "-c", f"exec {block.text}"],
             cwd=self.folder,
@@ -97,15 +99,12 @@ class Reader:
             stderr=subprocess.DEVNULL,
         )
         self._terminals.append(process)
-        until = time.monotonic() + 60
-        while process.poll() is None and time.monotonic() < until:
-            try:
-                socket.create_connection(("127.0.0.1", block.port), timeout=1).close()
-            except OSError:
-                time.sleep(0.05)
-            else:
-                return
-        raise AssertionError(f"{block}: nothing listens on port {block.port}")
+
+        def served() -> bool:
+            assert process.poll() is None, f"{block}: it ended with code {process.returncode}"
+            return _listens(block.port)
+
+        wait_until(served, told=lambda: f"{block}: nothing listens on port {block.port}")
 
     def _write(self, block: Block) -> None:
         path = self.folder / block.file
@@ -140,7 +139,7 @@ class Reader:
             env={**os.environ, **self.environment},
             capture_output=True,
             text=True,
-            timeout=300,
+            timeout=3 * PATIENCE,
             check=False,
         )
         assert done.returncode == 0, f"{block}:\n{done.stdout}{done.stderr}"
@@ -166,3 +165,11 @@ class Reader:
             failed = doctest.DocTestRunner(optionflags=_LIKE).run(test, clear_globs=False).failed
         assert failed == 0, f"{block}:\n{output.getvalue()}"
         return ""
+
+
+def _listens(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=1).close()
+    except OSError:
+        return False
+    return True
