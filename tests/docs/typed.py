@@ -26,6 +26,8 @@ _PLAIN = re.compile(
     r"evalcube (?P<command>.*?)( > (?P<file>[\w.-]+))?( \|\| (true|test \$\? = (?P<code>\d+)))?(\s+#[^'\"]*)?"
 )
 """A command of ours whose output may go to a file, and which may end with another exit code than 0."""
+_HEREDOC = re.compile(r"cat > (?P<file>[\w.-]+) <<'END'\n(?P<text>.*?)^END\n", re.DOTALL | re.MULTILINE)
+"""A file that a block writes."""
 _LASTING = re.compile(r"<<|\\$|&$|^\s*[()]|^(export|cd|for|if|while|trap) |^\w+=", re.MULTILINE)
 """Signs of a block whose lines need the shell of the lines before."""
 _LIKE = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
@@ -110,9 +112,13 @@ class Reader:
         path.write_text(block.text, encoding="utf-8")
 
     def _commands(self, block: Block) -> str:
-        if self.binaries is not None or _LASTING.search(block.text):
-            return self._shell(block, block.text)
-        return "".join(self._line(block, line) for line in block.text.splitlines() if line.strip())
+        text = block.text
+        while self.binaries is None and (first := _HEREDOC.match(text)):
+            (self.folder / first["file"]).write_text(first["text"], encoding="utf-8")
+            text = text[first.end() :]
+        if self.binaries is not None or _LASTING.search(text):
+            return self._shell(block, text)
+        return "".join(self._line(block, line) for line in text.splitlines() if line.strip())
 
     def _line(self, block: Block, line: str) -> str:
         plain = _PLAIN.fullmatch(line)

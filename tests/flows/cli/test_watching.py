@@ -16,6 +16,7 @@ import pytest
 
 from flows.cli.watching import _line
 from flows.config.load import as_config
+from flows.cubes.status import cube_status
 from flows.plan.build import build_plan
 from flows.plan.records import read_live
 from flows.plan.store import SweepStore, open_store
@@ -217,3 +218,13 @@ def test_live__where_nothing_can_be_written_is_left_out(tmp_path):
     LiveFile(Directory(tmp_path / "no"), tracker)(started)
 
     assert list(tmp_path.iterdir()) == []
+
+
+def test_status__of_a_sweep_that_failed_before_its_first_request_is_not_complete(tmp_path):
+    cube = str(tmp_path / "cube.zarr")
+    open_store(build_plan(as_config(sweep_config(tmp_path, "http://127.0.0.1:9/v1", trials=4))), cube)
+
+    status = cube_status(cube)
+
+    assert not status["complete"]
+    assert _line(status) == "not begun: no run has got to its first request"
