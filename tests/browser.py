@@ -5,6 +5,7 @@ import shutil
 import pytest
 
 from tests.tiers import need
+from tests.waiting import PATIENCE
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
@@ -18,7 +19,9 @@ def chromium():
     sync_api = pytest.importorskip("playwright.sync_api")
     with sync_api.sync_playwright() as driver:
         browser = driver.chromium.launch(
-            executable_path=found, args=["--no-sandbox", "--disable-quic", "--enable-unsafe-swiftshader"]
+            executable_path=found,
+            args=["--no-sandbox", "--disable-quic", "--enable-unsafe-swiftshader"],
+            timeout=1000 * PATIENCE,
         )
         yield browser
         browser.close()

@@ -31,7 +31,7 @@ def test_notebook__runs_from_top_to_bottom_and_shows_what_it_says(tmp_path, monk
     notebook = nbformat.read(NOTEBOOK, 4)
 
     client.NotebookClient(
-        notebook, timeout=PATIENCE, resources={"metadata": {"path": str(tmp_path)}}
+        notebook, timeout=PATIENCE, startup_timeout=PATIENCE, resources={"metadata": {"path": str(tmp_path)}}
     ).execute()
 
     run, board, drawn, compared, lines, trials, counts = [

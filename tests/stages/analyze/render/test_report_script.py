@@ -9,6 +9,7 @@ import pytest
 from stages.analyze.labelled.leaderboard import leaderboard
 from stages.analyze.render.report import SampleTrial, render_report
 from tests.stages.analyze.synthetic import PROFILES, Profile, dataset
+from tests.waiting import PATIENCE
 
 HOSTILE = '<img src=x onerror="alert(1)">'
 FORMULA = '=HYPERLINK("x")'
@@ -34,6 +35,7 @@ def report(tmp_path_factory):
 @pytest.fixture
 def page(chromium, report):
     context = chromium.new_context(viewport={"width": 1400, "height": 900})
+    context.set_default_timeout(1000 * PATIENCE)
     context.grant_permissions(["clipboard-read", "clipboard-write"])
     page = context.new_page()
     said = []
@@ -129,6 +131,7 @@ def test_tables__are_copied_as_csv_as_they_are_shown(page):
 
 def test_report__without_scripts_has_all_and_its_links_lead_to_trials(chromium, report):
     context = chromium.new_context(java_script_enabled=False)
+    context.set_default_timeout(1000 * PATIENCE)
     page = context.new_page()
 
     page.goto(report)
@@ -144,6 +147,7 @@ def test_report__without_scripts_has_all_and_its_links_lead_to_trials(chromium, 
 @pytest.mark.parametrize("width", [400, 1400])
 def test_report__fits_with_what_the_script_adds(chromium, report, width, scheme):
     context = chromium.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
+    context.set_default_timeout(1000 * PATIENCE)
     page = context.new_page()
 
     page.goto(report)
