@@ -88,6 +88,9 @@ class Traffic:
     """By label of the model: ``requests``, ``hits``, ``answers`` and their ``seconds``, of blocks that are over."""
     active: float = 0.0
     """Seconds since the worker's first request."""
+    asked: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    """By label of the model, when its first request was sent and its last one ended, counted as `active` is; of
+    totals, when that was on the driver's clock."""
     starved: Sequence[str] = ()
     """Labels of models of which the worker could ask more at this moment, if it had more blocks."""
     waiting: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
