@@ -171,12 +171,12 @@ def _show_brief(table: Trials, columns: str | None, *, markdown: bool, cut_off: 
         table = table.with_columns(brief_columns(table.columns, repeats=table.repeated, layers=table.layered))
     rows = list(table.rows())
     notes = _in_flags(table.notes)
-    if cut_off:
+    if cut_off or not rows:
         count = table.count()
-        if count > len(rows):
-            notes.insert(0, f"{len(rows)} of {count:,} trials; --limit says how many are shown.")
-    if not rows:
-        notes.insert(0, "No trial fulfils all of this.")
+        if not count:
+            notes.insert(0, "No trial fulfils all of this.")
+        elif count > len(rows):
+            notes.insert(0, f"{len(rows)} of {count:,} trials; --limit and --offset say which are shown.")
     width = _MARKDOWN_WIDTH if markdown else Console().width
     # Layers that no trial has would take the room of the others.
     shown = [
