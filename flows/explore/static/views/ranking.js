@@ -187,9 +187,18 @@
       const named = rows.map(row => (few || row.front.includes(spend) ? ` ${explorer.narrow() ? explorer.middle(starred(row), 18) : starred(row)} ` : ""));
       const linear = page.get("x") === "linear";
       const [low, high] = extent(rows.map(row => row[spend]).filter(value => value > 0));
+      const unknown = found(page, board.rows).filter(row => !format.isNumber(row[spend]) && format.isNumber(lead(board, row).value)).map(starred);
+      const listed = names => `${names.slice(0, 12).join(", ")}${names.length > 12 ? " …" : ""}`;
       const free = linear ? [] : rows.filter(row => row[spend] === 0).map(starred);
-      // Neighbours along the axis have their names on different sides.
-      const along = new Map([...rows].sort((a, b) => a[spend] - b[spend]).map((row, place) => [row, SIDES[place % SIDES.length]]));
+      // Neighbours along the axis have their names on different sides; at an end of it long ones have room on one only.
+      const at = linear ? Number : Math.log;
+      const [first, last] = [linear ? 0 : at(low), at(high)];
+      const room = explorer.narrow() ? 0 : 20;
+      const sides = row => {
+        const place = last > first && row[spend] > 0 ? (at(row[spend]) - first) / (last - first) : 0.5;
+        return place < 0.3 ? SIDES.slice(0, 2) : place > 0.7 && row.label.length > room ? SIDES.slice(2) : SIDES;
+      };
+      const along = new Map([...rows].sort((a, b) => a[spend] - b[spend]).map((row, place) => [row, sides(row)[place % sides(row).length]]));
       const grey = explorer.theme().faint;
       root.append(h("div.panel", {}, explorer.chart({
         name: "score-and-cost", height: 520, label: `${leadName(board)} against ${title} of ${rows.length} evaluations`,
@@ -203,7 +212,7 @@
         ],
         layout: { hovermode: "closest", margin: { l: 50, r: explorer.narrow() ? 16 : 90, t: 16, b: 44 }, xaxis: { title: { text: title }, type: linear ? "linear" : "log", ...(linear ? { rangemode: "tozero" } : { dtick: high < 10 * low ? "D1" : "D2", tickformat: ".3~g" }) }, yaxis: { title: { text: isShare(board) ? `${board.mode}, %` : "ReasonScore" } } },
         click: point => { if (point.customdata) location.hash = page.link("trials", { model: rows[point.pointNumber].label }); },
-        caption: [unrankedNote(rows), free.length ? `Not on a logarithmic scale, being 0 on it: ${free.slice(0, 12).join(", ")}${free.length > 12 ? " …" : ""}.` : null, few ? null : "Names are those on the front; others are under the pointer."].filter(Boolean).join(" "),
+        caption: [unrankedNote(rows), free.length ? `Not on a logarithmic scale, being 0 on it: ${listed(free)}.` : null, unknown.length ? `Not shown, as ${spend === "cost_per_1000" ? "no price of it is declared" : "it is not known"}: ${listed(unknown)}.` : null, few ? null : "Names are those on the front; others are under the pointer."].filter(Boolean).join(" "),
       })), notes(board) || "");
     },
   });
