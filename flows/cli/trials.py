@@ -177,7 +177,7 @@ def _show_brief(table: Trials, columns: str | None, *, markdown: bool, counted: 
         notes.insert(0, "No trial fulfils all of this.")
     elif count > len(rows):
         notes.insert(
-            0, f"{len(rows)} of {count:,} trials; --limit says how many are shown, --offset from where."
+            0, f"{len(rows)} of {count:,} trials; --limit and --offset say which are shown."
         )
     width = _MARKDOWN_WIDTH if markdown else Console().width
     # Layers that no trial has would take the room of the others.
