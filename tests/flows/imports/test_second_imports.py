@@ -79,6 +79,35 @@ def test_import__keeps_replies_to_equal_prompts_apart(tmp_path):
     assert Cube.open(tmp_path / "c.zarr").dataset()["duplicate"].to_numpy()[0, 0, :4].tolist() == [0, 1, 1, 1]
 
 
+def test_import__adds_a_task_of_a_model_that_the_cube_has(tmp_path):
+    rows_of(tmp_path, "a.jsonl", "x")
+    rows_of(tmp_path, "b.jsonl", "x", also="more")
+    write_lines(tmp_path / "c.jsonl", [{"q": f"{i}-1?", "out": "2", "ok": 1, "m": "x"} for i in range(40)])
+    flags = ["--into", "c.zarr", "--cache", "cache", "--map", MAP]
+    evalcube("import", "a.jsonl", *flags, cwd=tmp_path)
+    before = arrays(tmp_path / "c.zarr")["status"]
+
+    for name in ("b", "c"):
+        code, _, error = evalcube("import", f"{name}.jsonl", *flags, cwd=tmp_path)
+        assert (code, error) == (0, "")
+
+    assert Reader(tmp_path / "c.zarr").plan.task_names == ("a", "b", "c")
+    after = arrays(tmp_path / "c.zarr")["status"]
+    np.testing.assert_array_equal(after[:, :1, :, :4], before)
+    counts = cube_status(tmp_path / "c.zarr")
+    assert (counts["done"], counts["trials"]) == (48, 48)
+
+
+def test_import__says_if_a_least_score_is_of_nobody(tmp_path):
+    rows_of(tmp_path, "a.jsonl", "x")
+    flags = ["--into", "c.zarr", "--cache", "cache", "--map", MAP, "--correct-from", "okay=0.5"]
+
+    code, text, _ = evalcube("import", "a.jsonl", *flags, cwd=tmp_path)
+
+    assert code == 0
+    assert "note: no answer has a score by 'okay', only by ok" in text
+
+
 def test_rescore__says_what_it_leaves_to_the_other_tool(tmp_path):
     rows_of(tmp_path, "a.jsonl", "x")
     evalcube("import", "a.jsonl", "--into", "c.zarr", "--cache", "cache", "--map", MAP, cwd=tmp_path)

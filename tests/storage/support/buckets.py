@@ -12,8 +12,10 @@ from obstore.store import MemoryStore
 
 from storage import object_stores
 from storage.cube.bucket import conditions
-from tests.storage.support.cache_stores import free_port, s3_server, server
+from tests.ports import free_port
+from tests.storage.support.cache_stores import s3_server, server
 from tests.storage.support.localstack import localstack_server
+from tests.waiting import PATIENCE
 
 
 class MemoryStores(dict):
@@ -81,7 +83,7 @@ class ProxiedStore:
         request = urllib.request.Request(
             f"{self.proxy}/__{what}", json.dumps(document).encode(), method="POST"
         )
-        with urllib.request.urlopen(request, timeout=30) as reply:
+        with urllib.request.urlopen(request, timeout=PATIENCE) as reply:
             return json.load(reply)
 
 

@@ -5,7 +5,8 @@ import tempfile
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.storage.support.cache_stores import S3_ENV, free_port, make_bucket, server
+from tests.ports import free_port
+from tests.storage.support.cache_stores import S3_ENV, make_bucket, server
 from tests.tiers import need
 
 NAMED = "EVALCUBE_LOCALSTACK"
