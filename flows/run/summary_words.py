@@ -53,7 +53,7 @@ def lines_of(summary: RunSummary) -> list[str]:
         asked_for = "done with the part that was asked for; " if summary.reason == "complete" else ""
         lines.append(f"{asked_for}{summary.pending:,} of the plan are pending")
     if summary.unnamed is not None:
-        lines.append(f"{summary.unnamed}: kept, and not asked")
+        lines.append(f"{summary.unnamed}: kept{', and not asked' if summary.unnamed.unasked else ''}")
     return [*lines, f"cube: {summary.cube}"]
 
 
