@@ -70,6 +70,9 @@ def merge(
         else:
             _print_conflicts(error.conflicts)
         raise
+    from flows.cubes.cache_at_hand import remember_merged
+
+    remember_merged(done.cube, cubes)
     if as_json:
         show_json(_document(done.to_dict(), done.conflicts))
     else:

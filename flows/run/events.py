@@ -184,6 +184,8 @@ class Noted:
     message: str
     said: str = ""
     """What a server said to that, for a terminal: no log holds it."""
+    urgent: bool = False
+    """Whether it is told where nothing shows the run, too."""
 
 
 @dataclass(frozen=True)
@@ -202,6 +204,10 @@ class Controlled:
     """What was done, or why nothing was."""
     paused: bool
     """Whether the run is paused from now on."""
+    connections: Mapping[str, int] = field(default_factory=dict)
+    """By label of the models that go on being asked, the connections to their address from now on."""
+    dropped: tuple[str, ...] = ()
+    """Labels of models that are asked nothing more."""
 
 
 @dataclass(frozen=True)

@@ -190,6 +190,10 @@ class Tracker:
         self.cached = 0
         self.paused = False
         """Whether somebody has paused the run."""
+        self.connections: Mapping[str, int] = {}
+        """By model, the connections to its address where somebody gave orders; else those of the config hold."""
+        self.dropped: tuple[str, ...] = ()
+        """Models that somebody had dropped."""
         self.found_again = 0
         self.transport = 0
         self.causes: Counter[str] = Counter()
@@ -211,7 +215,8 @@ class Tracker:
             elif isinstance(event, BlockDone):
                 self._add_block(event)
             elif isinstance(event, Controlled):
-                self.paused = event.paused
+                self.paused, self.dropped = event.paused, event.dropped
+                self.connections = event.connections
 
     def _note_asking(self, event: Traffic) -> None:
         before, now = self._workers.get(event.worker, Traffic()), self.now()

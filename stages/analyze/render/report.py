@@ -6,7 +6,7 @@ import base64
 import hashlib
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -18,12 +18,13 @@ from markupsafe import Markup, escape
 from stages.analyze.labelled import ranking, report_data
 from stages.analyze.labelled.aggregate import Pooling
 from stages.analyze.labelled.axes import plain
-from stages.analyze.labelled.leaderboard import label_rows, row_order
-from stages.analyze.labelled.results import Estimate, Leaderboard, Row, TierEstimate
+from stages.analyze.labelled.leaderboard import row_order
+from stages.analyze.labelled.results import Estimate, Leaderboard, Row, TierEstimate, label_rows
 from stages.analyze.render import charts as figures
 from stages.analyze.render.cover import cover, spans
 from stages.analyze.render.table_specs import leading_text, span
 from stages.analyze.render.text import ABSENT, number, percent, printable, shorten, significant
+from stages.reply.status import QUESTION_MOMENTS
 
 MOST_LINES = 6
 """Curves per chart: more cannot be told apart."""
@@ -112,7 +113,7 @@ def render_report(
         If the board was not made from this dataset.
     """
     order = row_order(ds, board)
-    used = ("counters", "duplicate", "planned_trials", "planned_repeats")
+    used = ("counters", "duplicate", "planned_trials", "planned_repeats", QUESTION_MOMENTS)
     loaded = ds.drop_vars([name for name in ds.data_vars if name not in used]).load()
     if "status" in ds and ds.sizes["repeat"] > 1:
         loaded = loaded.assign(status=ds["status"])  # read model by model, as intervals go by question
@@ -132,7 +133,7 @@ def render_report(
         lstrip_blocks=True,
     )
     shown_samples = _samples(samples)
-    placed = _placed(shown_samples, board)
+    placed = _placed(shown_samples, board, labels)
     script = (TEMPLATES / "report.js").read_text("utf-8")
     environment.filters.update(
         data=_data,
@@ -328,14 +329,17 @@ def _samples(samples: Sequence[SampleTrial]) -> list[SampleTrial]:
 
 
 def _placed(
-    samples: Sequence[SampleTrial], board: Leaderboard
+    samples: Sequence[SampleTrial], board: Leaderboard, labels: Sequence[str]
 ) -> list[tuple[SampleTrial, int | None, str | None]]:
     """Each sample with the number of its row on the board, and what a link to it is called."""
     rows = {row.eval_id: place for place, row in enumerate(board.rows) if row.eval_id}
-    found = []
+    found: list[tuple[SampleTrial, int | None, str | None]] = []
     for place, item in enumerate(samples):
         model = rows.get(item.eval_id)
-        found.append((item, model, None if model is None else f"trial-{place}"))
+        if model is None:
+            found.append((item, None, None))
+        else:  # called as in the tables
+            found.append((replace(item, model=plain(labels[model])), model, f"trial-{place}"))
     return found
 
 

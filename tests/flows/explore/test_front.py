@@ -2,10 +2,14 @@
 
 import csv
 import io
+import json
 import random
 
 import pytest
 
+from flows.explore import trials
+from flows.explore.answers import ENDPOINTS
+from flows.explore.endpoint import Endpoint
 from flows.trials.harmless import csv_text
 from tests.flows.explore.browsing import opened
 
@@ -160,6 +164,34 @@ def test_trial__marks_what_was_read_and_nothing_else(at):
     assert kinds == {("correct", "good"), ("incorrect", "bad")}
 
 
+@pytest.mark.parametrize("beside", ["", "&beside=beta"])
+def test_trial__has_no_word_that_nobody_wrote(at, beside):
+    at.go("trials?model=alpha")
+    link = at.page.locator("tbody a.name").first.get_attribute("href")
+    at.go(link.removeprefix("#/") + beside)
+
+    loose = "[...document.querySelector('main').childNodes].filter(one => one.nodeType === 3).map(one => one.data)"
+    assert at.page.evaluate(loose) == []
+    at.page.wait_for_function(
+        "() => /right|answered/.test(document.querySelector('#beside option').textContent)"
+    )
+    assert " of 3 others are right" in at.page.locator("#beside option").first.text_content()
+    assert at.faults == []
+
+
+def test_trials__of_a_data_set_are_told_by_its_file(at, monkeypatch):
+    params = json.dumps({"file": "/data/capitals.jsonl", "kind": "text", "sha256": "0f3e", "template": ""})
+
+    def of_a_data_set(explored, query):
+        answer = trials.page(explored, query)
+        return answer | {"rows": [row | {"params": params} for row in answer["rows"]]}
+
+    monkeypatch.setitem(ENDPOINTS, "trials", Endpoint("trials", of_a_data_set, kept=False))
+    at.go("trials")
+
+    assert set(at.page.locator("span.point").all_text_contents()) == {"file=capitals.jsonl"}
+
+
 def test_draw__says_what_it_drew_where_the_address_changed_meanwhile(at):
     at.go("failures")
     drawn = at.page.evaluate("""async () => {
@@ -230,3 +262,19 @@ def test_cost__what_costs_nothing_is_told_where_no_logarithm_shows_it(chromium, 
         assert f"being 0 on it: {label}" in page.page.locator("figcaption").inner_text()
         page.go("cost?x=linear")
         assert page.page.locator("figcaption", has_text="being 0").count() == 0
+
+
+def test_cost__who_has_no_price_is_told(chromium, address):
+    def unpriced(route):
+        reply = route.fetch()
+        document = reply.json()
+        document["rows"][0]["cost_per_1000"] = None
+        route.fulfill(response=reply, json=document)
+
+    with opened(chromium, address) as page:
+        page.page.route("**/api/ranking*", unpriced)
+        page.go("cost")
+        label = page.page.evaluate("async () => (await explorer.ask('ranking', {})).rows[0].label")
+        told = f"Not shown, as no price of it is declared: {label}."
+
+        assert told in page.page.locator("figcaption").inner_text()

@@ -13,6 +13,7 @@ import evalcube as ec
 from flows.cubes.reader import Reader
 from flows.errors import SweepError
 from flows.trials.columns import COLUMNS, arrow_schema
+from flows.trials.opened import OpenCube
 from flows.trials.read import trials
 from stages.reply.record import Record
 from stages.reply.status import Status
@@ -216,6 +217,15 @@ def test_conditions__keep_the_rows_that_fulfil_them(options, keeps, swept):
     assert trials(swept / "cube.zarr", **options).count() == len(found)
 
 
+@pytest.mark.parametrize(("config", "known"), [({"prices": {"prompt": 0}}, True), ({}, False)])
+def test_prices__of_zero_are_known_where_the_config_declares_them(config, known, swept, monkeypatch):
+    opened = OpenCube(swept / "cube.zarr", {}, None)
+    monkeypatch.setattr(opened.cube, "read_label", lambda _: np.zeros(2))
+    opened.reader.notes = {"config": {"models": [{"name": "alpha", **config}, {"name": "beta"}]}}
+
+    assert [math.isnan(row[0]) for row in opened.prices] == [not known, True]
+
+
 @pytest.mark.parametrize(
     "sort", ["latency", "-latency", "tokens", "-model", "answer", "-cost", "param_prob_not"]
 )
@@ -237,6 +247,37 @@ def test_sort__keeps_no_more_rows_than_are_shown(swept, monkeypatch):
     whole = rows(swept, sort="latency", columns=["latency", "trial"])
 
     assert rows(swept, sort="latency", columns=["latency", "trial"], limit=4) == whole[:4]
+
+
+def test_several_cubes__say_that_trials_have_several_rows(swept, judged, tmp_path):
+    shutil.copytree(swept / "cube.zarr", tmp_path / "cube.zarr")
+    cubes = [swept / "cube.zarr", tmp_path / "cube.zarr", judged / "cube.zarr"]
+
+    (note,) = trials(cubes[:2], where=["task=arithmetic", "model=beta"]).notes
+
+    assert note.startswith("3 cells are in several of these cubes")
+    assert trials([cubes[0], cubes[2]]).notes == ()
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (("--limit", "0"), "0 of 80 trials; --limit and --offset say which are shown."),
+        (("--offset", "90"), "0 of 80 trials; --limit and --offset say which are shown."),
+        (("--where", "tokens=100000.."), "No trial fulfils all of this."),
+        (("--columns", ""), "--columns: it names no column. There are: cube, model"),
+        (
+            ("--where", "status=correct"),
+            "--where: it knows nothing of outcomes. Give --status correct for that",
+        ),
+    ],
+)
+def test_trials__says_why_there_are_no_rows(swept, options, says):
+    code, text, error = evalcube("trials", "cube.zarr", *options, cwd=swept)
+
+    assert code == (2 if says.startswith("--") else 0)
+    assert says in " ".join((text + error).split())
+    assert ("No trial fulfils" in text) == says.startswith("No trial")
 
 
 def test_limit__reads_no_further(swept, monkeypatch):

@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from stages.analyze.labelled.leaderboard import label_rows, leaderboard
+from stages.analyze.labelled.leaderboard import leaderboard
 from stages.analyze.labelled.pairing import Difference, Pair
 from stages.analyze.labelled.ranking import rank_rows
-from stages.analyze.labelled.results import Estimate
+from stages.analyze.labelled.results import Estimate, label_rows
 from stages.analyze.render.flips import task_spec
 from stages.analyze.render.table import left_out, markdown_text, shown_notes, terminal
 from stages.analyze.render.table_specs import (
