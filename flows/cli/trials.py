@@ -176,9 +176,7 @@ def _show_brief(table: Trials, columns: str | None, *, markdown: bool, counted: 
     if not count:
         notes.insert(0, "No trial fulfils all of this.")
     elif count > len(rows):
-        notes.insert(
-            0, f"{len(rows)} of {count:,} trials; --limit and --offset say which are shown."
-        )
+        notes.insert(0, f"{len(rows)} of {count:,} trials; --limit and --offset say which are shown.")
     width = _MARKDOWN_WIDTH if markdown else Console().width
     # Layers that no trial has would take the room of the others.
     shown = [
