@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from flows.cli.flags import Command
-from flows.cli.options import CacheOption, CubeArgument, JsonOption
+from flows.cli.options import CacheOption, CsvOption, CubeArgument, JsonOption
 from flows.cli.output import Code, complain, safe, show, show_json
+from flows.cli.tables import one_form, show_csv
 
 if TYPE_CHECKING:
     from flows.plan.rescoring import Rescoring
@@ -57,13 +58,17 @@ def rescore(
     ] = None,
     cache: CacheOption = None,
     as_json: JsonOption = False,
+    as_csv: CsvOption = False,
 ) -> None:
     """Grade every reply of a cube again from the cache, without asking; shows old and new counts."""
     from flows.rework.rescore import rescore_cube
 
+    one_form(as_json=as_json, as_csv=as_csv)
     done = rescore_cube(cube, output=output, cache=cache, notify=complain)
     if as_json:
         show_json(done.to_dict())
+    elif as_csv:
+        show_csv(done.to_dict()["rows"], ("model", "task"))
     else:
         _print_recounts(done)
     if done.lost:

@@ -14,7 +14,7 @@ from flows.cli.output import Code, complain, outlived, safe, show, show_json
 from flows.cli.tables import print_leaderboard
 
 if TYPE_CHECKING:
-    from flows.run.events import Subscriber
+    from flows.run.events import Event, Subscriber
     from flows.run.summary import RunSummary
 
 _KILLED = "worker killed"
@@ -36,7 +36,16 @@ def subscribers(log: str | None, *, quiet: bool) -> Iterator[list[Subscriber]]:
             from flows.run.subscribers.display import Display
 
             found.append(stack.enter_context(Display()))
+        else:
+            found.append(_complain_if_urgent)
         yield found
+
+
+def _complain_if_urgent(event: Event) -> None:
+    from flows.run.events import Noted
+
+    if isinstance(event, Noted) and event.urgent:
+        complain(f"{event.message}: {event.said}" if event.said else event.message)
 
 
 def by_model(flag: str, texts: Sequence[str]) -> dict[str, str] | str:

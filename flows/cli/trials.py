@@ -12,6 +12,7 @@ import typer
 
 from flows.cli.options import (
     CacheOption,
+    CachesOption,
     CubeArgument,
     CubesArgument,
     JsonOption,
@@ -83,7 +84,7 @@ def trials(
     explain_columns: Annotated[
         bool, typer.Option("--explain-columns", help="List the columns that there are, and end.")
     ] = False,
-    cache: CacheOption = None,
+    cache: CachesOption = None,
     as_json: JsonOption = False,
     jsonl: Annotated[bool, typer.Option("--jsonl", help="Print a JSON object for each trial.")] = False,
     as_csv: Annotated[
@@ -128,7 +129,7 @@ def trials(
         _explain(table.columns)
         return
     if for_people:
-        _show_brief(table, columns, markdown=markdown, cut_off=limit is None)
+        _show_brief(table, columns, markdown=markdown, counted=limit is None or not (grep or regex))
         return
     if parquet is not None:
         from flows.trials.forms import write_parquet
@@ -161,22 +162,23 @@ def _first(for_people: bool) -> int | None:
     return FIRST
 
 
-def _show_brief(table: Trials, columns: str | None, *, markdown: bool, cut_off: bool) -> None:
-    """A table for people, with a note where only the first rows are in it."""
+def _show_brief(table: Trials, columns: str | None, *, markdown: bool, counted: bool) -> None:
+    """A table for people, with a note where only some rows are in it, if to count them all is wanted."""
     from rich.console import Console
 
-    from flows.trials.brief import brief_columns, brief_table
+    from flows.trials.brief import brief_of, brief_table
 
     if columns is None:
-        table = table.with_columns(brief_columns(table.columns, repeats=table.repeated, layers=table.layered))
+        table = table.with_columns(brief_of(table))
     rows = list(table.rows())
     notes = _in_flags(table.notes)
-    if cut_off or not rows:
-        count = table.count()
-        if not count:
-            notes.insert(0, "No trial fulfils all of this.")
-        elif count > len(rows):
-            notes.insert(0, f"{len(rows)} of {count:,} trials; --limit and --offset say which are shown.")
+    count = table.count() if counted or not rows else len(rows)
+    if count > len(rows):
+        notes.insert(
+            0, f"{len(rows)} of {count:,} trials; --limit says how many are shown, --offset from where."
+        )
+    elif not rows:
+        notes.insert(0, "No trial fulfils all of this.")
     width = _MARKDOWN_WIDTH if markdown else Console().width
     # Layers that no trial has would take the room of the others.
     shown = [

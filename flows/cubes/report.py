@@ -20,6 +20,7 @@ from flows.cubes.selection import Part, checked_option, labelled_dataset, open_p
 from flows.cubes.statistics import leaderboard_of
 from flows.cubes.status import cube_status
 from flows.errors import SweepError, need_addresses, need_number, told
+from flows.plan.points import differing, telling
 from stages.analyze.formulas.estimators import Mode
 from stages.analyze.labelled import axes
 from stages.analyze.labelled.aggregate import Pooling
@@ -223,6 +224,12 @@ def _places(
     return found[:count]
 
 
+def _told(reader: Reader, task: int, params: Mapping[str, object]) -> Mapping[str, object]:
+    """The parameters that tell a point from the others of its task."""
+    points = [cell.cell.plain_params for cell in reader.plan.tasks[task].cells]
+    return telling(params, differing(points))
+
+
 def _sample(reader: Reader, model: int, task: int, place: tuple[int, int, int]) -> SampleTrial:
     slot, trial, repeat = place
     view = reader.view(model, task, slot, trial, repeat)
@@ -236,5 +243,7 @@ def _sample(reader: Reader, model: int, task: int, place: tuple[int, int, int]) 
         response=reasoning + (view.response if view.response is not None else "(not in the cache)"),
         parsed=view.parsed,
         reference=view.reference,
-        note=f"{', '.join(f'{k}={v}' for k, v in view.params.items())}; trial {trial}",
+        note=", ".join(f"{name}={value}" for name, value in _told(reader, task, view.params).items())
+        + f"; trial {trial}"
+        + (f", repeat {repeat}" if reader.plan.repeats > 1 else ""),
     )

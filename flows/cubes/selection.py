@@ -16,7 +16,7 @@ from flows.cubes.design import with_design
 from flows.cubes.filters import Where, checked_where
 from flows.errors import SweepError, need_addresses, no_bare_text, told
 from flows.plan.engines import origins_of, read_engines
-from flows.plan.records import read_notes
+from flows.plan.records import priced_models, read_notes
 from flows.plan.spec import parse_spec
 from flows.plan.unnamed import noted_unnamed
 from stages.analyze.labelled import axes, duplicates
@@ -298,11 +298,9 @@ def _restricted(dataset: xr.Dataset, where: Where, nothing: str) -> xr.Dataset:
 
 def _priced(dataset: xr.Dataset, notes: Mapping[str, object]) -> xr.Dataset:
     """The dataset with ``price_declared`` (model): a price of 0 stands in a cube also where a config declares none."""
-    config = notes.get("config")
-    models = config.get("models") if isinstance(config, Mapping) else None
-    if not isinstance(models, list):
+    declared = priced_models(notes)
+    if declared is None:
         return dataset
-    declared = {model.get("name") for model in models if isinstance(model, Mapping) and "prices" in model}
     values = np.array([name in declared for name in axes.names(dataset, "model_name")], dtype=bool)
     # On the fast path, as xarray imports Dask's arrays to look at the values.
     return dataset.assign_coords(price_declared=xr.Variable(("model",), values, fastpath=True))

@@ -61,3 +61,45 @@ def _value(text: str) -> object:
         return json.loads(text)
     except (ValueError, RecursionError):
         return text
+
+
+def differing(points: Sequence[Mapping[str, object]]) -> set[str]:
+    """Names of the parameters in which points of one task differ.
+
+    Parameters
+    ----------
+    points
+        Parameters of each point, by name.
+
+    Examples
+    --------
+    >>> differing([{"length": 2, "depth": 1}, {"length": 4, "depth": 1}])
+    {'length'}
+    """
+    names = {name for point in points for name in point}
+    return {name for name in names if any(point.get(name) != points[0].get(name) for point in points)}
+
+
+def telling(params: Mapping[str, object], names: set[str] | None) -> Mapping[str, object]:
+    """The parameters that tell a point from others of its task; if none do all, and of a data set its file's name.
+
+    Parameters
+    ----------
+    params
+        Of the point.
+    names
+        Those in which points of the task differ, if that is known.
+
+    Examples
+    --------
+    >>> telling({"length": 3, "depth": 1}, {"length"})
+    {'length': 3}
+    >>> telling({"file": "data/a.jsonl", "kind": "text", "sha256": "0f3e"}, set())
+    {'file': 'a.jsonl'}
+    """
+    found = {name: value for name, value in params.items() if names and name in names}
+    if found:
+        return found
+    if "file" in params and "sha256" in params:  # how it is read is the same for all of its questions
+        return {"file": str(params["file"]).rpartition("/")[2]}
+    return params

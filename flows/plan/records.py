@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,6 +33,18 @@ def read_notes(records: Space) -> dict[str, Any]:
     """What the last run noted beside the cube; empty if nothing can be read."""
     notes = read_record(records, NOTES, _NOTES_BYTES)
     return notes if isinstance(notes, dict) else {}
+
+
+def priced_models(notes: Mapping[str, object]) -> set[str] | None:
+    """Names of the models with prices in the config that a cube has; None if it has none.
+
+    A price of 0 stands in a cube also where a config declares none.
+    """
+    config = notes.get("config")
+    models = config.get("models") if isinstance(config, Mapping) else None
+    if not isinstance(models, list):
+        return None
+    return {str(model.get("name")) for model in models if isinstance(model, Mapping) and "prices" in model}
 
 
 def read_spent(records: Space) -> Spent | None:

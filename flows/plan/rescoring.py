@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from flows.plan.blocks import window_of
+from flows.plan.own_replies import OwnReplies
 from flows.plan.plan import Plan
 from flows.plan.recording import count_model, grader_of, receipt_of
 from flows.plan.records import read_record
@@ -129,6 +130,7 @@ def regrade_recorded(cube: Cube, plan: Plan, cache: Cache, *, older_only: bool) 
 class _Rescore:
     def __init__(self, cube: Cube, plan: Plan, cache: Cache, ledger: Ledger) -> None:
         self._cube, self._plan, self._cache, self._ledger = cube, plan, cache, ledger
+        self._own = OwnReplies(cube, plan, [cache])
         self._newest = ledger.newest()
         self._planned = SampleTargets(cube.read_planned("trial"), cube.read_planned("repeat"))
         both = [cube.read_label(f"price_{kind}") for kind in ("prompt", "completion")]
@@ -181,7 +183,7 @@ class _Rescore:
         recorded[:, :, : receipt.trials, : receipt.repeats] = True
         planned = recorded & self._planned.mask(window) & (status != Status.MISSING)
         prices = self._prices[receipt.region.model]
-        made = regrade(self._plan, window, planned, receipt, self._cache, prices, status)
+        made = regrade(self._plan, window, planned, receipt, self._cache, prices, status, self._own)
         if made.unanswered > receipt.transport:
             return status, None
         digest = self._cube.write_region(receipt.region, made.arrays)

@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from stages.analyze.render.table import TableSpec
 
 _SHOWN_LIMITS, _SHOWN_MODELS = 8, 4
+_MOST = 0.9
+"""Share of a run's seconds that counts as all of them."""
 
 
 def lines_of(summary: RunSummary) -> list[str]:
@@ -33,7 +35,13 @@ def lines_of(summary: RunSummary) -> list[str]:
             lines.append(f"{what}: {named}")
     for use in summary.limits[:_SHOWN_LIMITS]:
         limit = f"{use.value:g} {use.limit.replace('_', ' ')}"
-        lines.append(f"efficiency: {use.used:.0%} of {limit} ({_listed(use.models)})")
+        # One that was asked all the time needs no word about it.
+        part = (
+            ""
+            if use.seconds > _MOST * summary.asking_seconds
+            else f", in the {use.seconds:.1f} s it was asked"
+        )
+        lines.append(f"efficiency: {use.used:.0%} of {limit} ({_listed(use.models)}{part})")
     lines += [
         f"{_listed(found.models)}: a limit was found by being refused. "
         f"Set `limits: {{{found.limit}: {found.value}}}` in the config"

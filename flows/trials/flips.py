@@ -16,8 +16,9 @@ from flows.cubes.exchange import status_name
 from flows.cubes.selection import Part, checked_option
 from flows.cubes.sides import Side, SideBySide, side_by_side
 from flows.errors import SweepError
+from flows.plan.points import differing
 from flows.trials.columns import COLUMNS
-from flows.trials.opened import OpenCube, differing
+from flows.trials.opened import OpenCube
 from flows.trials.texts import AT_ONCE, Texts
 from stages.analyze.labelled.pairing import TRUNCATED, Pair
 from stages.reply.status import Status

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from flows.cubes.reader import Reader
 from flows.errors import SweepError, no_bare_text
 from flows.plan.plan import Plan, PlannedCell, TaskPlan
+from flows.plan.records import priced_models
 from flows.plan.row_ids import ROW_ID
 from flows.plan.targets import SampleTargets
 from flows.trials.columns import PARAM, TrialColumn
@@ -79,23 +80,6 @@ def fulfils(values: npt.NDArray[Any], condition: object) -> npt.NDArray[np.bool_
     return found
 
 
-def differing(points: Sequence[Mapping[str, object]]) -> set[str]:
-    """Names of the parameters in which points of one task differ.
-
-    Parameters
-    ----------
-    points
-        Parameters of each point, by name.
-
-    Examples
-    --------
-    >>> differing([{"length": 2, "depth": 1}, {"length": 4, "depth": 1}])
-    {'length'}
-    """
-    names = {name for point in points for name in point}
-    return {name for name in names if any(point.get(name) != points[0].get(name) for point in points)}
-
-
 class OpenCube:
     """A cube with the part of it that is meant.
 
@@ -106,7 +90,7 @@ class OpenCube:
     where
         objects on models and points, as `flows.cubes.filters.checked_where` takes them.
     cache
-        Address of the response cache; default: the one at hand.
+        Address of the response cache, or several; default: the one at hand.
 
     Raises
     ------
@@ -116,7 +100,12 @@ class OpenCube:
         If it is not a sweep's, or a condition is wrong or fulfilled by nothing.
     """
 
-    def __init__(self, address: str | Path, where: Any, cache: str | Path | None) -> None:  # noqa: ANN401
+    def __init__(
+        self,
+        address: str | Path,
+        where: Any,  # noqa: ANN401
+        cache: str | Path | Sequence[str | Path] | None,
+    ) -> None:
         self.reader = Reader(address, cache)
         self.address = redacted(str(address))
         self.cube: Cube = self.reader.cube
@@ -157,10 +146,15 @@ class OpenCube:
 
     @cached_property
     def prices(self) -> npt.NDArray[np.float64]:
-        """USD per million tokens of prompts and completions, shape (model, 2); NaN where neither is known."""
+        """USD per million tokens of prompts and completions, shape (model, 2); NaN where neither is known.
+
+        Prices of 0 are known where the config declares them.
+        """
         both = np.stack([self.cube.read_label(f"price_{kind}") for kind in ("prompt", "completion")], axis=1)
         prices = both.astype(np.float64)
-        prices[(prices == 0).all(axis=1)] = np.nan
+        declared = priced_models(self.reader.notes) or set()
+        named = np.array([row.model in declared for row in self.plan.evaluations], dtype=bool)
+        prices[(prices == 0).all(axis=1) & ~named] = np.nan
         return prices
 
     @cached_property

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from flows.errors import SweepError, need_addresses, need_number, no_bare_text
+from flows.plan.points import differing
 from flows.plan.row_ids import ROW_ID
 from flows.trials import rows as places
 from flows.trials.columns import TrialColumn, arrow_schema, chosen, columns_of
 from flows.trials.measured import arrays_of, measured
-from flows.trials.opened import OpenCube, differing, split_where
+from flows.trials.opened import OpenCube, split_where
 from flows.trials.rows import Rows
 from flows.trials.scan import Wanted, check_status, scan
 from flows.trials.search import Search
@@ -47,7 +48,7 @@ def trials(
     offset: int = 0,
     limit: int | None = None,
     columns: Sequence[str] | None = None,
-    cache: str | Path | None = None,
+    cache: str | Path | Sequence[str | Path] | None = None,
 ) -> Trials:
     """The trials of cubes as a table, one row each, read while it is used.
 
@@ -78,8 +79,8 @@ def trials(
     columns
         Names of columns; a parameter may lack ``param_``. Default: all.
     cache
-        Address of the response cache; default: the one of this user's own run, or one beside the cube. Without it
-        what comes from replies is absent.
+        Address of the response cache, or several; default: the one of this user's own run, or one beside the cube.
+        Without it what comes from replies is absent.
 
     Returns
     -------
@@ -157,6 +158,17 @@ class Trials(Shown):
     def layered(self) -> bool:
         """Whether outputs have scores of assertions or judges."""
         return any(one.plan.layers for one in self._opened)
+
+    @property
+    def distinguishing(self) -> set[str]:
+        """Columns beside the model's in which evaluations of one model differ."""
+        said: dict[tuple[str, str], set[str]] = {}
+        for one in self._opened:
+            for row in one.plan.evaluations:
+                names = {"template": row.template.name, "sampler": row.sampler.name, "revision": row.revision}
+                for column, name in names.items():
+                    said.setdefault((row.model, column), set()).add(name)
+        return {column for (_, column), names in said.items() if len(names) > 1}
 
     @property
     def varying(self) -> dict[str, set[str]]:

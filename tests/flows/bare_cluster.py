@@ -135,7 +135,7 @@ def bare_cluster(folder, workers=2, *, security=None, scheduler_options=(), **op
         cluster.close()
 
 
-def assert_nothing_is_left(cluster):
+def assert_nothing_is_left(cluster, **options):
     """Wait until it has nothing of evalcube any more, or fail."""
     # A worker that was getting ready while the run ended looks for itself now and then whether it is still there.
     left = []
@@ -143,7 +143,7 @@ def assert_nothing_is_left(cluster):
     def gone():
         left[:] = ["a worker that went while it was asked"]
         with suppress(OSError):
-            left[:] = cluster.left_behind()
+            left[:] = cluster.left_behind(**options)
         return not left
 
     wait_until(gone, told=lambda: left, pause=0.5)

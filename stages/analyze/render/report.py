@@ -6,7 +6,7 @@ import base64
 import hashlib
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -132,7 +132,7 @@ def render_report(
         lstrip_blocks=True,
     )
     shown_samples = _samples(samples)
-    placed = _placed(shown_samples, board)
+    placed = _placed(shown_samples, board, labels)
     script = (TEMPLATES / "report.js").read_text("utf-8")
     environment.filters.update(
         data=_data,
@@ -328,14 +328,17 @@ def _samples(samples: Sequence[SampleTrial]) -> list[SampleTrial]:
 
 
 def _placed(
-    samples: Sequence[SampleTrial], board: Leaderboard
+    samples: Sequence[SampleTrial], board: Leaderboard, labels: Sequence[str]
 ) -> list[tuple[SampleTrial, int | None, str | None]]:
     """Each sample with the number of its row on the board, and what a link to it is called."""
     rows = {row.eval_id: place for place, row in enumerate(board.rows) if row.eval_id}
-    found = []
+    found: list[tuple[SampleTrial, int | None, str | None]] = []
     for place, item in enumerate(samples):
         model = rows.get(item.eval_id)
-        found.append((item, model, None if model is None else f"trial-{place}"))
+        if model is None:
+            found.append((item, None, None))
+        else:  # called as in the tables
+            found.append((replace(item, model=plain(labels[model])), model, f"trial-{place}"))
     return found
 
 

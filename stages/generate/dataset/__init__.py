@@ -13,7 +13,7 @@ from stages.generate.dataset.checks import check_rows
 from stages.generate.dataset.choices import read_choice
 from stages.generate.dataset.files import format_of
 from stages.generate.dataset.kinds import READERS, Comparison, read_text, same_number
-from stages.generate.dataset.matching import context_of, load_grader, read_declared
+from stages.generate.dataset.matching import context_of, judged, load_grader, read_declared
 from stages.generate.dataset.order import Shuffle
 from stages.generate.dataset.params import DatasetParams
 from stages.generate.dataset.rows import Item, labels
@@ -118,7 +118,8 @@ class Dataset(Task):
         if p.imported:
             return text.strip() or None
         if p.grader:
-            right = load_grader(p.grader)(text, context_of(trial.prompt, _accepted(trial), trial.extras))
+            context = context_of(trial.prompt, _accepted(trial), trial.extras)
+            right = judged(p.grader, load_grader(p.grader)(text, context))
             return None if right is None else (_RIGHT if right else _WRONG)
         if not p.answer:
             return text.strip() or None

@@ -81,6 +81,33 @@ def load_grader(name: str) -> Grader:
     return found
 
 
+def judged(name: str, said: object) -> bool | None:
+    """What a grader said of a reply: right, wrong, or that it has no answer.
+
+    Parameters
+    ----------
+    name
+        Of the grader.
+    said
+        What it returned; 1 and 0 stand for true and false.
+
+    Raises
+    ------
+    TaskError
+        It is something else. A text such as "wrong" is true in Python, and would count as right.
+    """
+    if said is None:
+        return None
+    plain = said.item() if getattr(said, "size", 0) == 1 and hasattr(said, "item") else said  # NumPy's truths
+    if isinstance(plain, int | float) and plain in (0, 1):
+        return bool(plain)
+    raise TaskError(
+        f"grader '{name}' returned {repr(said)[:60]}, which is none of True, False and None",
+        field="grader",
+        value=name,
+    )
+
+
 def read_declared(
     text: str, match: str, pattern: str, accepted: Sequence[str], comparison: Comparison
 ) -> str | None:

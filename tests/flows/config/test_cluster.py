@@ -122,3 +122,14 @@ def test_named_cluster__says_where_names_are_kept_if_there_are_none(tmp_path, mo
         named_cluster("site")
     with pytest.raises(SweepError, match="No such file"):
         named_cluster("./site.yaml")
+
+
+def test_named_cluster__shows_no_whole_file_that_is_none(tmp_path):
+    file = tmp_path / "keys.yaml"
+    file.write_text("nothing secret\n" + "\n".join(f"  words of line {number}" for number in range(100)))
+
+    with pytest.raises(ConfigError) as caught:
+        named_cluster(str(file))
+
+    assert "must be a mapping, got 'nothing secret" in str(caught.value)
+    assert "line 99" not in str(caught.value)

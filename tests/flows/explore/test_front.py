@@ -2,10 +2,14 @@
 
 import csv
 import io
+import json
 import random
 
 import pytest
 
+from flows.explore import trials
+from flows.explore.answers import ENDPOINTS
+from flows.explore.endpoint import Endpoint
 from flows.trials.harmless import csv_text
 from tests.flows.explore.browsing import opened
 
@@ -160,6 +164,34 @@ def test_trial__marks_what_was_read_and_nothing_else(at):
     assert kinds == {("correct", "good"), ("incorrect", "bad")}
 
 
+@pytest.mark.parametrize("beside", ["", "&beside=beta"])
+def test_trial__has_no_word_that_nobody_wrote(at, beside):
+    at.go("trials?model=alpha")
+    link = at.page.locator("tbody a.name").first.get_attribute("href")
+    at.go(link.removeprefix("#/") + beside)
+
+    loose = "[...document.querySelector('main').childNodes].filter(one => one.nodeType === 3).map(one => one.data)"
+    assert at.page.evaluate(loose) == []
+    at.page.wait_for_function(
+        "() => /right|answered/.test(document.querySelector('#beside option').textContent)"
+    )
+    assert " of 3 others are right" in at.page.locator("#beside option").first.text_content()
+    assert at.faults == []
+
+
+def test_trials__of_a_data_set_are_told_by_its_file(at, monkeypatch):
+    params = json.dumps({"file": "/data/capitals.jsonl", "kind": "text", "sha256": "0f3e", "template": ""})
+
+    def of_a_data_set(explored, query):
+        answer = trials.page(explored, query)
+        return answer | {"rows": [row | {"params": params} for row in answer["rows"]]}
+
+    monkeypatch.setitem(ENDPOINTS, "trials", Endpoint("trials", of_a_data_set, kept=False))
+    at.go("trials")
+
+    assert set(at.page.locator("span.point").all_text_contents()) == {"file=capitals.jsonl"}
+
+
 def test_draw__says_what_it_drew_where_the_address_changed_meanwhile(at):
     at.go("failures")
     drawn = at.page.evaluate("""async () => {
@@ -212,30 +244,6 @@ def test_chart__can_be_clicked_on_before_all_of_it_is_drawn(at):
     }""")
 
     assert clicked == "here"
-    assert at.faults == []
-
-
-def test_chart__names_in_a_legend_keep_to_a_phone_and_mean_what_they_are(at):
-    names = [f"org/a-model-with-a-rather-long-name-of-2026-11-instruct-{end}" for end in ("72b", "3b")]
-    at.page.set_viewport_size({"width": 400, "height": 900})
-    shown, meant = at.page.evaluate(
-        """async names => {
-            const traces = names.map(name => ({ name, x: [1], y: [2] }));
-            const figure = explorer.chart({ label: "", traces });
-            document.getElementById("main").append(figure);
-            const place = figure.firstElementChild;
-            while (!place.dataset.drawn) await new Promise(requestAnimationFrame);
-            const shown = [...figure.querySelectorAll(".legendtext")].map(one => one.textContent);
-            const meant = place.data.map(data => explorer.series({ data }));
-            figure.remove();
-            return [shown, meant];
-        }""",
-        names,
-    )
-    at.page.set_viewport_size({"width": 1400, "height": 900})
-
-    assert meant == names
-    assert [len(text) < 40 and text.rpartition("-")[2] for text in shown] == ["72b", "3b"]
     assert at.faults == []
 
 

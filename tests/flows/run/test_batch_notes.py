@@ -120,8 +120,8 @@ def test_make_limits__batches_get_as_many_requests_as_they_take():
 
 def test_limit_use__batches_use_none():
     endpoints = {"a": Endpoint("a", "http://h/v1", batch=Batching())}
-    traffic = Traffic(models={"a": {"requests": 9, "seconds": 0.0}})
-    assert limit_use(endpoints, traffic, 2.0) == ()
+    traffic = Traffic(models={"a": {"requests": 9, "seconds": 0.0}}, asked={"a": (0.0, 2.0)})
+    assert limit_use(endpoints, traffic) == ()
 
 
 def test_requests_in_batches__counts_those_of_models_that_are_not_done(tmp_path):

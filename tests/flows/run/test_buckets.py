@@ -28,9 +28,9 @@ MODELS = ("alpha", "beta")
 REQUESTS = len(MODELS) * 5 * TRIALS
 
 
-@pytest.fixture(scope="module")
-def served():
-    with buckets.proxied() as found:
+@pytest.fixture(scope="module", params=["moto", pytest.param("localstack", marks=pytest.mark.integration)])
+def served(request):
+    with buckets.proxied(request.param) as found:
         yield found
 
 

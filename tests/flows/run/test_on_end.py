@@ -140,10 +140,11 @@ def test_run__gives_its_summary_to_a_program_and_the_cube_keeps_nothing_of_it(tm
     assert b"told.json" not in records.get("sweep.json").data
 
 
-def test_run__ends_as_it_did_where_its_hook_fails(tmp_path, simulator):
+@pytest.mark.parametrize("quiet", [(), ("--quiet",)])
+def test_run__ends_as_it_did_where_its_hook_fails(tmp_path, simulator, quiet):
     config = sweep_config(tmp_path, simulator.base_url, trials=2, on_end={"command": ["/no/such"]})
 
-    code, _, errors = evalcube("run", write_config(tmp_path, config), "--workers", 1, cwd=tmp_path)
+    code, _, errors = evalcube("run", write_config(tmp_path, config), *quiet, cwd=tmp_path)
 
     assert code == 0
-    assert "on_end.command: cannot be started" in errors
+    assert errors.count("on_end.command: cannot be started") == 1

@@ -262,7 +262,7 @@ def test_run__evaluations_that_send_the_same_requests_are_refused(tmp_path):
 
 
 def test_run__a_second_driver_is_refused_while_the_first_works(tmp_path, simulator):
-    config = sweep_config(tmp_path, simulator.base_url, trials=40)
+    config = sweep_config(tmp_path, simulator.base_url, trials=2000)  # never done
     config["models"][0]["simulate"]["latency"] = 0.2
     path = write_config(tmp_path, config)
     process = command("run", path, "--workers", 1, "--quiet", cwd=tmp_path)

@@ -13,6 +13,7 @@ import evalcube as ec
 from flows.cubes.reader import Reader
 from flows.errors import SweepError
 from flows.trials.columns import COLUMNS, arrow_schema
+from flows.trials.opened import OpenCube
 from flows.trials.read import trials
 from stages.reply.record import Record
 from stages.reply.status import Status
@@ -216,6 +217,15 @@ def test_conditions__keep_the_rows_that_fulfil_them(options, keeps, swept):
     assert trials(swept / "cube.zarr", **options).count() == len(found)
 
 
+@pytest.mark.parametrize(("config", "known"), [({"prices": {"prompt": 0}}, True), ({}, False)])
+def test_prices__of_zero_are_known_where_the_config_declares_them(config, known, swept, monkeypatch):
+    opened = OpenCube(swept / "cube.zarr", {}, None)
+    monkeypatch.setattr(opened.cube, "read_label", lambda _: np.zeros(2))
+    opened.reader.notes = {"config": {"models": [{"name": "alpha", **config}, {"name": "beta"}]}}
+
+    assert [math.isnan(row[0]) for row in opened.prices] == [not known, True]
+
+
 @pytest.mark.parametrize(
     "sort", ["latency", "-latency", "tokens", "-model", "answer", "-cost", "param_prob_not"]
 )
@@ -252,8 +262,8 @@ def test_several_cubes__say_that_trials_have_several_rows(swept, judged, tmp_pat
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (("--limit", "0"), "0 of 80 trials; --limit and --offset say which are shown."),
-        (("--offset", "90"), "0 of 80 trials; --limit and --offset say which are shown."),
+        (("--limit", "0"), "0 of 80 trials; --limit says how many are shown, --offset from where."),
+        (("--offset", "90"), "0 of 80 trials; --limit says how many are shown, --offset from where."),
         (("--where", "tokens=100000.."), "No trial fulfils all of this."),
         (("--columns", ""), "--columns: it names no column. There are: cube, model"),
         (

@@ -366,3 +366,18 @@ def test_models__one_that_takes_long_leaves_room_for_another(remote, store, jobs
         engine.close()
 
     assert kinds(quick) == ["stored"] * 100
+
+
+def test_limit__is_not_found_where_nothing_was_let_through(store, remote, jobs):
+    """Whoever set the rate at which an endpoint refused everything would wait for nothing."""
+    remote.faults({"kind": "status", "status": 429})
+    endpoint = Endpoint("m", remote.base_url, connections=2, retries=1, backoff_base=0.01, patience=0.3)
+    engine = Engine({"m": endpoint}, store)
+    try:
+        results = engine.run("m", jobs(8))
+        found = engine.found()
+    finally:
+        engine.close()
+
+    assert {result.cause for result in results} == {"http 429"}
+    assert found == {}

@@ -1,4 +1,4 @@
-"""Buckets for tests: obstore's store in memory, or moto's S3 server, behind the same addresses."""
+"""Buckets for tests: obstore's store in memory, or the S3 server of moto or LocalStack, behind the same addresses."""
 
 import json
 import os
@@ -14,6 +14,7 @@ from storage import object_stores
 from storage.cube.bucket import conditions
 from tests.ports import free_port
 from tests.storage.support.cache_stores import s3_server, server
+from tests.storage.support.localstack import localstack_server
 from tests.waiting import PATIENCE
 
 
@@ -38,13 +39,17 @@ NAMED = "EVALCUBE_TEST_BUCKET"
 """Variable with the address of a prefix on a real store, whose credentials are in the environment, for use by hand."""
 
 
+SERVERS = {"moto": s3_server, "localstack": localstack_server}
+"""S3 servers by name: context managers that yield the environment of a client, with a bucket named `bucket`."""
+
+
 @contextmanager
-def served():
+def served(name="moto"):
     """Yields the address of a bucket and the environment that leads there: moto's, or the one that `NAMED` names."""
-    if os.environ.get(NAMED):
+    if name == "moto" and os.environ.get(NAMED):
         yield os.environ[NAMED], {}
         return
-    with s3_server() as environment:
+    with SERVERS[name]() as environment:
         yield "s3://bucket", environment
 
 
@@ -83,9 +88,9 @@ class ProxiedStore:
 
 
 @contextmanager
-def proxied():
-    """Yields moto's server behind a proxy."""
-    with s3_server() as environment:
+def proxied(name="moto"):
+    """Yields a server behind a proxy."""
+    with SERVERS[name]() as environment:
         port = free_port()
         program = str(Path(__file__).with_name("store_proxy.py"))
         with server([sys.executable, program, str(port), environment["AWS_ENDPOINT_URL"]], port):

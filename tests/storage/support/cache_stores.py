@@ -29,9 +29,9 @@ S3_ENV = {
 
 
 @contextmanager
-def server(command, port):
+def server(command, port, environment=None):
     """A server in a process of its own, from its first open port to its end."""
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment)
     try:
 
         def listens():

@@ -15,12 +15,13 @@
 
   const paramsOf = params => (typeof params === "string" ? JSON.parse(params) : params);
 
-  /** Parameters in which points of a task differ; all if they do in none. */
+  /** Parameters in which points of a task differ; if they do in none all, and of a data set its file. */
   const telling = (page, task, params) => {
     const known = page.overview.tasks.find(one => one.label === task)?.params || [];
     const differ = new Set(known.filter(one => one.levels.length > 1).map(one => one.name.replace(/^param_/, "")));
     const found = Object.entries(params).filter(([name]) => differ.has(name));
-    return format.params(Object.fromEntries(found.length ? found : Object.entries(params)));
+    const all = "file" in params && "sha256" in params ? [["file", String(params.file).split("/").pop()]] : Object.entries(params);
+    return format.params(Object.fromEntries(found.length ? found : all));
   };
 
   /** The address of a trial; what filters say goes along, so that the next one is the next of them. */
@@ -256,7 +257,7 @@
           select,
           h("button", { type: "button", id: "copy", onclick: copied }, "Copy link"),
           h("span.note", { id: "told", role: "status" })),
-        alike ? h("div.shared", {}, promptOf(trial)) : null,
+        ...(alike ? [h("div.shared", {}, promptOf(trial))] : []), // a null would be shown as a word
         h("div", { class: other ? "beside" : "alone" },
           column(page, trial, { prompt: !alike, open }),
           other instanceof Error ? h("article.reply", {}, h("h2", {}, beside), h("p.problem", {}, other.message)) : other ? column(page, other, { prompt: !alike, open }) : null),
@@ -267,7 +268,9 @@
       // Who else answered this question comes when it is there: it costs a look at each model.
       page.ask("same", here).then(answer => {
         const rows = answer.rows.filter(row => row.label !== trial.label && row.status !== "missing");
-        select.lastElementChild.replaceChildren(h("option", { value: "" }, `no other model (${rows.filter(row => row.status === "correct").length} of ${rows.length} others are right)`),
+        const right = rows.filter(row => row.status === "correct").length;
+        const others = rows.length ? `${right} of ${rows.length} other${rows.length === 1 ? " is" : "s are"} right` : `none ${explorer.bundle ? "in this bundle" : "has answered"}`;
+        select.lastElementChild.replaceChildren(h("option", { value: "" }, `no other model (${others})`),
           ...rows.map(row => h("option", { value: row.label }, `${row.label}: ${row.status}`)));
         select.lastElementChild.value = beside;
       }, () => {});

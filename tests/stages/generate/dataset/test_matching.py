@@ -6,12 +6,13 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from pydantic import ValidationError
 
 from stages.generate import TASKS, Cell, Trial
 from stages.generate.dataset import DatasetParams
-from stages.generate.dataset.matching import GradingContext, load_grader
+from stages.generate.dataset.matching import GradingContext, judged, load_grader
 from stages.generate.errors import TaskError
 
 DATASET = TASKS["dataset"]
@@ -121,6 +122,19 @@ def test_grader__decides(tmp_path: Path) -> None:
     cell, trial = asked(tmp_path, grader=f"{__name__}:by_length")
 
     assert [outcome(cell, trial, reply) for reply in ("abcdefg", "abc", "")] == [True, False, None]
+
+
+@pytest.mark.parametrize(
+    ("said", "meant"), [(True, True), (np.False_, False), (1, True), (0.0, False), (None, None)]
+)
+def test_judged__takes_truths(said: object, meant: bool | None) -> None:
+    assert judged("mine", said) is meant
+
+
+@pytest.mark.parametrize("said", ["wrong", "", 0.5, 2, [True], {}, object()])
+def test_judged__refuses_what_is_no_truth(said: object) -> None:
+    with pytest.raises(TaskError, match=r"'mine' returned .* none of True, False and None"):
+        judged("mine", said)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,88 @@
+"""The table of trials for people tells rows apart at any width, and says how many there are."""
+
+import io
+from types import SimpleNamespace
+
+import pytest
+from rich.console import Console
+
+from flows.plan.points import telling
+from flows.trials.brief import brief_table
+from flows.trials.columns import COLUMNS
+from flows.trials.read import Trials
+from stages.analyze.render.table import left_out, terminal
+from tests.flows.support import evalcube
+
+NAMES = ("model", "task", "params", "trial", "repeat", "status", "tokens", "latency", "reference", "answer")
+ROW = {
+    "model": "org/some-model-72b-instruct",
+    "task": "arithmetic",
+    "params": '{"length": 4, "max_depth": 0}',
+    "trial": 10,
+    "repeat": 1,
+    "status": "incorrect",
+    "tokens": 1228,
+    "latency": 0.0101,
+    "reference": "a reference that is long",
+    "answer": "an answer that is long",
+}
+
+
+def drawn(width):
+    columns = [column for column in COLUMNS if column.name in NAMES]
+    table = brief_table(columns, [ROW], (), width, {"arithmetic": {"length"}})
+    file = io.StringIO()
+    Console(file=file, width=width).print(terminal(table, width=width))
+    return file.getvalue(), left_out(table, width=width)
+
+
+@pytest.mark.parametrize("width", [76, 80, 100, 140, 200])
+def test_brief_table__tells_a_row_at_any_width(width):
+    text, hidden = drawn(width)
+
+    head, _, *lines = text.splitlines()
+    assert head.split() == [name for name in NAMES if name not in hidden]
+    assert {"model", "task", "params", "trial", "status", "answer"}.isdisjoint(hidden)
+    assert "".join(line[: head.index("task")].strip() for line in lines) == ROW["model"]
+    assert all(word in lines[0] for word in ("arithmetic", "length=4", "incorrect"))
+
+
+def test_brief_table__what_goes_first_is_what_tells_least():
+    assert [drawn(width)[1] for width in (200, 110, 100, 80)] == [
+        (),
+        ("latency",),
+        ("tokens", "latency"),
+        ("tokens", "latency", "reference"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("names", "shown"), [(("greedy", "warm"), {"sampler"}), (("greedy", "greedy"), set())]
+)
+def test_distinguishing__names_what_differs_within_a_model(names, shown):
+    rows = [
+        SimpleNamespace(
+            model="a", template=SimpleNamespace(name="p"), sampler=SimpleNamespace(name=name), revision=""
+        )
+        for name in names
+    ]
+    table = SimpleNamespace(_opened=[SimpleNamespace(plan=SimpleNamespace(evaluations=rows))])
+
+    assert Trials.distinguishing.fget(table) == shown
+
+
+def test_telling__of_a_data_set_is_its_file():
+    params = {"file": "/home/me/capitals.jsonl", "kind": "text", "sha256": "0f3e", "where": {}}
+
+    assert telling(params, set()) == {"file": "capitals.jsonl"}
+    assert telling(params, {"kind"}) == {"kind": "text"}
+    assert telling({"length": 3}, set()) == {"length": 3}
+
+
+@pytest.mark.parametrize("window", [("--limit", 0), ("--offset", 900), ("--limit", 3), ()])
+def test_trials__say_how_many_there_are(window, small_sweep):
+    output = evalcube("trials", "cube.zarr", *window, "--status", "correct,incorrect", cwd=small_sweep)[1]
+
+    rows = {"--limit 0": 0, "--offset 900": 0, "--limit 3": 3}.get(" ".join(map(str, window)))
+    assert "No trial fulfils" not in output
+    assert (f"{rows} of 10 trials; --limit" in output) == (rows is not None)
