@@ -4,28 +4,29 @@
 PYTHON ?= python3
 VENV ?= .venv
 PYTEST_ARGS ?=
-JOBS ?= 2
+JOBS ?=
 LOCK_ARGS ?=
 
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
-TEST := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
+# Tests with processes wait for them a fifth of the time: three at once keep two cores busy.
+TEST := $(BIN)/python -m pytest -n $(or $(JOBS),3) --dist worksteal
 MODEL_FILES := $(wildcard deploy/servers/local-model.txt)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo quick test integration coverage check bench chaos docs lock clean
+.PHONY: help demo quick test integration localstack coverage check bench chaos docs lock clean
 .NOTPARALLEL:
 
 help: ## this list
 	@sed -nE 's/^([a-z]+):.*## (.*)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | awk -F'|' '{ printf "%-19s%s\n", $$1, $$2 }'
-	@echo "Variables: PYTHON=$(PYTHON) VENV=$(VENV) JOBS=$(JOBS) PYTEST_ARGS LOCK_ARGS"
+	@echo "Variables: PYTHON=$(PYTHON) VENV=$(VENV) JOBS=$(or $(JOBS),3) PYTEST_ARGS LOCK_ARGS"
 
 demo: $(VENV)/.model ## run a small sweep on a real local model, print its leaderboard, write an HTML report
 	$(BIN)/evalcube run examples/quickstart.yaml
 	$(BIN)/evalcube report results/quickstart.zarr -o results/quickstart.html
 
 quick: $(VENV)/.installed ## run the unit tests and doctests, which start no process, with fewer random examples
-	$(TEST) -m unit --hypothesis-profile=quick $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n $(or $(JOBS),2) --dist worksteal -m unit --hypothesis-profile=quick $(PYTEST_ARGS)
 
 test: $(VENV)/.installed ## run all tests but those of `make integration` (PYTEST_ARGS="-k name" for some)
 	$(TEST) -m "not integration and not model" $(PYTEST_ARGS)
@@ -33,10 +34,12 @@ test: $(VENV)/.installed ## run all tests but those of `make integration` (PYTES
 integration: $(VENV)/.model ## run the tests that take minutes, and those with a real local model
 	$(TEST) -m "integration or model" $(PYTEST_ARGS)
 
+localstack: .localstack/.installed ## install a second S3 server, for the tests of `make integration` that want one
+
 # Kills lose what a killed process had measured, so that chaos would cost minutes and show nothing.
 coverage: $(VENV)/.model ## run tests but those that take minutes, and show which lines they miss
 	$(BIN)/coverage erase
-	$(BIN)/coverage run -m pytest -n $(JOBS) --dist worksteal -m "not integration and not chaos" $(PYTEST_ARGS)
+	$(BIN)/coverage run -m pytest -n $(or $(JOBS),3) --dist worksteal -m "not integration and not chaos" $(PYTEST_ARGS)
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 
@@ -56,6 +59,7 @@ chaos: $(VENV)/.installed ## kill a sweep of 20 000 trials 200 times and compare
 
 docs: $(VENV)/.docs ## build the documentation and the reference of the Python names into site/index.html
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet -b html docs site
+	$(BIN)/python -m tests.docs.widths site
 
 # Kept versions stay as they are; LOCK_ARGS=--upgrade takes newer ones, LOCK_ARGS="--upgrade-package dask" one.
 # --fork-strategy fewest: one version of each package on every Python, so that all machines compute alike.
@@ -66,8 +70,13 @@ lock: $(VENV)/.packages ## compile constraints.txt and constraints-docs.txt anew
 		--fork-strategy fewest --generate-hashes --custom-compile-command "make lock" --quiet $(LOCK_ARGS) \
 		--output-file constraints-docs.txt
 
+.localstack/.installed: tests/storage/support/localstack.txt
+	"$(PYTHON)" -m venv .localstack
+	.localstack/bin/python -m pip --quiet --disable-pip-version-check install -r $<
+	@touch $@
+
 clean: ## remove the environment, caches and build outputs; results/ stays, its answers were paid for
-	rm -rf .venv dist build site .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage .coverage.*
+	rm -rf .venv .localstack dist build site .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage .coverage.*
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/.created:

@@ -32,10 +32,11 @@ settings.register_profile("quick", deadline=None, max_examples=20)
 settings.register_profile("ci", deadline=None, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "here")
 
-# Runs are remembered below the user's home directory; those of tests are forgotten with them.
-_STATE = tempfile.mkdtemp(prefix="evalcube-state-")
-atexit.register(shutil.rmtree, _STATE, ignore_errors=True)
-os.environ["XDG_STATE_HOME"] = _STATE
+# Runs are remembered below the user's home directory; those of tests are forgotten with them. What the user has set up
+# there, such as clusters, is nothing to tests.
+_HOME = tempfile.mkdtemp(prefix="evalcube-home-")
+atexit.register(shutil.rmtree, _HOME, ignore_errors=True)
+os.environ |= {"XDG_STATE_HOME": f"{_HOME}/state", "XDG_CONFIG_HOME": f"{_HOME}/config"}
 
 # A shell script that runs tests in the background (`make test &`) has them ignore Ctrl-C, and all their children too.
 for _number, _handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGTERM, signal.SIG_DFL)):

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import evalcube as ec
+from tests.waiting import PATIENCE
 
 ROOT = Path(__file__).resolve().parents[1]
 LATE = ("xarray", "numpy", "dask", "ast", "flows", "stages", "storage", "deploy")
@@ -25,7 +26,7 @@ def python(*arguments, cwd, path=ROOT, **environment):
         env={**inherited, "PYTHONPATH": str(path), **environment},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE,
         check=False,
     )
 

@@ -12,6 +12,7 @@ import typer
 from flows.cli.completion import models_of_cube, tasks_of_cube
 from flows.cli.options import (
     CacheOption,
+    CachesOption,
     ClipOption,
     CsvOption,
     CubeArgument,
@@ -260,7 +261,7 @@ def show_trial(
     ] = None,
     trial: Annotated[int, typer.Option(help="Number of the trial, from 0.")] = 0,
     repeat: Annotated[int, typer.Option(help="Number of the repeat, from 0.")] = 0,
-    cache: CacheOption = None,
+    cache: CachesOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show one trial: prompt, response, reasoning, parsed answer, reference, status."""
@@ -292,6 +293,8 @@ def _print_trial(view: TrialView, missing: str) -> None:
     console = Console()
     params = ", ".join(f"{name}={value}" for name, value in view.params.items())
     head = f"{view.model} · {view.task} · {params} · trial {view.trial} · repeat {view.repeat}"
+    if view.origin:
+        head += f" · measured as {view.origin}"
     if view.row is not None:
         head += f" · row {view.row}" + (f" ({view.row_id})" if view.row_id else "")
     console.print(Text(safe(head)))

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from typing import Any
 
+from typer import BadParameter
 from typer.core import TyperCommand
 
 from evalcube import EvalcubeError
@@ -18,6 +20,21 @@ class Command(TyperCommand):
     Parameters of a command have the names that the library gives them, whatever their flags are called: so the
     command itself says that `version` is ``--score`` here.
     """
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 - as for `invoke`
+        """Read the arguments, as Typer does, and refuse options that would take the place of their own first value."""
+        if not ctx.resilient_parsing:
+            given: list[Any] = self.make_parser(ctx).parse_args(list(args))[2]
+            for parameter, times in Counter(given).items():
+                if times > 1 and _takes_one_value(parameter):
+                    raise BadParameter(
+                        f"it is given {times} times, and only the last would count. "
+                        "Give it once; what takes several values takes them with commas",
+                        ctx,
+                        parameter,
+                    )
+        found: list[str] = super().parse_args(ctx, args)
+        return found
 
     def invoke(self, ctx: Any) -> Any:  # noqa: ANN401 - a context of the click inside Typer
         """Run the command, as Typer does."""
@@ -36,6 +53,12 @@ class Command(TyperCommand):
             else str(parameter.name).upper()
             for parameter in self.params
         }
+
+
+def _takes_one_value(parameter: Any) -> bool:  # noqa: ANN401 - a parameter of the click inside Typer
+    return parameter.param_type_name == "option" and not (
+        parameter.multiple or parameter.is_flag or parameter.count
+    )
 
 
 def in_flags(text: str, flags: dict[str, str]) -> str:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from flows.cli.flags import Command
-from flows.cli.options import CacheOption, CubeArgument, JsonOption
+from flows.cli.options import CacheOption, CsvOption, CubeArgument, JsonOption
 from flows.cli.output import Code, complain, safe, show, show_json
+from flows.cli.tables import one_form, show_csv
 
 if TYPE_CHECKING:
     from flows.plan.rescoring import Rescoring
@@ -57,17 +58,26 @@ def rescore(
     ] = None,
     cache: CacheOption = None,
     as_json: JsonOption = False,
+    as_csv: CsvOption = False,
 ) -> None:
     """Grade every reply of a cube again from the cache, without asking; shows old and new counts."""
     from flows.rework.rescore import rescore_cube
 
+    one_form(as_json=as_json, as_csv=as_csv)
     done = rescore_cube(cube, output=output, cache=cache, notify=complain)
     if as_json:
         show_json(done.to_dict())
+    elif as_csv:
+        show_csv(done.to_dict()["rows"], ("model", "task"))
     else:
         _print_recounts(done)
     if done.lost:
         complain(f"{done.lost} regions are left as they were: the cache lacks some of their replies")
+    if done.imported:
+        complain(
+            f"{done.imported} imported regions are left as the tool graded them that they come from; grade them again "
+            "with that tool, and import its new log into a new cube"
+        )
 
 
 def _print_recounts(done: Rescoring) -> None:
@@ -75,9 +85,10 @@ def _print_recounts(done: Rescoring) -> None:
     from rich.markup import escape
     from rich.table import Table
 
-    table = Table(
-        "model", "task", title=f"grader {', '.join(done.before)} → {done.grader}", title_justify="left"
-    )
+    from stages.process.grading import IMPORTED
+
+    graders = ", ".join(grader for grader in done.before if grader != IMPORTED)
+    table = Table("model", "task", title=f"grader {graders} → {done.grader}", title_justify="left")
     for name in ("correct", "incorrect", "invalid"):
         table.add_column(name, justify="right")
     for row in done.rows:

@@ -13,9 +13,11 @@ from flows.cli.output import Code, complain, safe, show, show_json
 from flows.cli.tables import one_form, show_csv
 
 if TYPE_CHECKING:
+    from flows.cubes.history import History
     from flows.merge.conflicts import Conflict
     from flows.merge.difference import Difference
     from flows.merge.write import Merged
+    from flows.publish.versions import LogEntry
 
 _SHOWN = 50
 _LAST_DAY = 253_370_764_800  # the year 9999
@@ -68,6 +70,9 @@ def merge(
         else:
             _print_conflicts(error.conflicts)
         raise
+    from flows.cubes.cache_at_hand import remember_merged
+
+    remember_merged(done.cube, cubes)
     if as_json:
         show_json(_document(done.to_dict(), done.conflicts))
     else:
@@ -235,7 +240,9 @@ def _print_rows(title: str, names: Sequence[str], rows: Sequence[Sequence[str]])
     from rich.markup import escape
     from rich.table import Table
 
-    table = Table(*names, title=title, title_justify="left")
+    table = Table(title=title, title_justify="left")
+    for name in names:
+        table.add_column(name, overflow="fold")
     for row in rows[:_SHOWN]:
         table.add_row(*(escape(safe(text)) for text in row))
     Console().print(table)
@@ -243,11 +250,12 @@ def _print_rows(title: str, names: Sequence[str], rows: Sequence[Sequence[str]])
         show(f"... and {len(rows) - _SHOWN} more")
 
 
-def log(cube: CubeArgument, as_json: JsonOption = False) -> None:
+def log(cube: CubeArgument, as_json: JsonOption = False, as_csv: CsvOption = False) -> None:
     """Show a cube's past: the cubes that it was merged from, and when which regions were written, by which graders."""
     from flows.cubes.history import cube_history
     from flows.publish.versions import is_repository, repository_log
 
+    one_form(as_json=as_json, as_csv=as_csv)
     commits = repository_log(cube) if is_repository(cube) else None
     found = cube_history(cube)
     if as_json:
@@ -256,11 +264,29 @@ def log(cube: CubeArgument, as_json: JsonOption = False) -> None:
             document if commits is None else {**document, "commits": [one.to_dict() for one in commits]}
         )
         return
-    if commits is not None:
-        for one in commits:
-            trials = "" if one.trials is None else f"  {one.trials:,} trials"
-            names = f"  ({', '.join(one.names)})" if one.names else ""
-            show(safe(f"{one.commit}  {one.at[:16]}{trials}{names}  {one.message}"))
+    if as_csv:
+        show_csv(_history_rows(found, commits or ()), ("what",))
+    else:
+        _print_history(found, commits or ())
+    if found.damaged_lines:
+        complain(f"{found.damaged_lines} lines of the ledger are damaged")
+
+
+def _history_rows(found: History, commits: Sequence[LogEntry]) -> list[dict[str, Any]]:
+    """What the tables show; `what` tells the kinds of rows apart."""
+    past = found.to_dict()
+    return [
+        *({"what": "commit", **one.to_dict()} for one in commits),
+        *({"what": "source", **one} for one in past["sources"]),
+        *({"what": "writing", **one} for one in past["writings"]),
+    ]
+
+
+def _print_history(found: History, commits: Sequence[LogEntry]) -> None:
+    for one in commits:
+        trials = "" if one.trials is None else f"  {one.trials:,} trials"
+        names = f"  ({', '.join(one.names)})" if one.names else ""
+        show(safe(f"{one.commit}  {one.at[:16]}{trials}{names}  {one.message}"))
     if found.sources:
         rows = [
             [
@@ -288,8 +314,6 @@ def log(cube: CubeArgument, as_json: JsonOption = False) -> None:
     ]
     columns = ("from", "to", "regions", "trials", "transport errors", "graders", "models")
     _print_rows("regions written", columns, rows)
-    if found.damaged_lines:
-        complain(f"{found.damaged_lines} lines of the ledger are damaged")
 
 
 def _day(seconds: int | None) -> str:

@@ -192,6 +192,13 @@ CubeOption = Annotated[
 CacheOption = Annotated[
     str | None, typer.Option("--cache", help="Address of the response cache; default: the config's.")
 ]
+CachesOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--cache",
+        help="Address of the response cache; default: this user's own, or one beside the cube. May be given again.",
+    ),
+]
 CacheArgument = Annotated[
     str,
     typer.Argument(help="Address of a cache: results/cache, s3://bucket/prefix, redis://host:6379/0."),

@@ -7,9 +7,10 @@ from typing import Annotated
 
 import typer
 
-from flows.cli.options import CubeArgument, JsonOption, QuietOption, WhereOption
+from flows.cli.options import CsvOption, CubeArgument, JsonOption, QuietOption, WhereOption
 from flows.cli.output import complain, safe, show, show_json
 from flows.cli.progress import progress, size_text
+from flows.cli.tables import one_form, show_csv
 
 _TAG = typer.Option("--tag", metavar="NAME", help="Name of this state, such as v1, which goes below URL.")
 _BYTES_OF_GB = 10**9
@@ -146,29 +147,40 @@ def pull(
 def tags(
     url: Annotated[str, typer.Argument(metavar="URL", help="Address below which states are published.")],
     as_json: JsonOption = False,
+    as_csv: CsvOption = False,
 ) -> None:
     """List the states that were published below an address."""
     from flows.publish.record import tags_at
     from flows.publish.versions import is_repository, repository_tags
     from storage.cube.address import space_of
 
+    one_form(as_json=as_json, as_csv=as_csv)
     if is_repository(url):
         commits = repository_tags(url)
-        if as_json:
-            show_json({**_schema("tags"), "url": url, "tags": [one.to_dict() for one in commits]})
-        for entry in [] if as_json else commits:
-            trials = "" if entry.trials is None else f"  {entry.trials:,} trials"
-            show(safe(f"{entry.names[0]}  {entry.at[:10]}{trials}  {entry.commit}  {entry.message}"))
-        return
-    found = tags_at(space_of(url))
+        rows = [one.to_dict() for one in commits]
+        lines = [
+            f"{one.names[0]}  {one.at[:10]}{'' if one.trials is None else f'  {one.trials:,} trials'}  {one.commit}  "
+            f"{one.message}"
+            for one in commits
+        ]
+    else:
+        found = tags_at(space_of(url))
+        rows = [one.model_dump() for one in found]
+        lines = [f"{one.tag}  {_date(one.time)}  {one.trials:,} trials  {one.digest}" for one in found]
     if as_json:
-        show_json({**_schema("tags"), "url": url, "tags": [one.model_dump() for one in found]})
+        show_json({**_schema("tags"), "url": url, "tags": rows})
         return
-    for one in found:
-        date = datetime.datetime.fromtimestamp(one.time, tz=datetime.UTC).date().isoformat()
-        show(safe(f"{one.tag}  {date}  {one.trials:,} trials  {one.digest}"))
-    if not found:
+    if as_csv:
+        show_csv(rows, ("tag",))
+    else:
+        for line in lines:
+            show(safe(line))
+    if not rows:
         complain(f"nothing is published with a tag at {url}")
+
+
+def _date(seconds: int) -> str:
+    return datetime.datetime.fromtimestamp(seconds, tz=datetime.UTC).date().isoformat()
 
 
 def _schema(name: str) -> dict[str, object]:

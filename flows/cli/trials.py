@@ -12,6 +12,7 @@ import typer
 
 from flows.cli.options import (
     CacheOption,
+    CachesOption,
     CubeArgument,
     CubesArgument,
     JsonOption,
@@ -83,7 +84,7 @@ def trials(
     explain_columns: Annotated[
         bool, typer.Option("--explain-columns", help="List the columns that there are, and end.")
     ] = False,
-    cache: CacheOption = None,
+    cache: CachesOption = None,
     as_json: JsonOption = False,
     jsonl: Annotated[bool, typer.Option("--jsonl", help="Print a JSON object for each trial.")] = False,
     as_csv: Annotated[

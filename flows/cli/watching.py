@@ -109,8 +109,9 @@ def _graded(document: dict[str, Any]) -> tuple[int, int]:
 
 def _line(document: dict[str, Any], pace: _Pace | None = None) -> str:
     done, trials = _graded(document)
-    parts = [f"{done} of {trials} trials done"]
     live = document["live"]
+    begun = trials or document["complete"] or live is not None
+    parts = [f"{done} of {trials} trials done" if begun else "not begun: no run has got to its first request"]
     if live is not None and done > document["done"]:
         parts.append(f"{document['done']} recorded")
     if live is not None:

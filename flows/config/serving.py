@@ -12,7 +12,7 @@ from pydantic_core import PydanticCustomError
 
 from flows.config import values
 from flows.config.secrecy import looks_secret, secret_word
-from flows.config.section import Number, Section, Whole
+from flows.config.section import Number, Section, StorePath, Whole
 
 SERVED = "serve:"
 """Endpoint of a model that has a server of its own: its address is known when that has been started."""
@@ -121,7 +121,7 @@ class Serve(Section):
         description="Program and arguments, a list or one text, with {port}, {host} and {model} in place of these; "
         "no shell runs it.",
     )
-    model: Annotated[str, BeforeValidator(values.path)] | None = Field(
+    model: StorePath | None = Field(
         None,
         description="Weights to serve: a name on a model hub, or a path; default: what is sent as model.",
     )
@@ -143,9 +143,7 @@ class Serve(Section):
         {},
         description="Variable of its environment -> NAME of the run's variable with the value, for secrets.",
     )
-    log: Annotated[str, BeforeValidator(values.path)] | None = Field(
-        None, description="File that its output is appended to; default: none."
-    )
+    log: StorePath | None = Field(None, description="File that its output is appended to; default: none.")
     keep: Whole | None = Field(
         None,
         ge=1,

@@ -108,7 +108,7 @@ def _checked(text: YamlText, path: tuple[str, ...], source: str) -> ClusterSecti
         value = value[step] if isinstance(value, Mapping) else None
     if isinstance(value, str):
         problem = Problem(
-            source, text.line(path), dotted(path), repr(value), "must be a mapping", "Write kind: ..."
+            source, text.line(path), dotted(path), show(value), "must be a mapping", "Write kind: ..."
         )
         raise ConfigError([problem])
     try:

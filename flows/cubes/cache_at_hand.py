@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
-from flows.plan.trust import remembered_config
+from flows.plan.records import read_notes
+from flows.plan.trust import remember_caches, remembered_caches, remembered_config
 from storage.cache.cache import Cache, find_cache
 from storage.cache.chain import ChainedCache
 from storage.cache.folders import is_cache_without_links
@@ -55,6 +57,49 @@ def _beside_object(cube: str, noted: str, name: str) -> str | None:
     return beside if noted.rstrip("/") == beside and cube.count("/") > _SLASHES_OF_A_BUCKET else None
 
 
+def caches_at_hand(
+    cube: Cube, noted: object, named: str | Path | Sequence[str | Path] | None = None
+) -> list[Cache]:
+    """The caches with a cube's replies that may be read without being named, or those that are named.
+
+    Parameters
+    ----------
+    cube
+        The cube.
+    noted
+        The address of a cache in its notes.
+    named
+        Addresses of caches; then no others are read.
+
+    Returns
+    -------
+    list of Cache
+        Those that are there, in the order in which they are read.
+    """
+    if named is None:
+        addresses = addresses_at_hand(cube, noted)
+    else:
+        addresses = [str(named)] if isinstance(named, str | Path) else [str(one) for one in named]
+    return [cache for cache in map(find_cache, addresses) if cache is not None]
+
+
+def remember_merged(output: str, cubes: Sequence[str]) -> None:
+    """Note for this user that the replies of a merged cube are in the caches of those that it was made of.
+
+    Parameters
+    ----------
+    output
+        Address of the merged cube.
+    cubes
+        Addresses of the others.
+    """
+    found = []
+    for cube in map(Cube.open, cubes):
+        addresses = addresses_at_hand(cube, read_notes(cube.records).get("cache"))
+        found += [address if scheme_of(address) else resolved(address) for address in addresses]
+    remember_caches(Cube.open(output), list(dict.fromkeys(found)))
+
+
 def replies_at_hand(cube: Cube, noted: object, named: str | Path | None = None) -> Cache | None:
     """The replies of a cube as they may be read without being named, or those of a named cache; None if there are none.
 
@@ -72,13 +117,14 @@ def replies_at_hand(cube: Cube, noted: object, named: str | Path | None = None) 
     Cache or None
         Of several caches, one that asks them in turn.
     """
-    addresses = addresses_at_hand(cube, noted) if named is None else [str(named)]
-    found = [cache for cache in map(find_cache, addresses) if cache is not None]
+    found = caches_at_hand(cube, noted, named)
     return ChainedCache(found) if len(found) > 1 else next(iter(found), None)
 
 
 def addresses_at_hand(cube: Cube, noted: object) -> list[str]:
-    """Addresses of the caches of `replies_at_hand`: `cache_at_hand`, and the replies that came along with the cube.
+    """Addresses of the caches of `replies_at_hand`: `cache_at_hand`, and those of what was merged or came along.
+
+    A merge notes, for the user whose it is, where the replies of its cubes are; a pulled copy has them beside it.
 
     Parameters
     ----------
@@ -92,7 +138,7 @@ def addresses_at_hand(cube: Cube, noted: object) -> list[str]:
     list of str
         Each once, in the order in which they are read.
     """
-    found = [cache_at_hand(cube, noted)]
+    found = [cache_at_hand(cube, noted), *remembered_caches(cube)]
     if scheme_of(cube.url) not in (*OBJECT_SCHEMES, *HTTP_SCHEMES, ICECHUNK):
         # A cube that was pulled and then measured further has replies in two places.
         path = Path(resolved(cube.url))

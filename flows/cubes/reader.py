@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from flows.cubes.cache_at_hand import replies_at_hand
+from flows.cubes.cache_at_hand import caches_at_hand
 from flows.cubes.exchange import read_answer, row_of, status_name
 from flows.errors import SweepError, need_name
 from flows.plan.criteria import CriteriaBook
 from flows.plan.judges import Opinion, opinions
+from flows.plan.own_replies import Asked, OwnReplies
 from flows.plan.points import matching_points
 from flows.plan.records import read_notes
 from flows.plan.requests import trial_messages, trial_request
@@ -22,6 +23,7 @@ from flows.plan.store import cube_plan
 from stages.generate.stream import canonical_json
 from stages.reply.status import Status
 from storage.cache.cache import Cache
+from storage.cache.chain import ChainedCache
 from storage.cube.cube import Cube
 from storage.cube.regions import Region
 
@@ -60,6 +62,8 @@ class TrialView:
     """Number of the row, from 1, where the question is from a file."""
     row_id: str = ""
     """The row's own name, where the data set names a field with it."""
+    origin: str = ""
+    """Where it was measured, if a merge made a repeat of it: name of the cube, and the number of the repeat there."""
 
     def to_dict(self) -> dict[str, Any]:
         """The view as JSON values; what is not a number is None."""
@@ -72,19 +76,32 @@ class TrialView:
 class Reader:
     """A cube with its plan and, where it can be found, its cache."""
 
-    def __init__(self, cube: str | Path, cache: str | Path | None = None) -> None:
+    def __init__(self, cube: str | Path, cache: str | Path | Sequence[str | Path] | None = None) -> None:
         self.cube = Cube.open(cube)
         self.notes = read_notes(self.cube.records)
         self.plan = cube_plan(self.cube, self.notes)
         self._cache = cache
-        self._replies: Cache | None = None
+        self._caches: list[Cache] = []
         self._region: tuple[Region | None, dict[str, Any]] = (None, {})
 
     def cache(self) -> Cache | None:
         """The response cache, if it was given, is that of an own run, or lies beside the cube."""
-        if self._replies is None:  # a run may just be making it
-            self._replies = replies_at_hand(self.cube, self.notes.get("cache"), self._cache)
-        return self._replies
+        caches = self._found()
+        return ChainedCache(caches) if len(caches) > 1 else next(iter(caches), None)
+
+    def replies(self) -> OwnReplies:
+        """Where the replies of single trials are looked up."""
+        caches = self._found()
+        if self._own is None or self._own[0] is not caches:
+            self._own = (caches, OwnReplies(self.cube, self.plan, caches))
+        return self._own[1]
+
+    _own: tuple[list[Cache], OwnReplies] | None = None
+
+    def _found(self) -> list[Cache]:
+        if not self._caches:  # a run may just be making one
+            self._caches = caches_at_hand(self.cube, self.notes.get("cache"), self._cache)
+        return self._caches
 
     def evaluation_index(self, name: str | int, parameter: str = "model") -> int:
         """The place of an evaluation, by its model's label, its full label or its number.
@@ -180,14 +197,17 @@ class Reader:
         evaluation, entry = self.plan.evaluations[model], self.plan.tasks[task]
         cell = entry.cells[slot].cell
         truth = cell.trial(trial)
-        request = trial_request(evaluation, cell, truth, repeat)
         stored = self._stored(model, task, slot, trial, repeat)
         store = self.cache()
-        data = store.get(request.digest) if store is not None else None
+        asked = Asked(
+            (model, task, slot, trial, repeat),
+            lambda number: trial_request(evaluation, cell, truth, number).digest,
+        )
+        (found,) = self.replies().get_many([asked])
         response, reasoning, parsed, first_token = None, "", None, math.nan
         messages: Sequence[Mapping[str, str]] = trial_messages(evaluation, cell, truth)
         said: list[Opinion] = []
-        answered = read_answer(data, cell, truth)
+        answered = read_answer(found.reply, cell, truth)
         if answered is not None and store is not None:
             response, reasoning = answered.reading.answer, answered.reading.reasoning
             parsed, first_token = answered.parsed, answered.first_token
@@ -211,10 +231,11 @@ class Reader:
             int(stored["tokens"]),
             float(stored["latency"]),
             first_token,
-            request.digest,
+            found.key,
             {name: float(stored[name]) for name in SCORES if name in stored and not np.isnan(stored[name])},
             said,
             *row_of(truth),
+            origin="" if found.origin is None else f"{found.origin.cube}, repeat {found.origin.repeat}",
         )
 
     def _stored(self, model: int, task: int, slot: int, trial: int, repeat: int) -> dict[str, Any]:

@@ -94,7 +94,8 @@ def cube_status(url: Address) -> dict[str, Any]:
         "sizes": cube.sizes,
         "trials": total,
         "done": done,
-        "complete": done == total,
+        # Before its first request a sweep has no plan: a run that failed until then left nothing to be done with.
+        "complete": done == total and bool(total or receipts),
         "damaged": len(damaged),
         "graders": list(graders_of(receipts.values())),
         "models": models,

@@ -103,6 +103,8 @@ class Collection:
 
     def __init__(self, scale: Scale, *, as_repeats: bool = False) -> None:
         self._scale, self._as_repeats = scale, as_repeats
+        self.scorers: set[str] = set()
+        """Who graded the samples read."""
         self._file = tempfile.TemporaryFile()  # noqa: SIM115 - closed by leaving the context
         self._end = 0
         self.tasks: dict[TaskKey, Questions] = {}
@@ -167,6 +169,7 @@ class Collection:
         """
         run, answer, where = sample.run, sample.answer, sample.where
         self.samples += 1
+        self.scorers.add(run.scorer)
         key = TaskKey(run.tool, run.task, self._scale.name(run.scorer))
         questions = self._task(key)
         task = questions.place

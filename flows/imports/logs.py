@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -111,15 +111,16 @@ def import_logs(
     StorageError
         If the cube or the cache cannot be written.
     """
-    wanted, address = wanted or Wanted(), str(cache or DEFAULT_CACHE)
+    wanted, scale, address = wanted or Wanted(), scale or Scale(), str(cache or DEFAULT_CACHE)
     folder = _data_folder(str(into), data)
     sources = find_sources(logs, format, wanted)
-    with Collection(scale or Scale(), as_repeats=as_repeats) as collection:
+    with Collection(scale, as_repeats=as_repeats) as collection:
         _know(collection, into)
         for source in sources:
             _read(source, collection, wanted)
         if not collection.asked:
             raise SweepError("the logs have no samples", "Give logs that have some")
+        _note_scorers(scale, collection.scorers, wanted)
         _note_setups(collection, wanted)
         table = collection.table()
         failed = int((table[:, 4] != REPLIED).sum())
@@ -229,6 +230,14 @@ def _rows(path: str) -> Iterator[dict[str, Any]]:
 
     for number, line in lines(Path(path)):
         yield mapping(parse(line, f"{path}, line {number}"))
+
+
+def _note_scorers(scale: Scale, scorers: Iterable[str], wanted: Wanted) -> None:
+    """Say where a least score is given for a scorer that the logs do not have: nothing followed from it."""
+    there = sorted(set(scorers))
+    for scorer in scale.correct_from:
+        if scorer and scorer not in there:
+            wanted.note(f"no answer has a score by '{scorer}', only by {', '.join(there)}")
 
 
 def _note_setups(collection: Collection, wanted: Wanted) -> None:

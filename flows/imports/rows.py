@@ -85,6 +85,7 @@ def read_rows(path: Path, wanted: Wanted) -> Iterator[Sample]:
     rows = _parquet(path) if path.suffix in (".parquet", ".pq") else _jsonl(path)
     for where, row in rows:
         yield reader.sample(row, where)
+    reader.note()
 
 
 def _jsonl(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -119,21 +120,43 @@ def _parquet(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 class _Rows:
     def __init__(self, wanted: Wanted, path: Path) -> None:
-        self._wanted, self._fields, self._stem = wanted, wanted.fields, path.name.partition(".")[0]
+        self._wanted, self._fields, self._name = wanted, wanted.fields, path.name
+        self._empty = set(wanted.fields) - {"error"}  # a log without failures need not have that one
+        self._prompts: dict[tuple[str, str, str], int] = {}
+        """By model, task and id of a question, the hash of the prompt that came with it first."""
+        self._other: dict[str, str] = {}
+        """Ids with which one model was asked several prompts -> a line that says another one."""
+
+    def note(self) -> None:
+        """Say what of the mapping looks as if it was not meant; when all rows were read."""
+        for name in sorted(self._empty):
+            self._wanted.note(f"{self._name}: no line has '{self._fields[name]}', which is to be the {name}")
+        if self._other:
+            name, where = next(iter(self._other.items()))
+            self._wanted.note(
+                f"{len(self._other)} ids stand for several prompts to the same model, such as '{name}' ({where}): "
+                "they count as one question; if they are several, map no id"
+            )
 
     def sample(self, row: Mapping[str, Any], where: str) -> Sample:
         """The sample of a row."""
         get = self._value(row)
+        self._empty -= {name for name in self._empty if get(name) is not None}
         failure = "error in the log" if get("error") not in (None, "", False) else ""
         self._refuse_no_numbers(get, where, failure)
         remedy = "Say which field has it with `map`, or name it with `{}`"
         model = named(self._wanted.model or get("model"), "model", where, remedy.format("model"))
-        task = named(self._wanted.task or get("task") or self._stem, "task", where, remedy.format("task"))
+        task = self._wanted.task or get("task") or self._name.partition(".")[0]
+        task = named(task, "task", where, remedy.format("task"))
         score = get("correct")
         if score is None and not failure:
             failure = "not scored"
-        run = Run(TOOL, task, self._fields["correct"], model)
-        return Sample(run, self._question(row, where), self._answer(row, score, failure, where), where)
+        run, question = Run(TOOL, task, self._fields["correct"], model), self._question(row, where)
+        if question.id is not None and question.prompt:
+            prompt = hash(question.prompt)
+            if self._prompts.setdefault((model, task, question.id), prompt) != prompt:
+                self._other.setdefault(question.id, where)
+        return Sample(run, question, self._answer(row, score, failure, where), where)
 
     def _value(self, row: Mapping[str, Any]) -> Any:  # noqa: ANN401 - a function of a name
         return lambda name: lookup(row, self._fields[name]) if name in self._fields else None

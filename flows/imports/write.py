@@ -171,11 +171,14 @@ class Answers:
         return SampleTargets(reach[0], reach[1])
 
     def within(self, window: Window) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_], dict[str, int]]:
-        """Which trials of a window have replies, which have failed, each in the window's shape, and the causes."""
+        """Which trials of a window have replies, which have failed, each in the window's shape, and the causes.
+
+        Tasks and points that the cube has not grown to have no place in a window of it.
+        """
         table = self._by_model[window.region.model]
-        trial, repeat = table[:, 3] - window.first_trial, table[:, 4] - window.first_repeat
-        inside = (trial >= 0) & (trial < window.shape[2]) & (repeat >= 0) & (repeat < window.shape[3])
-        places = np.column_stack([table[:, 1:3], trial, repeat])[inside]
+        places = table[:, 1:5] - (0, 0, window.first_trial, window.first_repeat)
+        inside = ((places >= 0) & (places < window.shape)).all(axis=1)
+        places = places[inside]
         causes = table[inside, 5]
         found = np.zeros((2, *window.shape), dtype=bool)
         for kind, which in enumerate((causes == REPLIED, causes != REPLIED)):

@@ -18,6 +18,7 @@ from flows.merge.union import Union, same_judges, unite
 from flows.plan.forgotten import forgotten_cells
 from flows.plan.grading import trial_variables
 from flows.plan.plan import Plan
+from flows.plan.repeat_origins import Moved, named, read_origins
 from flows.plan.row_ids import ROW_ID, ROW_ID_ATTRS
 from flows.plan.spec import damaged_at
 from flows.plan.targets import SampleTargets
@@ -67,6 +68,7 @@ class Joined:
             self.notes.append(
                 "Other judges rated each of these cubes: their scores are no scores of the same, and are left out."
             )
+        self._repeats: list[Array] = []
         self.targets, self.offsets = self._all_targets(as_repeats=as_repeats)
         self.targets.refuse_too_many()
         trials, repeats = self.targets.maxima
@@ -123,6 +125,36 @@ class Joined:
         kept: Array = found & (self.targets.trials == 0)
         return kept
 
+    def repeat_origins(self) -> dict[tuple[str, str, str], list[Moved]]:
+        """Where the repeats of cells were measured in which they have other numbers than in one of the cubes."""
+        found: dict[tuple[str, str, str], list[Moved]] = {}
+        known = [read_origins(one.cube.records) for one in self.inputs]
+        offsets = self.offsets or [np.zeros_like(one) for one in self._repeats]
+        moved = np.logical_or.reduce([each > 0 for each in offsets])
+        slots = self.plan.slots
+        for model, cell in np.argwhere(moved if not any(known) else self._planned_cells()).tolist():
+            task = self.plan.tasks[cell // slots]
+            place = (
+                self.plan.evaluations[model].eval_id,
+                task.label,
+                task.cells[cell % slots].cell.id,
+            )
+            entries: list[Moved] = []
+            for one, earlier, offset, repeats in zip(self.inputs, known, offsets, self._repeats, strict=True):
+                count, first = int(repeats[model, cell]), int(offset[model, cell])
+                own = earlier.shifted(place, first) if count else []
+                if (
+                    count and moved[model, cell]
+                ):  # also after those of an earlier merge: a run may have added to it
+                    own.append(Moved(first, count, 0, named(one.url)))
+                entries += [each for each in own if each not in entries]
+            if entries:
+                found[place] = entries
+        return found
+
+    def _planned_cells(self) -> Array:
+        return np.asarray(np.maximum.reduce(self._repeats) > 0)
+
     def row_ids(self) -> list[Coordinate]:
         """The ids of the rows of named points, as the cubes have them; nothing if there are no such points."""
         named = {place: number for number, place in enumerate(self.plan.named_points)}
@@ -166,7 +198,7 @@ class Joined:
         shape = (len(self.plan.evaluations), len(self.plan.tasks), self.plan.slots)
         pairs = list(zip(self.inputs, self.union.places, strict=True))
         trials = [planned_of(one, place, "trials", shape) for one, place in pairs]
-        repeats = [planned_of(one, place, "repeats", shape) for one, place in pairs]
+        repeats = self._repeats = [planned_of(one, place, "repeats", shape) for one, place in pairs]
         offsets, most = None, np.maximum.reduce(repeats)
         if as_repeats:
             length = max(one.sizes["trial"] for one in self.inputs)

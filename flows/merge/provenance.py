@@ -15,10 +15,11 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from flows.merge.inputs import Input
+from flows.plan.repeat_origins import MERGED
 from storage.cube.cube import Cube
 from storage.cube.ledger import graders_of
 
-ATTRIBUTE = "merged"
+ATTRIBUTE = MERGED
 """Attribute of a cube that holds its provenance."""
 
 RECORD = "merged.json"

@@ -22,6 +22,7 @@ from flows.plan.coordinates import labels
 from flows.plan.engines import joined_engines, read_engines, write_engines
 from flows.plan.forgotten import write_forgotten
 from flows.plan.records import NOTES
+from flows.plan.repeat_origins import write_origins
 from stages.process.grading import IMPORTED
 from stages.reply.status import COUNTERS, QUESTION_COUNTERS
 from storage.cube.cube import Cube
@@ -202,6 +203,8 @@ class _Writer:
         self._write_notes(cube)
         if self._joined.forgotten.any():
             write_forgotten(self._joined.plan, cube.records, self._joined.forgotten)
+        if origins := self._joined.repeat_origins():
+            write_origins(cube.records, origins)
         return Merged(
             cube.url,
             tuple(one.url for one in self._joined.inputs),

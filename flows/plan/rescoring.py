@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from flows.plan.blocks import window_of
+from flows.plan.own_replies import OwnReplies
 from flows.plan.plan import Plan
 from flows.plan.recording import count_model, grader_of, receipt_of
 from flows.plan.records import read_record
@@ -58,12 +59,14 @@ class Rescoring:
     grader: str
     """Version of the grader that holds now."""
     before: tuple[str, ...]
-    """Versions of the graders of the regions before."""
+    """Versions of the graders of the regions before, and of those that are left alone."""
     regions: int
     """Regions that were graded again."""
     lost: int
     """Regions left as they were, since the cache lacks some of their replies."""
     rows: list[Recount] = field(default_factory=list)
+    imported: int = 0
+    """Regions left as they were, since another tool graded them."""
 
     @property
     def changed(self) -> int:
@@ -129,6 +132,7 @@ def regrade_recorded(cube: Cube, plan: Plan, cache: Cache, *, older_only: bool) 
 class _Rescore:
     def __init__(self, cube: Cube, plan: Plan, cache: Cache, ledger: Ledger) -> None:
         self._cube, self._plan, self._cache, self._ledger = cube, plan, cache, ledger
+        self._own = OwnReplies(cube, plan, [cache])
         self._newest = ledger.newest()
         self._planned = SampleTargets(cube.read_planned("trial"), cube.read_planned("repeat"))
         both = [cube.read_label(f"price_{kind}") for kind in ("prompt", "completion")]
@@ -138,6 +142,7 @@ class _Rescore:
         before = graders_of(self._newest.values())
         old, new = Counts(), Counts()
         left_alone = _UP_TO_DATE if older_only else (IMPORTED,)
+        imported = sum(receipt.grader == IMPORTED for receipt in self._newest.values())
         wanted = [region for region in sorted(self._newest) if self._newest[region].grader not in left_alone]
         touched, lost, regions = _uncounted(self._cube), 0, 0
         if wanted:
@@ -157,7 +162,7 @@ class _Rescore:
         if touched:
             self._cube.write_counters({model: self._counters(model) for model in sorted(touched)})
         self._cube.records.delete(UNCOUNTED)
-        return Rescoring(self._cube.url, GRADER, before, regions, lost, self._rows(old, new))
+        return Rescoring(self._cube.url, GRADER, before, regions, lost, self._rows(old, new), imported)
 
     def _graded(
         self, receipt: Receipt, *, whole: bool
@@ -181,7 +186,7 @@ class _Rescore:
         recorded[:, :, : receipt.trials, : receipt.repeats] = True
         planned = recorded & self._planned.mask(window) & (status != Status.MISSING)
         prices = self._prices[receipt.region.model]
-        made = regrade(self._plan, window, planned, receipt, self._cache, prices, status)
+        made = regrade(self._plan, window, planned, receipt, self._cache, prices, status, self._own)
         if made.unanswered > receipt.transport:
             return status, None
         digest = self._cube.write_region(receipt.region, made.arrays)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -25,6 +24,8 @@ Unit = Literal["tokens", "usd"]
 _SHARE = 0.3
 _LEAST_SHARE = 0.05
 _MOST_TRIALS = 10**7
+_MOST: dict[Unit, float] = {"tokens": 1e15, "usd": 1e9}
+"""As `spend` in a config."""
 _SUFFIXES = {"": 1.0, "k": 1e3, "m": 1e6, "b": 1e9}
 
 
@@ -55,9 +56,14 @@ class Amount:
             re.ASCII,
         )
         value = float(form["number"]) * _SUFFIXES[form["suffix"]] if form else 0.0
-        if form is None or not 0 < value < math.inf or (form["sign"] and form["unit"].startswith("token")):
+        if form is None or not value > 0 or (form["sign"] and form["unit"].startswith("token")):
             raise SweepError(f"`budget`: '{text}' is no amount", "Write it like 2M (tokens), 500k or 5USD")
-        return cls(value, "usd" if form["sign"] or form["unit"] == "usd" else "tokens")
+        unit: Unit = "usd" if form["sign"] or form["unit"] == "usd" else "tokens"
+        if value > _MOST[unit]:
+            raise SweepError(
+                f"`budget`: '{text}' is more than {_MOST[unit]:,.0f} {unit}", "Give what may be spent"
+            )
+        return cls(value, unit)
 
 
 @dataclass(frozen=True)

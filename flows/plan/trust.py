@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from storage.urls import resolved
 
 STATE_VARIABLE = "XDG_STATE_HOME"
 _READ_BYTES = 20_000_000
+_CACHES = ".caches"
 
 
 def remember_run(cube: Cube, config: Mapping[str, Any]) -> None:
@@ -51,6 +52,37 @@ def remembered_config(cube: Cube) -> dict[str, Any] | None:
         return here[1]
     elsewhere = _records(_folder(cube))
     return max(elsewhere, key=lambda record: record[0])[1] if elsewhere else None
+
+
+def remember_caches(cube: Cube, addresses: Sequence[str]) -> None:
+    """Keep where the replies of a cube are that this user merged; without a writable home directory nothing is kept.
+
+    Parameters
+    ----------
+    cube
+        The merged cube.
+    addresses
+        Of the caches, in the order in which they are to be read.
+    """
+    with suppress(OSError):  # whoever looks at replies then names the caches
+        path = _record(cube).with_suffix(_CACHES)
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        replace_synced(path, json.dumps({"cube": _place(cube), "caches": list(addresses)}).encode())
+
+
+def remembered_caches(cube: Cube) -> list[str]:
+    """Where the replies of a cube are that this user merged; a cube that was moved since is known by its spec."""
+    here = _record(cube).with_suffix(_CACHES)
+    try:
+        paths = [here, *sorted(path for path in here.parent.iterdir() if path.suffix == _CACHES)]
+    except OSError:
+        return []
+    for path in paths:
+        document = own_record(path, _READ_BYTES)
+        listed = document.get("caches") if document is not None else None
+        if isinstance(listed, list):
+            return [address for address in listed if isinstance(address, str)]
+    return []
 
 
 def _place(cube: Cube) -> str:

@@ -161,6 +161,10 @@ class Control:
                 obeyed=answer.obeyed,
                 message=answer.message,
                 paused=self.paused,
+                connections={
+                    name: limit for name in self._endpoints if (limit := self.connections(name)) is not None
+                },
+                dropped=self.dropped,
             )
         )
 

@@ -88,6 +88,9 @@ class Traffic:
     """By label of the model: ``requests``, ``hits``, ``answers`` and their ``seconds``, of blocks that are over."""
     active: float = 0.0
     """Seconds since the worker's first request."""
+    asked: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    """By label of the model, when its first request was sent and its last one ended, counted as `active` is; of
+    totals, when that was on the driver's clock."""
     starved: Sequence[str] = ()
     """Labels of models of which the worker could ask more at this moment, if it had more blocks."""
     waiting: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -181,6 +184,8 @@ class Noted:
     message: str
     said: str = ""
     """What a server said to that, for a terminal: no log holds it."""
+    urgent: bool = False
+    """Whether it is told where nothing shows the run, too."""
 
 
 @dataclass(frozen=True)
@@ -199,6 +204,10 @@ class Controlled:
     """What was done, or why nothing was."""
     paused: bool
     """Whether the run is paused from now on."""
+    connections: Mapping[str, int] = field(default_factory=dict)
+    """By label of the models that go on being asked, the connections to their address from now on."""
+    dropped: tuple[str, ...] = ()
+    """Labels of models that are asked nothing more."""
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,8 @@ _PATIENCE_SECONDS = 120.0
 """A first worker gets ready within that time: it imports evalcube, maybe over a network, on a busy machine."""
 _OTHERS_SECONDS = 10.0
 """Others are waited for that long after the first; then they are as if they joined later."""
+_LOOK_SECONDS, _NOTE_SECONDS = 1.0, 5.0
+"""Between two looks at which workers there are while none is ready, and until it is said that they are waited for."""
 _POLL_SECONDS = 0.05
 _LATE_SECONDS = 0.25
 """Between two questions to workers that joined and are not ready, where they are few."""
@@ -75,13 +77,17 @@ class Admission:
         self._clocks: set[str] = set()
         self._hosts: dict[str, str] = {}
 
-    def first(self, addresses: Sequence[str]) -> list[str]:
+    def first(
+        self, addresses: Sequence[str], there: Callable[[], Collection[str]] | None = None
+    ) -> list[str]:
         """Wait for the workers that are there; those that take part.
 
         Parameters
         ----------
         addresses
             Of the workers.
+        there
+            Says which workers there are by now: while none is ready, others may have taken their places.
 
         Raises
         ------
@@ -92,8 +98,9 @@ class Admission:
         """
         if not self._code.carried:
             return list(addresses)
-        began = time.monotonic()
+        began = looked_at = time.monotonic()
         first_at: float | None = None
+        said = ""
         while (waiting := [address for address in addresses if address not in self._ready]) or not addresses:
             with suppress(OSError):
                 self._take(self._code.states(self._name, waiting).answer())
@@ -101,11 +108,12 @@ class Admission:
             now = time.monotonic()
             if self._ready and first_at is None:
                 first_at = now
-            if first_at is None and now - began > _PATIENCE_SECONDS:
-                raise ClusterError(
-                    f"no worker of the cluster got ready for the run within {_PATIENCE_SECONDS:g} s. Look at the "
-                    f"workers' logs, then run the same command again."
-                )
+            if first_at is None and there is not None and now - looked_at > _LOOK_SECONDS:
+                looked_at = now
+                with suppress(OSError):
+                    addresses = sorted(there())
+            if first_at is None:
+                said = self._still_waits(len(addresses), now - began, said)
             if first_at is not None and now - first_at > _OTHERS_SECONDS:
                 self._note(
                     f"{len(waiting)} workers of {len(addresses)} do not answer ({_some(waiting)}): the run begins "
@@ -118,6 +126,20 @@ class Admission:
             with suppress(OSError):
                 barring.answer()
         return list(self._ready)
+
+    def _still_waits(self, workers: int, seconds: float, said: str) -> str:
+        """Say once that so many workers are waited for, and again when it changes; raises after too many seconds."""
+        if seconds > _PATIENCE_SECONDS:
+            what = "got ready for the run" if workers else "was left or came, after all had gone,"
+            raise ClusterError(
+                f"no worker of the cluster {what} within {_PATIENCE_SECONDS:g} s. Look at the workers' logs, then run "
+                f"the same command again."
+            )
+        state = f"{workers} workers get ready" if workers else "all workers have gone: waiting for others"
+        if seconds > _NOTE_SECONDS and state != said:
+            self._note(f"{state}; nothing is asked meanwhile")
+            return state
+        return said
 
     def _refuse_run(self) -> None:
         """Raise if a worker cannot take part: before anything was sent, that is for the user to mend."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from flows.run.events import Asked, Event, Started, Traffic
@@ -159,7 +159,18 @@ class Progress:
         return min(started.done + max(graded, traffic.replies + self._tracker.cached), started.trials)
 
     def _asked(self) -> tuple[Asked, ...]:
-        return () if self._tracker.started is None else self._tracker.started.asked
+        """What is to ask, as far as nobody ordered otherwise meanwhile."""
+        started, dropped, bounds = self._tracker.started, self._tracker.dropped, self._tracker.connections
+        if started is None or not (dropped or bounds):
+            return () if started is None else started.asked
+        return tuple(
+            replace(
+                asked,
+                left=0 if asked.model in dropped else asked.left,
+                connections=bounds.get(asked.model, asked.connections),
+            )
+            for asked in started.asked
+        )
 
     def _over(self, traffic: Traffic) -> dict[str, float]:
         """By model: trials of this run that need no further request."""
@@ -220,7 +231,9 @@ class Progress:
         return sum(min(limits) for limits in left.values())
 
     def _eta(self) -> float | None:
-        """Seconds until the last endpoint has answered, each at its own pace."""
+        """Seconds until the last endpoint has answered, each at its own pace; None while nobody knows when to go on."""
+        if self._tracker.paused:
+            return None
         groups = _groups(self._asked())
         if not groups or not self._looks:
             return None

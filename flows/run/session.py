@@ -55,6 +55,7 @@ from flows.run.summary import RunSummary, Tracker
 from flows.run.turns import Turns
 from flows.run.waiting import wait_for_workers
 from flows.run.worker import Route, RunContext
+from flows.run.workers import present
 from stages.infer.endpoint import Endpoint
 from stages.reply.status import COUNTERS
 from storage.cube.lease import Lease
@@ -209,7 +210,7 @@ class Session:
             stack.callback(admission.close)
             install(connection, context, self._settings.name)
             # Before any request: money is spent only by workers that can store the replies.
-            addresses = admission.first(addresses)
+            addresses = admission.first(addresses, lambda: present(client))
             if not self._store.grown:
                 # Not before: a run that is refused for a key, a server or a worker leaves the plan as it was.
                 self._store.grow()

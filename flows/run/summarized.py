@@ -81,7 +81,7 @@ def summarized(
         ordered="" if reason == "complete" else _ordered(control),
         graded=sum(tracker.done().values()),
         asking_seconds=tracker.asking_seconds,
-        limits=limit_use(endpoints, traffic, tracker.asking_seconds),
+        limits=limit_use(endpoints, traffic),
         found_limits=found_limits(endpoints, traffic),
         models=tuple(models),
         in_batches=requests_in_batches(

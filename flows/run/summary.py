@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections import Counter
@@ -59,7 +60,9 @@ class LimitUse:
     value: float
     """What the config allows."""
     used: float
-    """Share of it that was used, about from 0 to 1."""
+    """Share of it that was used in that time, about from 0 to 1."""
+    seconds: float = 0.0
+    """From the first request there to the end of the last one."""
 
 
 @dataclass(frozen=True)
@@ -130,8 +133,9 @@ class RunSummary(Shown):
 
     @property
     def efficiency(self) -> float | None:
-        """Use of the limit that held the run up most, about from 0 to 1; None if nothing was asked."""
-        return max((use.used for use in self.limits), default=None)
+        """Use of the limit that was used most, and for long, about from 0 to 1; None if nothing was asked."""
+        most = max(self.limits, key=lambda use: use.used * use.seconds, default=None)
+        return None if most is None else most.used
 
     @property
     def trials_per_second(self) -> float:
@@ -173,6 +177,8 @@ class Tracker:
         self._there: dict[str, str] = {}
         """By address, the process that reported last from there: of one before it nothing is in flight."""
         self._reported_at: dict[str, float] = {}
+        self._began: dict[str, float] = {}
+        """By worker, the moment on this clock from which it counts its seconds, as far as messages were quick."""
         self._tallies: dict[int, Counter[tuple[int, int, int]]] = {}
         self._done: Counter[int] = Counter()
         self._cached: Counter[int] = Counter()
@@ -184,6 +190,10 @@ class Tracker:
         self.cached = 0
         self.paused = False
         """Whether somebody has paused the run."""
+        self.connections: Mapping[str, int] = {}
+        """By model, the connections to its address where somebody gave orders; else those of the config hold."""
+        self.dropped: tuple[str, ...] = ()
+        """Models that somebody had dropped."""
         self.found_again = 0
         self.transport = 0
         self.causes: Counter[str] = Counter()
@@ -205,12 +215,15 @@ class Tracker:
             elif isinstance(event, BlockDone):
                 self._add_block(event)
             elif isinstance(event, Controlled):
-                self.paused = event.paused
+                self.paused, self.dropped = event.paused, event.dropped
+                self.connections = event.connections
 
     def _note_asking(self, event: Traffic) -> None:
         before, now = self._workers.get(event.worker, Traffic()), self.now()
-        if event.sent and not self._asked_from:
-            self._asked_from = now - event.active
+        if event.sent:
+            began = now - event.active
+            self._began[event.worker] = min(self._began.get(event.worker, began), began)
+            self._asked_from = self._asked_from or began
         if event.in_flight or (event.sent, event.replies) != (before.sent, before.replies):
             self._asked_to = now
 
@@ -255,6 +268,7 @@ class Tracker:
         with self._lock:
             reports, waiting = list(self._workers.values()), self._waiting()
             in_flight = sum(self._workers[name].in_flight for name in self._there.values())
+            asked = self._asked_spans()
         retries: Counter[str] = Counter()
         failures: Counter[str] = Counter()
         usage: dict[str, FloatArray] = {}
@@ -271,6 +285,7 @@ class Tracker:
             retries.update(report.retries)
             failures.update(report.failures)
         return Traffic(
+            asked=asked,
             sent=sum(report.sent for report in reports),
             replies=sum(report.replies for report in reports),
             in_flight=in_flight,
@@ -284,6 +299,15 @@ class Tracker:
             waiting=waiting,
             found=_strictest_found(reports),
         )
+
+    def _asked_spans(self) -> dict[str, tuple[float, float]]:
+        """By model, from when to when any worker asked it, on this clock."""
+        spans: dict[str, tuple[float, float]] = {}
+        for worker, began in self._began.items():
+            for model, (begun, ended) in self._workers[worker].asked.items():
+                first, last = spans.get(model, (math.inf, -math.inf))
+                spans[model] = min(first, began + begun), max(last, began + ended)
+        return spans
 
     def _waiting(self) -> dict[str, dict[str, Any]]:
         """Pauses that are not over yet by now; of several workers' the longest."""
@@ -374,11 +398,13 @@ def found_limits(endpoints: Mapping[str, Endpoint], traffic: Traffic) -> tuple[F
     return tuple(found)
 
 
-def limit_use(endpoints: Mapping[str, Endpoint], traffic: Traffic, seconds: float) -> tuple[LimitUse, ...]:
+def limit_use(endpoints: Mapping[str, Endpoint], traffic: Traffic) -> tuple[LimitUse, ...]:
     """For each endpoint that was asked, the limit that was used most; batches have none.
 
-    Connections are used while they wait for answers that count: the sum of these answers' seconds, divided by
-    connections × `seconds`. The other limits are used by the requests and tokens of a minute.
+    Counted from the endpoint's first request to the end of its last one: one that is done before others, or begun
+    after them, is not idle in between. Connections are used while they wait for answers that count: the sum of these
+    answers' seconds, divided by connections × seconds. The other limits are used by requests and their tokens; they
+    let one request through at once, and the rest by the minute.
 
     Parameters
     ----------
@@ -386,31 +412,40 @@ def limit_use(endpoints: Mapping[str, Endpoint], traffic: Traffic, seconds: floa
         By label of the model.
     traffic
         Totals of the run.
-    seconds
-        From the first request to the last answer.
     """
     accounts: dict[object, list[str]] = {}
     for name, endpoint in endpoints.items():
-        if endpoint.batch is None and traffic.models.get(name, {}).get("requests"):
+        if endpoint.batch is None and name in traffic.asked and traffic.models.get(name, {}).get("requests"):
             accounts.setdefault(endpoint.account, []).append(name)
-    if seconds <= 0.0:
-        return ()
     found = []
     for names in accounts.values():
+        begun, ended = zip(*(traffic.asked[name] for name in names), strict=True)
+        seconds = max(ended) - min(begun)
+        if seconds <= 0.0:
+            continue
         quota = strictest(endpoints[name].quota for name in names)
         counts = [traffic.models[name] for name in names]
+        requests = sum(each["requests"] for each in counts)
         tokens = sum(sum(traffic.usage.get(name, ())) for name in names)
-        rates = {
-            "connections": (float(quota.connections), sum(each["seconds"] for each in counts) / seconds),
+        connected = sum(each["seconds"] for each in counts)
+        by_minute = seconds / 60
+        # Of each limit: its value, what was used of it, and what it let through.
+        limits = {
+            "connections": (quota.connections, connected, quota.connections * seconds),
             "requests_per_minute": (
                 quota.requests_per_minute,
-                sum(each["requests"] for each in counts) * 60 / seconds,
+                requests,
+                (quota.requests_per_minute or 0) * by_minute + 1,
             ),
-            "tokens_per_minute": (quota.tokens_per_minute, tokens * 60 / seconds),
+            "tokens_per_minute": (
+                quota.tokens_per_minute,
+                tokens,
+                (quota.tokens_per_minute or 0) * by_minute + tokens / requests,
+            ),
         }
         uses = (
-            LimitUse(tuple(names), limit, value, rate / value)
-            for limit, (value, rate) in rates.items()
+            LimitUse(tuple(names), limit, float(value), used / let_through, seconds)
+            for limit, (value, used, let_through) in limits.items()
             if value is not None
         )
         found.append(max(uses, key=lambda use: use.used))

@@ -9,7 +9,10 @@ if TYPE_CHECKING:
     from flows.run.summary import ModelSummary, RunSummary
     from stages.analyze.render.table import TableSpec
 
+_RECKONED = " (reckoned from max_tokens and the prompts' lengths, as no usage was reported)"
 _SHOWN_LIMITS, _SHOWN_MODELS = 8, 4
+_MOST = 0.9
+"""Share of a run's seconds that counts as all of them."""
 
 
 def lines_of(summary: RunSummary) -> list[str]:
@@ -25,7 +28,8 @@ def lines_of(summary: RunSummary) -> list[str]:
     lines = [
         f"{summary.done} of {summary.trials} trials done; this run: {summary.graded} in {seconds:.1f} s, {rate:.1f}/s",
         f"{summary.sent} requests sent, {summary.cached} trials answered by the cache{again}",
-        f"{summary.prompt_tokens} prompt tokens, {summary.completion_tokens} completion tokens, {usd(summary.usd)}",
+        f"{summary.prompt_tokens} prompt tokens, {summary.completion_tokens} completion tokens, {usd(summary.usd)}"
+        + (_RECKONED if summary.usd and not summary.prompt_tokens + summary.completion_tokens else ""),
     ]
     for what, causes in (("retried", summary.retries), ("failed", summary.causes)):
         if causes:
@@ -33,7 +37,13 @@ def lines_of(summary: RunSummary) -> list[str]:
             lines.append(f"{what}: {named}")
     for use in summary.limits[:_SHOWN_LIMITS]:
         limit = f"{use.value:g} {use.limit.replace('_', ' ')}"
-        lines.append(f"efficiency: {use.used:.0%} of {limit} ({_listed(use.models)})")
+        # One that was asked all the time needs no word about it.
+        part = (
+            ""
+            if use.seconds > _MOST * summary.asking_seconds
+            else f", in the {use.seconds:.1f} s it was asked"
+        )
+        lines.append(f"efficiency: {use.used:.0%} of {limit} ({_listed(use.models)}{part})")
     lines += [
         f"{_listed(found.models)}: a limit was found by being refused. "
         f"Set `limits: {{{found.limit}: {found.value}}}` in the config"

@@ -135,10 +135,14 @@ def run(
         for subscriber in subscribers:
             subscriber(Noted(text))
 
+    def warn(text: str) -> None:
+        for subscriber in subscribers:
+            subscriber(Noted(text, urgent=True))
+
     with ExitStack() as stack:
         subscribers = (*subscribers, *_display(stack, progress))
         # The hook comes after the lease: what it starts may need that.
-        ended = stack.enter_context(when_ended(settings, notify))
+        ended = stack.enter_context(when_ended(settings, warn))
         lease = stack.enter_context(_lease(opened.records, notify, wait))
         # Opened again: whoever held the lease a moment ago may have grown the cube and added to the ledger.
         opened, plan = sweep_cube(plan, settings.cube)

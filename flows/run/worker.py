@@ -259,6 +259,10 @@ class Workspace:
             **engine.stats.snapshot(),
             models=models,
             active=active,
+            asked={
+                model: (begun - self._began, ended - self._began)
+                for model, (begun, ended) in dict(engine.stats.asked).items()
+            },
             starved=tuple(starved),
             waiting=waiting,
             found={model: asdict(found) for model, found in engine.found().items()},

@@ -88,7 +88,7 @@ class OpenCube:
     where
         objects on models and points, as `flows.cubes.filters.checked_where` takes them.
     cache
-        Address of the response cache; default: the one at hand.
+        Address of the response cache, or several; default: the one at hand.
 
     Raises
     ------
@@ -98,7 +98,12 @@ class OpenCube:
         If it is not a sweep's, or a condition is wrong or fulfilled by nothing.
     """
 
-    def __init__(self, address: str | Path, where: Any, cache: str | Path | None) -> None:  # noqa: ANN401
+    def __init__(
+        self,
+        address: str | Path,
+        where: Any,  # noqa: ANN401
+        cache: str | Path | Sequence[str | Path] | None,
+    ) -> None:
         self.reader = Reader(address, cache)
         self.address = redacted(str(address))
         self.cube: Cube = self.reader.cube

@@ -47,7 +47,7 @@ def trials(
     offset: int = 0,
     limit: int | None = None,
     columns: Sequence[str] | None = None,
-    cache: str | Path | None = None,
+    cache: str | Path | Sequence[str | Path] | None = None,
 ) -> Trials:
     """The trials of cubes as a table, one row each, read while it is used.
 
@@ -78,8 +78,8 @@ def trials(
     columns
         Names of columns; a parameter may lack ``param_``. Default: all.
     cache
-        Address of the response cache; default: the one of this user's own run, or one beside the cube. Without it
-        what comes from replies is absent.
+        Address of the response cache, or several; default: the one of this user's own run, or one beside the cube.
+        Without it what comes from replies is absent.
 
     Returns
     -------

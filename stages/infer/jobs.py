@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -116,6 +117,13 @@ class Stats:
     """Retried attempts by cause."""
     failures: Counter[str] = field(default_factory=Counter)
     """Requests given up, by cause."""
+    asked: dict[str, tuple[float, float]] = field(default_factory=dict)
+    """By label of the model, when its first request was sent and its last one ended; on the monotonic clock."""
+
+    def note_asking(self, model: str) -> None:
+        """A request of this model, by its label, is sent or has ended."""
+        now = time.monotonic()
+        self.asked[model] = self.asked.get(model, (now, now))[0], now
 
     def count(self, model: str, reply: Reply, taken: tuple[float, float]) -> None:
         """Add a reply that counts.

@@ -91,7 +91,7 @@ class Limiter:
     @property
     def found_connections(self) -> int | None:
         """Requests in flight of all workers that it takes, as far as it was found out."""
-        bound = self._counts_in_flight and self._window.limit < self._window.ceiling
+        bound = self._counts_in_flight and self._window.limit < self._window.ceiling and self.finder.answered
         return self._window.limit * self._workers if bound else None
 
     def share_out(self, workers: int, rank: int, ceiling: float | None, now: float) -> None:

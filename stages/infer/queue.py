@@ -382,6 +382,7 @@ class HttpQueue(EndpointQueue):
         self._feedback.started(mark)
         stats.sent += 1
         stats.in_flight += 1
+        stats.note_asking(model.endpoint.name)
         try:
             if not model.proven:
                 asyncio.get_running_loop().call_later(_FIRST_SECONDS, self._prove, model)
@@ -395,6 +396,7 @@ class HttpQueue(EndpointQueue):
         finally:
             # Also after a cancellation: a place that is never left would be missing for the rest of the run.
             stats.in_flight -= 1
+            stats.note_asking(model.endpoint.name)
             admission.leave()
 
     async def close(self) -> None:

@@ -121,10 +121,18 @@ class RateFinder:
 
     @property
     def found(self) -> float | None:
-        """The rate, once it is more than a guess: one that the endpoint refused is known, and this one is below it."""
-        if self.rate is None or self.refused_rate is None:
+        """The rate, once it is more than a guess: one that the endpoint refused is known, and this one is below it.
+
+        Where nothing at all was let through there is no telling a limit from an endpoint that is out of order.
+        """
+        if self.rate is None or self.refused_rate is None or not self.answered:
             return None
         return min(self.rate, _NEAR * self.refused_rate)
+
+    @property
+    def answered(self) -> bool:
+        """Whether anything was let through so far."""
+        return self._total > 0
 
     @property
     def lets_most_through(self) -> bool:

@@ -17,13 +17,14 @@ class ChainedCache:
     """
 
     def __init__(self, caches: Sequence[Cache]) -> None:
-        self._caches = tuple(caches)
-        self._first = self._caches[0]
+        self.caches = tuple(caches)
+        """In the order in which they are asked."""
+        self._first = self.caches[0]
 
     @property
     def damaged(self) -> int:
         """Entries that were found damaged."""
-        return sum(cache.damaged for cache in self._caches)
+        return sum(cache.damaged for cache in self.caches)
 
     def get(self, key: str) -> bytes | None:
         """Value of a key; None if it is absent or damaged everywhere."""
@@ -32,7 +33,7 @@ class ChainedCache:
     def get_many(self, keys: Sequence[str]) -> list[bytes | None]:
         """`get` for many keys."""
         found: dict[str, bytes] = {}
-        for cache in self._caches:
+        for cache in self.caches:
             lacking = [key for key in keys if key not in found]
             values = cache.get_many(lacking) if lacking else []
             found.update(
@@ -42,7 +43,7 @@ class ChainedCache:
 
     def contains(self, key: str) -> bool:
         """Whether the key has an entry, unverified."""
-        return any(cache.contains(key) for cache in self._caches)
+        return any(cache.contains(key) for cache in self.caches)
 
     def put(self, key: str, value: bytes) -> bool:
         """Take a value if its key is absent."""
@@ -58,5 +59,16 @@ class ChainedCache:
 
     def close(self) -> None:
         """Close all of them."""
-        for cache in self._caches:
+        for cache in self.caches:
             cache.close()
+
+
+def links_of(cache: Cache) -> tuple[Cache, ...]:
+    """The caches that one is made of; itself if it is no chain.
+
+    Parameters
+    ----------
+    cache
+        A cache.
+    """
+    return cache.caches if isinstance(cache, ChainedCache) else (cache,)

@@ -67,7 +67,7 @@ class CubeGroup:
         self.consolidated = bool(raw.get("consolidated_metadata"))
         """Whether the group's metadata hold those of its arrays; each array is asked for its own where not."""
         # Zarr takes longer to look up an array than to look at one of its chunks.
-        self._opened: dict[str, zarr.Array[Any]] = {}
+        self._opened: dict[str, zarr.Array[Any]] | None = None
         try:
             self._group = zarr.open_group(
                 space.zarr(),
@@ -104,11 +104,16 @@ class CubeGroup:
 
     def names(self) -> list[str]:
         """Names of all arrays, coordinates included."""
-        return [name for name, _ in self._arrays()]
+        return list(self._arrays())
 
-    def _arrays(self) -> list[tuple[str, zarr.Array[Any]]]:
+    def _arrays(self) -> dict[str, zarr.Array[Any]]:
+        if self._opened is not None:
+            return self._opened
         with expected_warnings():
-            return list(self._group.arrays())
+            arrays = dict(self._group.arrays())
+        if self.consolidated:  # else a growth changes them without making this object outdated
+            self._opened = arrays
+        return arrays
 
     def chunks(self, name: str) -> tuple[int, ...]:
         """Chunk shape of an array."""
@@ -302,13 +307,11 @@ class CubeGroup:
         return bool(np.array_equal(np.asarray(self._uncommitted(name)[...]), np.arange(size)))
 
     def _array(self, name: str) -> zarr.Array[Any]:
-        if name in self._opened:
-            return self._opened[name]
+        if self.consolidated:
+            return self._arrays()[name]
         array = self._group[name]
         if not isinstance(array, zarr.Array):
             raise KeyError(name)
-        if self.consolidated:  # else a growth changes it without making this object outdated
-            self._opened[name] = array
         return array
 
     def _uncommitted(self, name: str) -> zarr.Array[Any]:
@@ -318,7 +321,7 @@ class CubeGroup:
 
     def _refuse_foreign_codecs(self) -> None:
         """Raise for an array that some other filter decodes: one of them unpickles, which runs what it reads."""
-        for name, array in self._arrays():
+        for name, array in self._arrays().items():
             codecs = getattr(
                 array.metadata, "codecs", None
             )  # none in another format than 3, whose filters are any
@@ -334,7 +337,7 @@ class CubeGroup:
             array = self._array(variable.name)
             if _dims(array) != variable.dims or array.dtype != np.dtype(variable.dtype):
                 raise ValueError(f"array {variable.name!r} is {array.dtype} {_dims(array)}")
-        for name, array in self._arrays():
+        for name, array in self._arrays().items():
             for dim, size in zip(_dims(array), array.shape, strict=True):
                 if sizes.setdefault(dim, size) != size:
                     raise ValueError(f"array {name!r} has {size} along {dim}, others {sizes[dim]}")

@@ -38,6 +38,7 @@ def checked(dataset: xr.Dataset, space: Space, names: Collection[str]) -> xr.Dat
         Labels cannot be decoded.
     """
     dataset = dataset.assign_coords(loaded(dataset.coords, space))
+    stored = {}
     for name in names:
         lazy = dataset.variables[name]
         array = da.from_array(
@@ -47,8 +48,8 @@ def checked(dataset: xr.Dataset, space: Space, names: Collection[str]) -> xr.Dat
             meta=np.empty((0,) * lazy.ndim, lazy.dtype),
             inline_array=True,
         )
-        dataset[name] = lazy.copy(data=array)
-    return dataset
+        stored[name] = lazy.copy(data=array)
+    return dataset.assign(stored)  # at once: xarray aligns what comes with all that is there
 
 
 class StoredArray:

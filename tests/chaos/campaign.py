@@ -19,9 +19,10 @@ from tests.chaos.plan import Strike, make_plan
 from tests.chaos.processes import Fleet, fleet, send
 
 _CONNECTIONS = 16
-_TIMEOUT = 3.0
+_TIMEOUT = 6.0
+"""Seconds: shorter than a SIGSTOP, and far longer than anything takes on a busy machine."""
 _CELLS = 6
-_SILENCE = 150.0
+_SILENCE = 240.0
 """Seconds without request, receipt or exit after which a driver hangs."""
 _LAST_RUNS = 8
 _COMMIT_PATIENCE, _COMMIT_SECONDS = 500, 15.0

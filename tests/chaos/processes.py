@@ -8,13 +8,14 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import psutil
 
 from tests.chaos import served
+from tests.ports import free_ports
+from tests.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
 WORKER_TTL = 6.0
@@ -142,7 +143,7 @@ class Fleet:
         """Let the scheduler and all workers end in order, also those whose nanny was killed."""
         self.local = False  # a driver that had a cluster of its own is over
         send([*self.find("nanny"), *self.find("scheduler")], signal.SIGTERM)
-        wait_for(lambda: not self._at_work(), "the cluster to end", 90.0)
+        wait_for(lambda: not self._at_work(), "the cluster to end")
 
     def _at_work(self) -> list[int]:
         """Workers, and whatever else was started for the cluster and runs; not the simulator."""
@@ -197,22 +198,9 @@ def send(pids: Sequence[int], number: signal.Signals) -> None:
             os.kill(pid, number)
 
 
-def free_ports(count: int) -> list[int]:
-    """Ports that nobody listens at."""
-    with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in sockets]
-
-
-def wait_for(condition: object, what: str, seconds: float = 60.0) -> None:
+def wait_for(condition: object, what: str) -> None:
     """Wait until `condition` returns true."""
-    deadline = time.monotonic() + seconds
-    while not condition():  # type: ignore[operator]
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"waited {seconds:g} s for {what}")
-        time.sleep(0.02)
+    wait_until(condition, told=lambda: f"waited in vain for {what}")
 
 
 def _runs(process: subprocess.Popen[bytes] | None) -> bool:

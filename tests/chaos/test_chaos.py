@@ -38,9 +38,9 @@ def test_make_plan__of_the_short_campaign_has_strikes_of_all_kinds():
 @pytest.mark.parametrize(
     ("seed", "strikes", "trials"),
     [
-        pytest.param(*SHORT, marks=[pytest.mark.chaos, pytest.mark.timeout(600)]),
-        pytest.param(11, 25, 1500, marks=[pytest.mark.integration, pytest.mark.timeout(600)]),
-        pytest.param(12, 100, 6000, marks=[pytest.mark.integration, pytest.mark.timeout(1500)]),
+        pytest.param(*SHORT, marks=[pytest.mark.chaos, pytest.mark.timeout(1200)]),
+        pytest.param(11, 25, 1500, marks=[pytest.mark.integration, pytest.mark.timeout(1200)]),
+        pytest.param(12, 100, 6000, marks=[pytest.mark.integration, pytest.mark.timeout(2400)]),
     ],
 )
 def test_run__kills_leave_no_trace(seed, strikes, trials, tmp_path):

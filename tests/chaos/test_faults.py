@@ -11,6 +11,7 @@ from tests.chaos import clock, verdict
 from tests.chaos.campaign import Campaign, run_calmly
 from tests.chaos.processes import ROOT, fleet, wait_for
 from tests.flows.support import assert_same_cube, own_process, simulator_stats, sweep_config, write_config
+from tests.waiting import PATIENCE
 
 TRIALS = 120
 
@@ -29,7 +30,7 @@ def test_run__a_clock_that_jumps_changes_nothing(seconds, tmp_path):
 
         ahead.write_text(str(seconds))
 
-        assert ships.driver.wait(120) == 0, ships.driver_log()
+        assert ships.driver.wait(PATIENCE) == 0, ships.driver_log()
         assert ships.requests() == campaign.requests
     assert verdict.differences(tmp_path / "struck.zarr", run_calmly(campaign, tmp_path)) == []
 
@@ -63,7 +64,7 @@ def test_run__of_three_with_clocks_apart_each_answer_is_paid_for_once(tmp_path, 
             drivers.append(
                 subprocess.Popen([sys.executable, *module], cwd=folder, env=env, stdout=log, stderr=log)
             )
-    codes = [driver.wait(120) for driver in drivers]
+    codes = [driver.wait(PATIENCE) for driver in drivers]
 
     logs = [(tmp_path / str(number) / "log").read_text() for number in range(3)]
     assert codes == [0, 0, 0], logs
@@ -95,7 +96,9 @@ def immutable():
 
 @pytest.mark.integration
 def test_run__a_cache_that_turns_read_only_is_one_message_and_the_next_run_goes_on(tmp_path, immutable):
-    campaign = Campaign(seed=0, strikes=0, trials=480, models=2)
+    campaign = Campaign(
+        seed=0, strikes=0, trials=480, models=2, latency=0.2
+    )  # lasts until folders are changed
     with fleet(tmp_path) as ships:
         ships.serve()
         config = str(campaign.config(tmp_path, ships.endpoint, "struck"))
@@ -109,12 +112,12 @@ def test_run__a_cache_that_turns_read_only_is_one_message_and_the_next_run_goes_
         ):
             immutable(tmp_path / "struck-cache" / place)
 
-        assert ships.driver.wait(60) == 2, ships.driver_log()
+        assert ships.driver.wait(PATIENCE) == 2, ships.driver_log()
         assert "Traceback" not in ships.driver_log()
         assert str(tmp_path / "struck-cache") in ships.driver_log()
         immutable.end()
         ships.drive(config, local=True)
-        assert ships.driver.wait(120) == 0, ships.driver_log()
+        assert ships.driver.wait(PATIENCE) == 0, ships.driver_log()
         # What was in flight could not be stored, and so was asked again.
         assert ships.requests() <= campaign.requests + 32
     assert verdict.differences(tmp_path / "struck.zarr", run_calmly(campaign, tmp_path)) == []

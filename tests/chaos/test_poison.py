@@ -55,7 +55,7 @@ def test_run__trials_that_kill_their_worker_are_found_and_all_others_are_done(
     path = write_config(tmp_path, config)
     deadly = poisoned(*trials)
 
-    code, output, errors = own_process("run", path, "--workers", 2, cwd=tmp_path, env=deadly, timeout=240)
+    code, output, errors = own_process("run", path, "--workers", 2, cwd=tmp_path, env=deadly)
 
     assert code == 1, errors
     assert f"{200 - len(trials)} of 200" in output

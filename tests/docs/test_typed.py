@@ -72,6 +72,17 @@ def test_reader__writes_files_and_output(typed, tmp_path):
     assert (tmp_path / "here" / "tasks.json").read_text().startswith("[")
 
 
+def test_reader__writes_files_that_commands_begin_with(typed, tmp_path):
+    text = (
+        """cat > a.txt <<'END'\nx\n\nEND\ncat > b.txt <<'END'\ny\nEND\nevalcube tasks --json > tasks.json"""
+    )
+
+    typed(fenced("sh", text))
+
+    assert [(tmp_path / "here" / name).read_text() for name in ("a.txt", "b.txt")] == ["x\n\n", "y\n"]
+    assert (tmp_path / "here" / "tasks.json").read_text().startswith("[")
+
+
 def test_indented__finds_blocks_and_no_lists(tmp_path):
     page = tmp_path / "page.md"
     page.write_text(

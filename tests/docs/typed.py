@@ -11,7 +11,6 @@ import shutil
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Container, Mapping
 from contextlib import chdir, redirect_stdout
 from pathlib import Path
@@ -19,6 +18,7 @@ from unittest.mock import patch
 
 from tests.docs.pages import ROOT, Block
 from tests.flows.support import evalcube
+from tests.waiting import PATIENCE, wait_until
 
 _SHELL = re.compile(r"[|&;<>$`*?~(){}]")
 """Signs of a line that only a shell understands."""
@@ -26,6 +26,8 @@ _PLAIN = re.compile(
     r"evalcube (?P<command>.*?)( > (?P<file>[\w.-]+))?( \|\| (true|test \$\? = (?P<code>\d+)))?(\s+#[^'\"]*)?"
 )
 """A command of ours whose output may go to a file, and which may end with another exit code than 0."""
+_HEREDOC = re.compile(r"cat > (?P<file>[\w.-]+) <<'END'\n(?P<text>.*?)^END\n", re.DOTALL | re.MULTILINE)
+"""A file that a block writes."""
 _LASTING = re.compile(r"<<|\\$|&$|^\s*[()]|^(export|cd|for|if|while|trap) |^\w+=", re.MULTILINE)
 """Signs of a block whose lines need the shell of the lines before."""
 _LIKE = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
@@ -87,6 +89,8 @@ class Reader:
             process.wait()
 
     def _start(self, block: Block) -> None:
+        # The page names the port, and other tests on this machine may be typing it, too.
+        wait_until(lambda: not _listens(block.port), told=lambda: f"{block}: port {block.port} is taken")
         process = subprocess.Popen(
             ["bash", "-c", f"exec {block.text}"],
             cwd=self.folder,
@@ -95,15 +99,12 @@ class Reader:
             stderr=subprocess.DEVNULL,
         )
         self._terminals.append(process)
-        until = time.monotonic() + 60
-        while process.poll() is None and time.monotonic() < until:
-            try:
-                socket.create_connection(("127.0.0.1", block.port), timeout=1).close()
-            except OSError:
-                time.sleep(0.05)
-            else:
-                return
-        raise AssertionError(f"{block}: nothing listens on port {block.port}")
+
+        def served() -> bool:
+            assert process.poll() is None, f"{block}: it ended with code {process.returncode}"
+            return _listens(block.port)
+
+        wait_until(served, told=lambda: f"{block}: nothing listens on port {block.port}")
 
     def _write(self, block: Block) -> None:
         path = self.folder / block.file
@@ -111,9 +112,13 @@ class Reader:
         path.write_text(block.text, encoding="utf-8")
 
     def _commands(self, block: Block) -> str:
-        if self.binaries is not None or _LASTING.search(block.text):
-            return self._shell(block, block.text)
-        return "".join(self._line(block, line) for line in block.text.splitlines() if line.strip())
+        text = block.text
+        while self.binaries is None and (first := _HEREDOC.match(text)):
+            (self.folder / first["file"]).write_text(first["text"], encoding="utf-8")
+            text = text[first.end() :]
+        if self.binaries is not None or _LASTING.search(text):
+            return self._shell(block, text)
+        return "".join(self._line(block, line) for line in text.splitlines() if line.strip())
 
     def _line(self, block: Block, line: str) -> str:
         plain = _PLAIN.fullmatch(line)
@@ -134,7 +139,7 @@ class Reader:
             env={**os.environ, **self.environment},
             capture_output=True,
             text=True,
-            timeout=300,
+            timeout=3 * PATIENCE,
             check=False,
         )
         assert done.returncode == 0, f"{block}:\n{done.stdout}{done.stderr}"
@@ -160,3 +165,11 @@ class Reader:
             failed = doctest.DocTestRunner(optionflags=_LIKE).run(test, clear_globs=False).failed
         assert failed == 0, f"{block}:\n{output.getvalue()}"
         return ""
+
+
+def _listens(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=1).close()
+    except OSError:
+        return False
+    return True

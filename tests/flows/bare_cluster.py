@@ -7,11 +7,12 @@ import signal
 import site
 import subprocess
 import sys
-import time
 import venv
 from contextlib import contextmanager, suppress
 
 from distributed import Client
+
+from tests.waiting import PATIENCE, wait_until
 
 
 def bare_python(folder):
@@ -67,12 +68,12 @@ class BareCluster:
             "--scheduler-file",
             self._note,
         )
-        deadline = time.monotonic() + 180
-        while not self.address:
-            assert time.monotonic() < deadline, self.logs()
-            with suppress(OSError, ValueError):
-                self.address = json.loads(self._note.read_text())["address"]
-            time.sleep(0.05)
+        wait_until(self._read_note, told=self.logs)
+
+    def _read_note(self):
+        with suppress(OSError, ValueError):
+            self.address = json.loads(self._note.read_text())["address"]
+        return self.address
 
     def add_worker(self, *arguments, host="127.0.0.1", prefix=(), nanny=True, cwd=None):
         """Start one more worker."""
@@ -128,21 +129,21 @@ def bare_cluster(folder, workers=2, *, security=None, scheduler_options=(), **op
         for _ in range(workers):
             cluster.add_worker()
         with Client(cluster.address, set_as_default=False, security=security) as client:
-            client.wait_for_workers(workers, timeout=180)
+            client.wait_for_workers(workers, timeout=PATIENCE)
         yield cluster
     finally:
         cluster.close()
 
 
-def assert_nothing_is_left(cluster):
+def assert_nothing_is_left(cluster, **options):
     """Wait until it has nothing of evalcube any more, or fail."""
     # A worker that was getting ready while the run ended looks for itself now and then whether it is still there.
-    deadline = time.monotonic() + 150
-    while True:
-        left = ["a worker that went while it was asked"]
+    left = []
+
+    def gone():
+        left[:] = ["a worker that went while it was asked"]
         with suppress(OSError):
-            left = cluster.left_behind()
-        if not left:
-            return
-        assert time.monotonic() < deadline, left
-        time.sleep(0.5)
+            left[:] = cluster.left_behind(**options)
+        return not left
+
+    wait_until(gone, told=lambda: left, pause=0.5)

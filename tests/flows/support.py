@@ -17,6 +17,7 @@ from deploy.clusters import LocalProcesses
 from flows.cli import app as cli
 from storage.cube.cube import Cube
 from tests.flows.shared_cluster import SHARED
+from tests.waiting import PATIENCE
 
 UNTIMED = ("status", "tokens", "prompt_tokens", "reasoning_bytes", "compressed_bytes", "guess_chance")
 
@@ -63,9 +64,15 @@ def hooked(hook, workers):
 
 def arrays(cube):
     """All that must not depend on how a sweep came about."""
-    dataset = Cube.open(cube).dataset()
-    counters = dataset["counters"].drop_sel(counter="latency_sum").to_numpy()
-    return {**{name: dataset[name].to_numpy() for name in UNTIMED}, "counters": counters}
+    opened = Cube.open(cube)
+    timed = opened.read_label("counter").tolist().index("latency_sum")
+    counters = np.delete(opened.read_counters(), timed, axis=-1)
+    return {**{name: stored(opened, name) for name in UNTIMED}, "counters": counters}
+
+
+def stored(cube, name):
+    """Values of a whole array of an open cube, sooner there than those of its lazy dataset."""
+    return cube._group.read(name, (Ellipsis,))
 
 
 def assert_same_cube(left, right):
@@ -94,7 +101,7 @@ def change_attributes(cube, change):
 
 def simulator_stats(simulator):
     """What the simulator counted."""
-    with urllib.request.urlopen(f"{simulator.address}/control/stats", timeout=10) as reply:
+    with urllib.request.urlopen(f"{simulator.address}/control/stats", timeout=PATIENCE) as reply:
         return json.load(reply)
 
 
@@ -117,13 +124,13 @@ def _tell(simulator, what, document):
     request = urllib.request.Request(
         f"{simulator.address}/control/{what}", json.dumps(document).encode(), method="POST"
     )
-    urllib.request.urlopen(request, timeout=10).close()
+    urllib.request.urlopen(request, timeout=PATIENCE).close()
 
 
 def set_key(simulator, key=""):
     """Have the simulator accept this key only; any if it is empty."""
     request = urllib.request.Request(f"{simulator.address}/control/key", key.encode(), method="POST")
-    urllib.request.urlopen(request, timeout=10).close()
+    urllib.request.urlopen(request, timeout=PATIENCE).close()
 
 
 def reset(simulator):
@@ -132,7 +139,7 @@ def reset(simulator):
     set_faults(simulator, [])
     set_limits(simulator)
     urllib.request.urlopen(
-        urllib.request.Request(f"{simulator.address}/control/reset", b"", method="POST"), timeout=10
+        urllib.request.Request(f"{simulator.address}/control/reset", b"", method="POST"), timeout=PATIENCE
     ).close()
 
 
@@ -172,10 +179,10 @@ def subprocess_of(words, *, cwd, env=None, **options):
     )
 
 
-def own_process(*arguments, cwd, env=None, timeout=120):
+def own_process(*arguments, cwd, env=None):
     """Run the command line in a process of its own, to its end; the result is that of `evalcube`."""
     process = command(*arguments, cwd=cwd, env=env)
-    output, errors = process.communicate(timeout=timeout)
+    output, errors = process.communicate()
     return process.returncode, output, errors
 
 

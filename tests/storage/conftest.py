@@ -12,6 +12,8 @@ sys.path.insert(0, str(Path(__file__).parent / "support"))
 
 import storage_workers
 
+from tests.waiting import wait_until
+
 
 class Processes:
     """Runs functions of `storage_workers` in processes that import everything once."""
@@ -48,12 +50,12 @@ class Processes:
         path = Path(path)
         return path.read_text().split("\n")[:-1] if path.exists() else []
 
-    def wait_lines(self, path, count=1, timeout=60.0):
-        deadline = time.monotonic() + timeout
-        while len(found := self.lines(path)) < count:
-            assert time.monotonic() < deadline, f"{path} has {found}"
-            time.sleep(0.002)
-        return found
+    def wait_lines(self, path, count=1):
+        def there():
+            return len(self.lines(path)) >= count
+
+        wait_until(there, told=lambda: f"{path} has {self.lines(path)}", pause=0.002)
+        return self.lines(path)
 
     def killed(self, function, *args, acks, delay):
         """Acknowledgements of a process that got SIGKILL `delay` seconds after its first."""

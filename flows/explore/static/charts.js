@@ -25,21 +25,103 @@
   /** Whether the page is as narrow as on a phone. */
   explorer.narrow = () => innerWidth < 640;
 
-  /** A name of at most so many characters, cut in the middle, where names differ least. */
-  explorer.middle = (name, most) => {
-    const half = Math.floor((most - 1) / 2);
-    return name.length > most ? `${name.slice(0, half)}…${name.slice(-half)}` : name;
+  /** Characters below which nothing is left to cut. */
+  const LEAST = 5;
+
+  const middle = (letters, most) => {
+    if (letters.length <= most) return letters;
+    const half = Math.max(Math.floor((most - 1) / 2), 1);
+    return [...letters.slice(0, half), "…", ...letters.slice(-half)];
+  };
+
+  /** How many first letters all have in common. */
+  const common = names => {
+    let count = 0;
+    while (names.every(one => count < one.length && one[count] === names[0][count])) count += 1;
+    return count;
+  };
+
+  const WORD = /[\p{L}\p{N}.]/u;
+
+  /** So many first letters or fewer, so that no word is parted that begins among them. */
+  const toWord = (name, count) => {
+    let whole = count;
+    while (whole > 0 && WORD.test(name[whole - 1])) whole -= 1;
+    return whole;
+  };
+
+  /** Names cut before and behind the part in which they differ; null if they have nothing around it in common. */
+  const around = (names, most) => {
+    const backwards = names.map(one => [...one].reverse());
+    const shortest = Math.min(...names.map(one => one.length));
+    let before = common(names);
+    let after = Math.min(common(backwards), shortest - before);
+    if (before + after === 0) return null;
+    const words = [toWord(names[0], before), toWord(backwards[0], after)];
+    if (names.every(one => one.length - words[0] - words[1] <= most - 2)) [before, after] = words;
+    const parts = cut(names.map(one => one.slice(before, one.length - after)), most - 2);
+    return names.map((one, place) => {
+      const room = most - 2 - parts[place].length;
+      const head = Math.max(Math.min(before, Math.max(Math.ceil(room / 2), room - after)), 0);
+      const tail = Math.max(Math.min(after, room - head), 0);
+      return [...one.slice(0, head), ...(head < before ? ["…"] : []), ...parts[place], ...(tail < after ? ["…"] : []), ...one.slice(one.length - tail)];
+    });
+  };
+
+  /** Names as lists of letters, each of at most so many. */
+  const cut = (names, most) => {
+    const short = names.map(one => middle(one, most));
+    if (most < LEAST) return short;
+    const put = places => {
+      const found = places.length > 1 ? around(places.map(place => names[place]), most) : null;
+      found?.forEach((one, place) => { short[places[place]] = one; });
+      return found !== null;
+    };
+    const long = [...names.keys()].filter(place => names[place].length > most);
+    if (put(long)) return short;
+    const alike = new Map();
+    for (const place of long) alike.set(short[place].join(""), [...(alike.get(short[place].join("")) || []), place]);
+    for (const places of alike.values()) put(places);
+    return short;
+  };
+
+  /** Different names by themselves, each of at most so many characters and none like another; as they are where that cannot be. */
+  explorer.shortened = (names, most) => {
+    const each = [...new Set(names)];
+    const short = cut(each.map(name => [...name]), most).map(letters => letters.join(""));
+    return new Map(each.map((name, place) => [name, new Set(short).size < each.length ? name : short[place]]));
   };
 
   // A legend cuts what is wider than the page at its end, where names differ.
   const LEGEND = 36;
 
-  /** Names of series as the legend has room for them; as they are where two would be the same. */
+  /** Names of series as the legend has room for them. */
   const legended = traces => {
-    const names = [...new Set(traces.map(one => one.name).filter(one => typeof one === "string"))];
-    const short = new Map(names.map(name => [name, explorer.narrow() ? explorer.middle(name, LEGEND) : name]));
-    if (new Set(short.values()).size < names.length) return traces;
+    const short = explorer.shortened(traces.map(one => one.name).filter(one => typeof one === "string"), explorer.narrow() ? LEGEND : MOST);
     return traces.map(one => (short.has(one.name) ? { ...one, name: short.get(one.name), whole: one.name } : one));
+  };
+
+  /** What is shortened in a chart that is drawn, by what stands there: names in the legend and on axes. */
+  const inFull = (place, traces, layout) => {
+    const shown = new Set([...place.querySelectorAll(".legend .legendtext")].map(text => explorer.unlabel(text.dataset.unformatted)));
+    const axes = Object.values(layout).flatMap(one => (one?.angularaxis ? [one.angularaxis] : one?.ticktext ? [one] : []));
+    const pairs = [...traces.filter(one => shown.has(one.name)).map(one => [one.name, one.whole]), ...axes.flatMap(axis => (axis.ticktext || []).map((text, at) => [text, axis.tickvals[at]]))];
+    return new Map(pairs.filter(([short, whole]) => whole !== undefined && short !== whole));
+  };
+
+  /** Names in full below a chart, for those who have no pointer to hold over it. */
+  const listed = names => h("details.names", {}, h("summary", {}, "Names in full"), h("dl", {}, [...names].map(([short, whole]) => h("div", {}, h("dt", {}, short), h("dd", {}, whole)))));
+
+  /** Let entries of the legend say their names in full. */
+  const titled = (place, names) => {
+    for (const text of place.querySelectorAll(".legend .legendtext")) {
+      const entry = text.closest(".traces");
+      const whole = names.get(explorer.unlabel(text.dataset.unformatted));
+      if (!whole || !entry || entry.querySelector("title")) continue;
+      const title = document.createElementNS("http://www.w3.org/2000/svg", "title");
+      title.textContent = explorer.visible(whole);
+      entry.append(title);
+    }
   };
 
   /** The text that a label of a chart was made of. */
@@ -112,8 +194,8 @@
    * Texts in traces and layout are escaped. A `hovertemplate` is not: it must be a fixed text of ours, in which values
    * stand as %{text} or %{customdata[0]}, never as part of the template.
    *
-   * @param {{traces: any[], layout?: any, label: string, height?: number, click?: (point: any) => void, caption?: any,
-   *   name?: string}} spec - `label` says what the chart shows, to those who cannot see it; `name` is that of a file that
+   * @param {{traces: any[], layout?: any | ((width: number) => any), label: string, height?: number, click?: (point: any) => void, caption?: any,
+   *   name?: string}} spec - `layout` may depend on the chart's width; `label` says what the chart shows, to those who cannot see it; `name` is that of a file that
    *   is saved; `click` gets a point of plotly.js
    */
   explorer.chart = spec => {
@@ -128,14 +210,21 @@
         return;
       }
       if (!place.isConnected) return;
-      const layout = styled(spec.layout || {});
-      const drawing = Plotly.newPlot(place, legended(spec.traces).map(trace => escaped(trace, "")), escaped(layout, ""), {
+      const layout = styled((typeof spec.layout === "function" ? spec.layout(place.clientWidth) : spec.layout) || {});
+      const traces = legended(spec.traces);
+      const drawing = Plotly.newPlot(place, traces.map(trace => escaped(trace, "")), escaped(layout, ""), {
         displaylogo: false, responsive: true, modeBarButtonsToRemove: ["lasso2d", "select2d", "autoScale2d"],
         toImageButtonOptions: { filename: spec.name || "evalcube" },
       });
       // Not when all of it is drawn: marks are there to be clicked on before.
       if (spec.click) place.on("plotly_click", event => spec.click(event.points[0]));
       await drawing;
+      const names = inFull(place, traces, layout);
+      if (names.size) {
+        figure.append(listed(names));
+        titled(place, names);
+        place.on("plotly_afterplot", () => titled(place, names));
+      }
       place.dataset.drawn = "true";
       if (!place.isConnected) explorer.purge(figure);
     };

@@ -172,14 +172,28 @@
   const STOPS = [[0, 34, 78], [53, 69, 108], [102, 105, 112], [148, 142, 119], [200, 184, 102], [254, 232, 56]];
   explorer.SCALE = STOPS.map((stop, place) => [place / (STOPS.length - 1), `rgb(${stop.join(",")})`]);
 
+  /** Luminance at which black and white text are as easy to read, at a contrast of 4.58 (WCAG 2.2). */
+  const BALANCE = Math.sqrt(1.05 * 0.05) - 0.05;
+
+  const luminance = colour => {
+    const [red, green, blue] = colour.map(value => (value <= 10 ? value / 3294.6 : ((value / 255 + 0.055) / 1.055) ** 2.4));
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
+  };
+
   /** Background and text colour of a share. */
   explorer.shade = share => {
     const at = Math.min(Math.max(share, 0), 1) * (STOPS.length - 1);
     const low = Math.min(Math.floor(at), STOPS.length - 2);
     const mixed = STOPS[low].map((value, channel) => Math.round(value + (STOPS[low + 1][channel] - value) * (at - low)));
-    const light = 0.299 * mixed[0] + 0.587 * mixed[1] + 0.114 * mixed[2];
-    return { background: `rgb(${mixed.join(",")})`, color: light > 125 ? "#111" : "#fff" };
+    return { background: `rgb(${mixed.join(",")})`, color: luminance(mixed) > BALANCE ? "#000" : "#fff" };
   };
+
+  /**
+   * Texts of a heat map as a trace of their own: plotly.js itself writes them in white or in a grey that is hard to read.
+   * Each cell is {x, y, text, share}; one without a share lies on the page.
+   */
+  explorer.cellTexts = cells => ({ type: "scatter", mode: "text", x: cells.map(one => one.x), y: cells.map(one => one.y), text: cells.map(one => one.text), hoverinfo: "skip", showlegend: false,
+    textfont: { color: cells.map(one => (format.isNumber(one.share) ? explorer.shade(one.share).color : explorer.theme().text)) } });
 
   /** Levels side by side where several series share them: a small step aside for numbers, so that intervals do not hide each other. */
   explorer.aside = (levels, place, count) => {
@@ -193,8 +207,11 @@
   /** Ticks at the levels themselves, where they are few. */
   explorer.ticks = levels => (levels.length <= 16 && levels.every(format.isNumber) ? { tickvals: levels } : {});
 
-  /** Names on an axis: on a narrow page cut in the middle, where they differ least. */
-  explorer.named = names => ({ type: "category", tickmode: "array", tickvals: names, ticktext: names.map(name => explorer.middle(name, explorer.narrow() ? 14 : 40)) });
+  /** Names on an axis as it has room for them. */
+  explorer.named = (names, most = explorer.narrow() ? 14 : 40) => {
+    const short = explorer.shortened(names, most);
+    return { type: "category", tickmode: "array", tickvals: names, ticktext: names.map(name => short.get(name)) };
+  };
 
   /** The condition of a parameter's value, as filters take it. */
   explorer.condition = (name, value) => `${name}=${value}`;

@@ -15,6 +15,7 @@ from deploy.clusters import ClusterError, ExistingScheduler
 from deploy.clusters.carried import packed_source
 from deploy.clusters.carrier import PACKAGES
 from deploy.clusters.existing import Certificates
+from tests.waiting import PATIENCE, wait_until
 
 pytestmark = pytest.mark.cluster
 
@@ -37,10 +38,7 @@ def dask_cluster(scheduler_folder, worker_folder):
 
     try:
         start(scheduler_folder, "scheduler", "--port", "0")
-        deadline = time.monotonic() + 30
-        while not note.exists() or not note.read_text().strip():
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
+        wait_until(lambda: note.exists() and note.read_text().strip())
         start(worker_folder, "worker", "--no-nanny", "--nthreads", "1")
         yield json.loads(note.read_text())["address"]
     finally:
@@ -66,7 +64,7 @@ def folder_with(path, *files):
 def state_after_install(connection):
     """How far the one worker gets with a plugin that is none."""
     connection.code.install("probe", None, owner="somebody", group="probe", endpoints=[])
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + PATIENCE
     while True:
         (address,) = connection.code.look().answer().workers or [None]
         states = connection.code.states("probe", [] if address is None else [address]).answer()
@@ -131,3 +129,9 @@ def test_connect__names_a_certificate_that_cannot_be_read(tmp_path):
         ExistingScheduler("tls://127.0.0.1:9", tls=files).connect(),
     ):
         pass
+
+
+@pytest.mark.parametrize("address", ["http://127.0.0.1:8786", "nowhere"])
+def test_connect__an_address_of_another_kind_is_named_as_such(address):
+    with pytest.raises(ClusterError, match=r"is no address of a scheduler\. Write it like tcp://host:8786"):
+        ExistingScheduler(address, timeout=0.5).connect().__enter__()

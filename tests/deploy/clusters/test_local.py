@@ -7,6 +7,7 @@ import psutil
 import pytest
 
 from deploy.clusters import ThisProcess
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.cluster
 
@@ -26,9 +27,10 @@ def test_this_process__works_here_and_leaves_nothing():
         assert client.scheduler.address.startswith("inproc://")
         assert set(listening()) <= {"127.0.0.1", *before}
 
-    assert listening() == before
-    left = [thread.name for thread in set(threading.enumerate()) - threads if not thread.daemon]
-    assert left == []
+    def left():
+        return [thread.name for thread in set(threading.enumerate()) - threads if not thread.daemon]
+
+    wait_until(lambda: (listening(), left()) == (before, []), told=lambda: (listening(), left()))
 
 
 def test_this_process__gives_workers_no_limit_of_memory_that_would_pause_them():

@@ -165,7 +165,7 @@ def test_daskjob__exit_codes_are_mapped_so_that_only_what_may_change_is_tried_ag
 ):
     process = _driven(tmp_path, f"exit {ended}")
 
-    process.communicate(timeout=20)
+    process.communicate()
 
     assert process.returncode == expected
 
@@ -177,7 +177,7 @@ def test_daskjob__a_pod_that_is_ended_stops_the_run_in_good_order(tmp_path):
 
     process.terminate()
 
-    said, _ = process.communicate(timeout=20)
+    said, _ = process.communicate()
     assert said.splitlines() == [b"stopping", b"evalcube ended with exit code 130"]
     assert process.returncode == 0
 

@@ -16,7 +16,8 @@ from deploy.errors import DeployError
 from deploy.servers.command import CommandServer
 from deploy.servers.managed import module_path
 from deploy.servers.supervisor import Supervisor
-from tests.deploy.servers.test_managed import alive, wait_until_gone
+from tests.deploy.servers.test_managed import alive
+from tests.waiting import PATIENCE, wait_until
 
 FAKE = Path(__file__).with_name("fake_server.py")
 pytestmark = pytest.mark.cluster
@@ -24,19 +25,12 @@ pytestmark = pytest.mark.cluster
 
 def fake(*arguments, **settings):
     command = [sys.executable, str(FAKE), "--port", "{port}", *map(str, arguments)]
-    settings = {"name": "the server of m", "start_timeout": 20, **settings}
+    settings = {"name": "the server of m", "start_timeout": PATIENCE, **settings}
     return CommandServer(command, **settings)
 
 
 def children(pid):
     return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-
-
-def wait_until(condition, seconds=20.0):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come about in time"
-        time.sleep(0.02)
 
 
 def test_command_server__is_up_once_it_is_healthy_and_gone_with_its_block(tmp_path):
@@ -60,7 +54,7 @@ def test_command_server__gives_up_at_once_when_its_process_dies():
     with pytest.raises(DeployError, match="the server of m stopped with code 3") as caught:
         server.start()
 
-    assert time.monotonic() - began < 60  # of 20 minutes
+    assert time.monotonic() - began < PATIENCE  # of 20 minutes
     assert " [31mno such  GPU" in str(caught.value)
     assert "\x1b" not in str(caught.value)
 
@@ -95,10 +89,10 @@ def test_command_server__hides_secrets_and_names_the_variable_that_is_not_set(mo
 FAMILY = """
     import signal, subprocess, sys, time
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    deaf = "import signal, time; signal.signal(15, signal.SIG_IGN); time.sleep(99)"
+    deaf = "import signal, time; signal.signal(15, signal.SIG_IGN); time.sleep(999)"
     child = subprocess.Popen([sys.executable, "-c", deaf])
     print("child", child.pid, flush=True)
-    time.sleep(99)
+    time.sleep(999)
 """
 
 
@@ -119,8 +113,8 @@ def test_command_server__ends_a_server_that_does_not_listen_with_all_its_process
     os.killpg(pid, signal.SIGKILL)
     server.stop()
 
-    assert wait_until_gone(child, 5)
-    assert wait_until_gone(pid, 5)
+    wait_until(lambda: not alive(child))
+    wait_until(lambda: not alive(pid))
 
 
 PARENT = """
@@ -129,7 +123,7 @@ PARENT = """
     server = CommandServer([sys.executable, {fake!r}, "--port", "{{port}}"], name="m")
     server.start()
     print(server.pid, flush=True)
-    time.sleep(60)
+    time.sleep(999)
 """
 
 
@@ -143,8 +137,8 @@ def test_command_server__dies_with_a_driver_that_is_killed():
         parent.kill()
         parent.wait()
 
-    assert wait_until_gone(server, 10)
-    assert wait_until_gone(guard, 10)
+    wait_until(lambda: not alive(server))
+    wait_until(lambda: not alive(guard))
 
 
 def supervised(server, tmp_path, **settings):
@@ -181,7 +175,7 @@ def test_supervisor__starts_a_server_again_that_answers_no_probe(tmp_path, monke
     supervisor, notes = supervised(hanging, tmp_path, probe_seconds=0.1)
     supervisor.start()
     try:
-        connection = http.client.HTTPConnection(hanging.address.removeprefix("http://"), timeout=5)
+        connection = http.client.HTTPConnection(hanging.address.removeprefix("http://"), timeout=PATIENCE)
         connection.request("POST", "/v1/chat/completions", "{}")
         connection.close()
         wait_until(lambda: any("is back" in note for note in notes))

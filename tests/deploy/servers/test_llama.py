@@ -8,6 +8,7 @@ import pytest
 
 from deploy.errors import DeployError
 from deploy.servers.llama import LlamaServer
+from tests.waiting import PATIENCE
 
 pytestmark = [
     pytest.mark.model,
@@ -17,7 +18,7 @@ pytestmark = [
 
 def test_llama_server__chats():
     with LlamaServer(context=512, slots=2) as server:
-        connection = http.client.HTTPConnection(server.address.removeprefix("http://"), timeout=60)
+        connection = http.client.HTTPConnection(server.address.removeprefix("http://"), timeout=PATIENCE)
         try:
             messages = [{"role": "user", "content": "What is the capital of France?"}]
             body = json.dumps({"model": "x", "messages": messages, "max_tokens": 12, "temperature": 0})
@@ -38,6 +39,6 @@ def test_llama_server__tells_that_a_file_is_no_model(tmp_path):
     path.write_bytes(b"no model at all")
 
     with pytest.raises(DeployError, match="local model broken") as caught:
-        LlamaServer(path, start_timeout=60).start()
+        LlamaServer(path, start_timeout=PATIENCE).start()
 
     assert "GGUF" in caught.value.remedy

@@ -1,5 +1,6 @@
 import http.client
 import json
+import re
 import socket
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -9,6 +10,7 @@ import pytest
 from deploy.servers.simulator import Simulator
 from deploy.simulator.profile import Profile
 from deploy.simulator.truth import HEADER, Truth, encode
+from tests.waiting import PATIENCE
 
 
 class Client:
@@ -20,7 +22,7 @@ class Client:
         self.port = int(port)
 
     def send(self, method: str, path: str, body: bytes | None = None, headers: dict[str, str] | None = None):
-        connection = http.client.HTTPConnection(self.host, self.port, timeout=10)
+        connection = http.client.HTTPConnection(self.host, self.port, timeout=PATIENCE)
         try:
             connection.request(method, path, body, headers or {})
             response = connection.getresponse()
@@ -47,25 +49,40 @@ class Client:
         return json.loads(self.send("GET", "/control/stats")[2])
 
     def connect(self) -> socket.socket:
-        return socket.create_connection((self.host, self.port), timeout=10)
+        return socket.create_connection((self.host, self.port), timeout=PATIENCE)
 
-    def raw(self, *pieces: bytes) -> bytes:
-        """Send pieces, then read until the server closes or nothing came for a moment."""
+    def raw(self, *pieces: bytes, answers: int = 0) -> bytes:
+        """Send pieces, then read until the server closes, or until there are so many whole answers and no more."""
         with self.connect() as peer:
             for piece in pieces:
                 peer.sendall(piece)
-            peer.settimeout(0.4)
-            return read_all(peer)
+            return read_all(peer, answers)
 
 
-def read_all(peer: socket.socket) -> bytes:
-    parts = []
+def read_all(peer: socket.socket, answers: int) -> bytes:
+    read = b""
+    whole = False
     try:
         while part := peer.recv(1 << 16):
-            parts.append(part)
+            read += part
+            if answers and not whole:
+                whole = whole_answers(read) >= answers
+                peer.settimeout(0.4 if whole else PATIENCE)
     except TimeoutError:
-        pass
-    return b"".join(parts)
+        assert whole, read[-1000:]
+    return read
+
+
+def whole_answers(read: bytes) -> int:
+    """Number of answers that have come with all of their body."""
+    count = at = 0
+    while (end := read.find(b"\r\n\r\n", at)) >= 0:
+        length = re.search(rb"content-length: (\d+)", read[at:end])
+        at = end + 4 + (0 if length is None else int(length[1]))
+        if at > len(read):
+            break
+        count += 1
+    return count
 
 
 def chat_body(text: str = "What is 20 + 21?", profile: Profile | None = None, **fields: object) -> bytes:

@@ -152,7 +152,7 @@ def test_stream__says_the_same_with_an_end(client, path):
 
 
 def test_stream__comes_as_fast_as_the_model_writes(client):
-    profile = Profile(ability=40, tokens=60, growth=0, spread=0, latency=0.1, speed=200)
+    profile = Profile(ability=40, tokens=60, growth=0, spread=0, latency=0.1, speed=20)
     connection = client.connect()
     body = json.dumps(
         {"model": profile.model_name("m"), "messages": [{"role": "user", "content": "x"}], "stream": True}
@@ -168,8 +168,9 @@ def test_stream__comes_as_fast_as_the_model_writes(client):
             seen += peer.recv(1 << 16)
             times.append(time.perf_counter() - begin)
 
-    assert 0.1 <= times[0] < 0.25
-    assert times[-1] >= 0.38
+    assert times[0] >= 0.1
+    assert times[-1] >= 3.0
+    assert times[-1] - times[0] > 1.0  # and not all at the end, however late its reader is
     assert len(times) > 10
 
 

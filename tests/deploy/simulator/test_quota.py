@@ -9,6 +9,7 @@ import pytest
 
 from deploy.errors import SimulatorError
 from deploy.simulator.quota import Enforcer, Limits, parse_limits
+from tests.waiting import PATIENCE
 
 
 def enforce(arrivals, **limits):
@@ -132,7 +133,7 @@ def test_main__takes_limits(connect_to):
 def test_main__says_which_limit_is_wrong():
     command = [sys.executable, "-m", "deploy.simulator", "--limit-rpm", "-5"]
     result = subprocess.run(
-        command, check=False, capture_output=True, text=True, cwd=Path(__file__).parents[3], timeout=20
+        command, check=False, capture_output=True, text=True, cwd=Path(__file__).parents[3], timeout=PATIENCE
     )
 
     assert result.returncode == 2

@@ -16,6 +16,7 @@ from deploy.simulator.ability import request_digest
 from deploy.simulator.profile import Profile
 from deploy.simulator.server import MAX_BODY, MAX_HEAD
 from deploy.simulator.truth import HEADER, Truth, encode
+from tests.waiting import PATIENCE, wait_until
 
 CHAT = "/v1/chat/completions"
 
@@ -124,7 +125,7 @@ def test_connection__answers_pipelined_requests_in_order(client, chat_body):
     bodies = [chat_body(f"number {i}", slow if i == 1 else None) for i in range(5)]
     expected = [json.loads(client.chat(body)[2])["id"] for body in bodies]
 
-    answer = client.raw(b"".join(raw_post(body) for body in bodies))
+    answer = client.raw(b"".join(raw_post(body) for body in bodies), answers=5)
 
     assert answer.count(b"HTTP/1.1 200 OK") == 5
     places = [answer.index(name.encode()) for name in expected]
@@ -133,7 +134,8 @@ def test_connection__answers_pipelined_requests_in_order(client, chat_body):
 
 def test_connection__answers_many_pipelined_requests(client, chat_body):
     answer = client.raw(
-        b"".join(raw_post(chat_body(f"n{i}"), extra="x: " + "y" * 900 + "\r\n") for i in range(300))
+        b"".join(raw_post(chat_body(f"n{i}"), extra="x: " + "y" * 900 + "\r\n") for i in range(300)),
+        answers=300,
     )
 
     assert answer.count(b"HTTP/1.1 200 OK") == 300
@@ -141,14 +143,16 @@ def test_connection__answers_many_pipelined_requests(client, chat_body):
 
 def test_connection__takes_a_bounded_number_of_requests_at_a_time(client, chat_body):
     bodies = [chat_body(f"n{i}", Profile(latency=0.05)) for i in range(600)]
-    answer = client.raw(b"".join(raw_post(body, extra="x: " + "y" * 4000 + "\r\n") for body in bodies))
+    answer = client.raw(
+        b"".join(raw_post(body, extra="x: " + "y" * 4000 + "\r\n") for body in bodies), answers=600
+    )
 
     assert answer.count(b"HTTP/1.1 200 OK") == 600
     assert client.stats()["most_in_flight"] < 300
 
 
 def test_connection__reads_a_request_byte_by_byte(client, chat_body):
-    answer = client.raw(*(bytes([byte]) for byte in raw_post(chat_body())))
+    answer = client.raw(*(bytes([byte]) for byte in raw_post(chat_body())), answers=1)
 
     assert answer.startswith(b"HTTP/1.1 200 OK")
 
@@ -158,7 +162,7 @@ def test_connection__reads_chunks(client, chat_body):
     chunks = b"".join(b"%x\r\n%b\r\n" % (len(part), part) for part in (body[:7], body[7:50], body[50:]))
     head = f"POST {CHAT} HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n".encode()
 
-    answer = client.raw(head, chunks, b"0\r\n\r\n")
+    answer = client.raw(head, chunks, b"0\r\n\r\n", answers=1)
 
     assert json.loads(answer.partition(b"\r\n\r\n")[2]) == json.loads(client.chat(body)[2])
 
@@ -180,11 +184,11 @@ def test_connection__of_http_1_0_stays_open_when_asked(client, chat_body, extra,
         for _ in range(2 if stays else 1):
             peer.sendall(raw_post(chat_body(), version="1.0", extra=extra))
             answer = peer.recv(1 << 16)
-        peer.settimeout(0.3)
         told = b"connection: keep-alive" if stays else b"connection: close"
 
         assert told in answer
         if stays:
+            peer.settimeout(0.3)
             with pytest.raises(TimeoutError):
                 peer.recv(1)
         else:
@@ -246,7 +250,7 @@ def test_chat__waits_for_latency_and_tokens(client, chat_body):
     start = time.monotonic()
     assert client.chat(body, Truth("41"))[0] == 200
 
-    assert 0.2 <= time.monotonic() - start < 1.0
+    assert time.monotonic() - start >= 0.2
 
 
 def test_stats__count_requests_attempts_and_models(client, chat_body):
@@ -270,30 +274,23 @@ def test_stats__count_requests_attempts_and_models(client, chat_body):
     assert client.stats()["requests"] == client.stats()["distinct"] == 0
 
 
-def wait_for(condition, seconds=5.0):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "did not happen in time"
-        time.sleep(0.01)
-
-
 def test_stats__count_a_client_that_leaves(client, chat_body):
     with client.connect() as peer:
         peer.sendall(raw_post(chat_body(profile=Profile(latency=60))))
-        wait_for(lambda: client.stats()["in_flight"] == 1)
+        wait_until(lambda: client.stats()["in_flight"] == 1)
 
-    wait_for(lambda: client.stats()["in_flight"] == 0)
+    wait_until(lambda: client.stats()["in_flight"] == 0)
     assert (client.stats()["finished"], client.stats()["abandoned"]) == (0, 1)
 
 
 def test_server__serves_64_connections_at_once(client, chat_body):
-    connections, each = 64, 20
-    profile = Profile(ability=40, latency=0.02)
+    connections, each = 64, 3
+    profile = Profile(ability=40, latency=0.5)
     failures: list[str] = []
     start = threading.Barrier(connections)
 
     def work(number: int) -> None:
-        connection = http.client.HTTPConnection(client.host, client.port, timeout=20)
+        connection = http.client.HTTPConnection(client.host, client.port, timeout=PATIENCE)
         try:
             start.wait()
             for i in range(each):
@@ -352,6 +349,8 @@ def test_log__has_a_line_for_each_finished_request(connect_to, chat_body, tmp_pa
         assert path.read_text() == ""
         assert client.chat()[0] == 200
 
+        # It is written after the reply.
+        wait_until(path.read_text)
         assert path.read_text() == f"{request_digest(chat_body()).hex()}\t'm'\n"
 
 
@@ -371,7 +370,7 @@ def test_main__ends_cleanly(how):
         else:
             process.send_signal(getattr(signal, how))
 
-        assert process.wait(5) == 0
+        assert process.wait(PATIENCE) == 0
         assert process.stderr.read() == ""
 
 
@@ -396,7 +395,7 @@ def test_main__does_not_follow_its_parent_unasked():
 )
 def test_main__says_what_is_wrong(arguments, words):
     with run(*arguments) as process:
-        _, errors = process.communicate(timeout=10)
+        _, errors = process.communicate()
 
         assert process.returncode == 2
         assert words in errors
@@ -405,7 +404,7 @@ def test_main__says_what_is_wrong(arguments, words):
 
 def test_main__says_that_the_port_is_taken(running):
     with run("--port", running.address.rpartition(":")[2]) as process:
-        _, errors = process.communicate(timeout=10)
+        _, errors = process.communicate()
 
         assert process.returncode == 2
         assert "--port 0" in errors

@@ -9,6 +9,7 @@ from email.utils import parsedate_to_datetime
 import pytest
 
 from deploy.simulator.faults import KINDS, STREAM_KINDS
+from tests.waiting import PATIENCE, wait_until
 
 
 @pytest.mark.parametrize("status", [400, 429, 500, 503])
@@ -53,7 +54,7 @@ def test_reset_head__comes_amid_the_headers(client):
 
 def test_reset_body__comes_after_half_of_the_body(client):
     client.faults({"kind": "reset_body"})
-    connection = http.client.HTTPConnection(client.host, client.port, timeout=5)
+    connection = http.client.HTTPConnection(client.host, client.port, timeout=PATIENCE)
     try:
         connection.request("POST", "/v1/chat/completions", chat(client))
         response = connection.getresponse()
@@ -87,13 +88,12 @@ def test_hang__never_answers_and_is_counted_until_the_client_leaves(client, chat
     with client.connect() as peer:
         peer.sendall(request + chat_body())
         peer.settimeout(0.5)
+        wait_until(lambda: client.stats()["in_flight"] == 1)
         with pytest.raises(TimeoutError):
             peer.recv(1)
         assert client.stats()["in_flight"] == 1
 
-    deadline = time.monotonic() + 5
-    while client.stats()["in_flight"]:
-        assert time.monotonic() < deadline
+    wait_until(lambda: client.stats()["in_flight"] == 0)
     assert client.stats()["abandoned"] == 1
 
 
@@ -116,9 +116,7 @@ def test_drip__ends_when_the_client_leaves(client, chat_body):
         peer.sendall(request + chat_body())
         assert peer.recv(10)
 
-    deadline = time.monotonic() + 5
-    while client.stats()["in_flight"]:
-        assert time.monotonic() < deadline
+    wait_until(lambda: client.stats()["in_flight"] == 0)
     assert client.stats()["abandoned"] == 1
 
 

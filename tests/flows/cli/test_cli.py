@@ -27,6 +27,7 @@ from tests.flows.support import (
     sweep_config,
     write_config,
 )
+from tests.waiting import PATIENCE, wait_until
 
 
 @pytest.fixture(scope="module")
@@ -157,13 +158,10 @@ def test_run__ctrl_c_stops_cleanly_and_says_how_to_resume(tmp_path, simulator):
     config["models"][0]["simulate"]["latency"] = 0.1
     path = write_config(tmp_path, config)
     process = command("run", path, "--workers", 2, "--quiet", cwd=tmp_path)
-    deadline = time.monotonic() + 60
-    while simulator_stats(simulator)["finished"] < 30:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    wait_until(lambda: simulator_stats(simulator)["finished"] >= 30)
 
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to every process of the group
-    output, errors = process.communicate(timeout=60)
+    output, errors = process.communicate()
 
     assert process.returncode == 130, errors
     assert "Traceback" not in errors
@@ -173,7 +171,7 @@ def test_run__ctrl_c_stops_cleanly_and_says_how_to_resume(tmp_path, simulator):
     assert 0 < done < 400
     assert stopped["abandoned"] == 0
     assert done == stopped["finished"]  # what was paid for is recorded
-    assert not _alive_in_group(process.pid)
+    wait_until(lambda: not _alive_in_group(process.pid))
     code, output, _ = evalcube("run", path, "--workers", 2, "--quiet", cwd=tmp_path)
     assert (code, "400 of 400" in output) == (0, True)
     assert simulator_stats(simulator)["requests"] == 400
@@ -185,20 +183,17 @@ def test_run__a_signal_while_the_cluster_starts_ends_it_quietly(number, tmp_path
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     process = command("run", path, "--workers", 2, "--quiet", cwd=tmp_path, env={"TMPDIR": str(scratch)})
-    deadline = time.monotonic() + 60
-    while not list(scratch.glob("evalcube-*")):  # the workers' folder: their processes start now
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    wait_until(lambda: list(scratch.glob("evalcube-*")))  # the workers' folder: their processes start now
     time.sleep(0.3)
 
     os.killpg(process.pid, number) if number == signal.SIGINT else process.send_signal(number)
-    _, errors = process.communicate(timeout=60)
+    _, errors = process.communicate()
 
     assert process.returncode == 130, errors
     assert "Traceback" not in errors
     assert "same command again" in errors
     assert not list(scratch.glob("evalcube-*"))
-    assert not _alive_in_group(process.pid)
+    wait_until(lambda: not _alive_in_group(process.pid))
 
 
 def test_run__a_script_without_a_main_guard_says_so(tmp_path, simulator):
@@ -213,7 +208,7 @@ def test_run__a_script_without_a_main_guard_says_so(tmp_path, simulator):
         text=True,
         env=environment,
         check=False,
-        timeout=100,
+        timeout=PATIENCE,
     )
 
     assert done.returncode == 1
@@ -226,12 +221,10 @@ def slow(config):
 
 
 def _alive_in_group(group):
-    for _ in range(50):
-        try:
-            os.killpg(group, 0)
-        except ProcessLookupError:
-            return False
-        time.sleep(0.1)
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
     return True
 
 

@@ -23,6 +23,7 @@ from tests.flows.support import (
     sweep_config,
     write_config,
 )
+from tests.waiting import PATIENCE
 
 
 def _to(arguments, cwd, output):
@@ -35,7 +36,7 @@ def _to(arguments, cwd, output):
         stderr=subprocess.PIPE,
         text=True,
         check=False,
-        timeout=120,
+        timeout=PATIENCE,
     )
     return result.returncode, result.stderr
 
@@ -78,7 +79,7 @@ def test_readers__with_closed_streams_do_the_same_and_say_nothing_there(closed, 
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=PATIENCE,
     )
 
     assert result.returncode == code, result.stderr
@@ -95,7 +96,7 @@ def test_readers__whose_messages_are_lost_keep_their_code(full, small_sweep, nob
             env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])},
             stderr=nowhere if full else nobody,
             check=False,
-            timeout=120,
+            timeout=PATIENCE,
         )
 
     assert result.returncode == 2
@@ -123,7 +124,7 @@ def test_run__goes_on_when_nobody_reads_and_ends_with_its_own_code(fails, code, 
         stdout=nobody,
         stderr=nobody,
         check=False,
-        timeout=120,
+        timeout=PATIENCE,
     )
 
     assert result.returncode == code

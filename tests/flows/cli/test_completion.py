@@ -21,6 +21,7 @@ from typer.testing import CliRunner
 from flows.cli import completion
 from flows.cli.app import app
 from tests.tiers import need
+from tests.waiting import PATIENCE
 
 ROOT = Path(__file__).resolve().parents[3]
 HOSTILE = ["al\x1b[2Jpha", "$(touch broken)", "`id`", "a'b", 'a"b', "a b", "-rf", "a;b", "a\\b", "a\nb", ""]
@@ -193,9 +194,9 @@ class Terminal:
         self._descriptor = descriptor
         self.text = ""
 
-    def type(self, keys, awaited, seconds=60):
+    def type(self, keys, awaited):
         """Type keys, and wait until what is awaited, a regular expression, is on the screen after them."""
-        begin, until = len(self.text), time.monotonic() + seconds
+        begin, until = len(self.text), time.monotonic() + PATIENCE
         os.write(self._descriptor, keys.encode())
         while not re.search(awaited, self.text[begin:], re.DOTALL):
             ready, _, _ = select.select([self._descriptor], [], [], max(until - time.monotonic(), 0))
@@ -278,7 +279,13 @@ def test_fish__completes_once_installed(place):
 
     def run(code):
         result = subprocess.run(
-            [fish, "-c", code], cwd=folder, env=env, capture_output=True, text=True, timeout=120, check=True
+            [fish, "-c", code],
+            cwd=folder,
+            env=env,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            check=True,
         )
         return result.stdout
 

@@ -13,6 +13,7 @@ from flows.cli.app import _failed
 from flows.cli.exhaustion import exhaustion
 from flows.cli.output import Code
 from flows.errors import SweepError
+from tests.waiting import PATIENCE
 
 
 def chained(error, cause):
@@ -78,7 +79,11 @@ def limited(soft, hard, then):
     lines = ("import resource", f"resource.setrlimit(resource.RLIMIT_NOFILE, ({soft}, {hard}))", then)
     code = "\n".join(lines)
     return subprocess.run(
-        [sys.executable, "-c", code, "--version"], check=False, capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", code, "--version"],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
     )
 
 
@@ -118,7 +123,7 @@ def test_run__with_few_files_open_names_their_limit(small_sweep, tmp_path):
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=PATIENCE,
     )
 
     assert result.returncode == 2, result.stderr

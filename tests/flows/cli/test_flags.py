@@ -156,3 +156,25 @@ def test_parameters__of_the_library_are_those_of_the_commands():
         own = set(inspect.signature(function).parameters)
         shared = {"trials", "repeats", "precision", "budget", "purpose", "version", "mode"} & own
         assert shared <= table[name]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("metrics", "a.zarr", "--k", "1", "--k", "2"),
+        ("trials", "a.zarr", "--status", "invalid", "--status=refused"),
+    ],
+)
+def test_command__refuses_an_option_that_would_hide_its_first_value(arguments):
+    result = CliRunner(env={"TERMINAL_WIDTH": "200"}).invoke(app, list(arguments))
+
+    assert result.exit_code == 2
+    assert "it is given 2 times, and only the last would count" in " ".join(result.output.split())
+
+
+def test_command__takes_flags_and_lists_again(tmp_path):
+    result = CliRunner().invoke(
+        app, ["metrics", str(tmp_path / "no"), "--json", "--json", "--where", "task=a", "--where", "tier=b"]
+    )
+
+    assert "there is no cube" in str(result.exception)

@@ -6,7 +6,10 @@ import ast
 from collections import Counter
 from pathlib import Path
 
+import typer.main
+
 import flows.cli
+from flows.cli.app import app
 
 FOLDER = Path(flows.cli.__file__).parent
 
@@ -40,3 +43,52 @@ def test_options__of_several_commands_stand_together():
 
     assert names
     assert {name: count for name, count in uses.items() if count < 2} == {}
+
+
+NO_TABLE = {
+    *(
+        "bundle",
+        "cache export",
+        "cache gc",
+        "cache import",
+        "cache stats",
+        "cache verify",
+        "checkout",
+        "commit",
+    ),
+    *(
+        "ctl",
+        "cube verify",
+        "export",
+        "import",
+        "merge",
+        "publish",
+        "pull",
+        "run",
+        "sample",
+        "show",
+        "tag",
+        "upsample",
+    ),
+}
+"""Commands with `--json` that say a few things and show no table of results."""
+
+
+def test_csv__is_offered_wherever_a_table_is():
+    found = {
+        name
+        for name, command in commands(typer.main.get_command(app))
+        if "--json" in (options := {text for one in command.params for text in one.opts})
+        and "--csv" not in options
+    }
+
+    assert found == NO_TABLE
+
+
+def commands(group, before=()):
+    """Commands with their whole names."""
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from commands(command, (*before, name))
+        else:
+            yield " ".join((*before, name)), command

@@ -48,6 +48,10 @@ def test_seconds__are_read_from_what_people_and_slurm_write(text, value):
             "{kind: scheduler, address: a, patience: 20}",
             "cluster.patience: must be a time from 1s to 366d, got 20",
         ),
+        (
+            "{kind: ssh, hosts: [a], environment: [A=1]}",
+            "cluster.environment[0]: must be the name of an environment variable. Give its NAME alone",
+        ),
         ("{kind: scheduler, address: a, patience: 20 weeks}", "Write it as in 90s, 20m, 2h, 1d or 01:30:00"),
     ],
 )
@@ -122,3 +126,14 @@ def test_named_cluster__says_where_names_are_kept_if_there_are_none(tmp_path, mo
         named_cluster("site")
     with pytest.raises(SweepError, match="No such file"):
         named_cluster("./site.yaml")
+
+
+def test_named_cluster__shows_no_whole_file_that_is_none(tmp_path):
+    file = tmp_path / "keys.yaml"
+    file.write_text("nothing secret\n" + "\n".join(f"  words of line {number}" for number in range(100)))
+
+    with pytest.raises(ConfigError) as caught:
+        named_cluster(str(file))
+
+    assert "must be a mapping, got 'nothing secret" in str(caught.value)
+    assert "line 99" not in str(caught.value)

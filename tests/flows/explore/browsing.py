@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from aiohttp import web
 
 from flows.explore.server import application
+from tests.waiting import PATIENCE
 
 
 @contextmanager
@@ -22,13 +23,13 @@ def served(explored, token=""):
         await web.TCPSite(runner, "127.0.0.1", 0).start()
         return runner
 
-    runner = asyncio.run_coroutine_threadsafe(start(), loop).result(30)
+    runner = asyncio.run_coroutine_threadsafe(start(), loop).result(PATIENCE)
     try:
         yield f"http://127.0.0.1:{runner.addresses[0][1]}/"
     finally:
-        asyncio.run_coroutine_threadsafe(runner.cleanup(), loop).result(30)
+        asyncio.run_coroutine_threadsafe(runner.cleanup(), loop).result(PATIENCE)
         loop.call_soon_threadsafe(loop.stop)
-        thread.join(30)
+        thread.join(PATIENCE)
         loop.close()
 
 
@@ -85,7 +86,7 @@ class Page:
                 return main.dataset.drawn === (location.hash || "#") && !main.classList.contains("busy")
                     && [...main.querySelectorAll(".plot")].every(drawn);
             }""",
-            timeout=30_000,
+            timeout=1000 * PATIENCE,
         )
 
 
@@ -96,6 +97,7 @@ def opened(chromium, base, *, width=1400, height=900, dark=False):
         viewport={"width": width, "height": height}, color_scheme="dark" if dark else "light"
     )
     try:
+        context.set_default_timeout(1000 * PATIENCE)
         yield Page(context.new_page(), base)
     finally:
         context.close()

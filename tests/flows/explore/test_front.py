@@ -247,30 +247,6 @@ def test_chart__can_be_clicked_on_before_all_of_it_is_drawn(at):
     assert at.faults == []
 
 
-def test_chart__names_in_a_legend_keep_to_a_phone_and_mean_what_they_are(at):
-    names = [f"org/a-model-with-a-rather-long-name-of-2026-11-instruct-{end}" for end in ("72b", "3b")]
-    at.page.set_viewport_size({"width": 400, "height": 900})
-    shown, meant = at.page.evaluate(
-        """async names => {
-            const traces = names.map(name => ({ name, x: [1], y: [2] }));
-            const figure = explorer.chart({ label: "", traces });
-            document.getElementById("main").append(figure);
-            const place = figure.firstElementChild;
-            while (!place.dataset.drawn) await new Promise(requestAnimationFrame);
-            const shown = [...figure.querySelectorAll(".legendtext")].map(one => one.textContent);
-            const meant = place.data.map(data => explorer.series({ data }));
-            figure.remove();
-            return [shown, meant];
-        }""",
-        names,
-    )
-    at.page.set_viewport_size({"width": 1400, "height": 900})
-
-    assert meant == names
-    assert [len(text) < 40 and text.rpartition("-")[2] for text in shown] == ["72b", "3b"]
-    assert at.faults == []
-
-
 def test_cost__what_costs_nothing_is_told_where_no_logarithm_shows_it(chromium, address):
     def free(route):
         reply = route.fetch()

@@ -10,12 +10,13 @@ import pytest
 from flows.explore.explored import Explored
 from tests.flows.explore.browsing import served
 from tests.flows.support import command, evalcube, refused
+from tests.waiting import PATIENCE
 
 TOKEN = "t0ken"
 
 
 def request(base, path, method="GET", **headers):
-    connection = http.client.HTTPConnection(urlsplit(base).netloc, timeout=30)
+    connection = http.client.HTTPConnection(urlsplit(base).netloc, timeout=PATIENCE)
     connection.request(
         method, path, headers={name.replace("_", "-"): value for name, value in headers.items()}
     )
@@ -141,7 +142,7 @@ def test_explore__prints_its_address_and_ends_when_it_is_told(explored_cube, tmp
         refused(taken, "--port", "cannot listen")
     finally:
         process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=60)
+        _, errors = process.communicate()
     assert (process.returncode, errors) == (0, "")
 
 

@@ -31,6 +31,7 @@ def test_views__fit_and_say_nothing_on_the_console(address, chromium, width, dar
 
             assert at.page.locator(".problem").count() == 0, state
             assert at.page.evaluate(OUTSIDE) == [], state
+            assert at.page.evaluate("document.documentElement.scrollWidth") == width, state
         ground = at.page.evaluate("getComputedStyle(document.body).backgroundColor")
         light = sum(int(part) for part in re.findall(r"\d+", ground)[:3]) > 384
         assert light is not dark

@@ -21,6 +21,7 @@ from storage.cube.cube import Cube
 from tests.flows.judging import judged_config
 from tests.flows.support import evalcube, refused, reset, sweep_config, write_config
 from tests.tiers import need
+from tests.waiting import PATIENCE
 
 pytestmark = pytest.mark.cluster
 
@@ -265,7 +266,11 @@ def test_inspect__is_read_by_inspect_itself(folder, tmp_path):
     _, files = written(folder, tmp_path / "out", "inspect")
 
     done = subprocess.run(
-        [python, "-c", READ, str(tmp_path / "out")], capture_output=True, text=True, timeout=120, check=False
+        [python, "-c", READ, str(tmp_path / "out")],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
     )
 
     assert done.returncode == 0, done.stderr

@@ -5,7 +5,8 @@ import math
 import pytest
 
 from flows.errors import SweepError
-from flows.imports.rows import parse_map
+from flows.imports.rows import parse_map, read_rows
+from flows.imports.samples import Wanted
 from tests.flows.imports.logs import samples, write_lines
 
 MAP = {"prompt": "q", "response": "out", "correct": "score", "id": "doc.id", "model": "m", "repeat": "epoch"}
@@ -128,3 +129,28 @@ def test_parse_map__refuses_yaml_that_is_no_mapping(tmp_path):
 
     with pytest.raises(SweepError, match="must hold lines such as"):
         parse_map(str(path))
+
+
+def notes(tmp_path, rows, fields):
+    wanted = Wanted(fields=fields)
+    list(read_rows(write_lines(tmp_path / "mine.jsonl", rows), wanted))
+    return list(wanted.notes)
+
+
+def test_read_rows__says_what_no_line_has(tmp_path):
+    fields = {**MAP, "response": "output", "tokens": "usage.tokens", "error": "failure"}
+
+    assert notes(tmp_path, [ROW, ROW], fields) == [
+        "mine.jsonl: no line has 'output', which is to be the response",
+        "mine.jsonl: no line has 'usage.tokens', which is to be the tokens",
+    ]
+    assert notes(tmp_path, [ROW, {**ROW, "output": "2", "usage": {"tokens": 1}}], fields) == []
+
+
+def test_read_rows__says_if_an_id_stands_for_several_prompts(tmp_path):
+    rows = [ROW, {**ROW, "q": "2+2?"}, {**ROW, "q": "2+2?", "m": "bravo"}]
+
+    (note,) = notes(tmp_path, rows, MAP)
+    assert "1 ids stand for several prompts to the same model, such as '7'" in note
+    assert "line 2): they count as one question" in note
+    assert notes(tmp_path, [ROW, rows[2]], MAP) == []  # another model's chat template

@@ -6,6 +6,7 @@ from flows.cubes.reader import Reader
 from flows.cubes.status import cube_status
 from storage.cube.cube import Cube
 from tests.flows.imports.logs import write_lines
+from tests.flows.merge.generated import Recipe, make_cube
 from tests.flows.support import arrays, evalcube
 
 MAP = "prompt=q,response=out,correct=ok,model=m"
@@ -76,3 +77,45 @@ def test_import__keeps_replies_to_equal_prompts_apart(tmp_path):
     assert [view.response for view in views] == [f"reply {i}" for i in range(4)]
     assert [view.status for view in views] == ["incorrect", "correct"] * 2
     assert Cube.open(tmp_path / "c.zarr").dataset()["duplicate"].to_numpy()[0, 0, :4].tolist() == [0, 1, 1, 1]
+
+
+def test_import__adds_a_task_of_a_model_that_the_cube_has(tmp_path):
+    rows_of(tmp_path, "a.jsonl", "x")
+    rows_of(tmp_path, "b.jsonl", "x", also="more")
+    write_lines(tmp_path / "c.jsonl", [{"q": f"{i}-1?", "out": "2", "ok": 1, "m": "x"} for i in range(40)])
+    flags = ["--into", "c.zarr", "--cache", "cache", "--map", MAP]
+    evalcube("import", "a.jsonl", *flags, cwd=tmp_path)
+    before = arrays(tmp_path / "c.zarr")["status"]
+
+    for name in ("b", "c"):
+        code, _, error = evalcube("import", f"{name}.jsonl", *flags, cwd=tmp_path)
+        assert (code, error) == (0, "")
+
+    assert Reader(tmp_path / "c.zarr").plan.task_names == ("a", "b", "c")
+    after = arrays(tmp_path / "c.zarr")["status"]
+    np.testing.assert_array_equal(after[:, :1, :, :4], before)
+    counts = cube_status(tmp_path / "c.zarr")
+    assert (counts["done"], counts["trials"]) == (48, 48)
+
+
+def test_import__says_if_a_least_score_is_of_nobody(tmp_path):
+    rows_of(tmp_path, "a.jsonl", "x")
+    flags = ["--into", "c.zarr", "--cache", "cache", "--map", MAP, "--correct-from", "okay=0.5"]
+
+    code, text, _ = evalcube("import", "a.jsonl", *flags, cwd=tmp_path)
+
+    assert code == 0
+    assert "note: no answer has a score by 'okay', only by ok" in text
+
+
+def test_rescore__says_what_it_leaves_to_the_other_tool(tmp_path):
+    rows_of(tmp_path, "a.jsonl", "x")
+    evalcube("import", "a.jsonl", "--into", "c.zarr", "--cache", "cache", "--map", MAP, cwd=tmp_path)
+    make_cube(tmp_path / "own.zarr", Recipe(models=("alpha",), lengths=(3,), depths=(), trials=(0, 2)))
+    evalcube("merge", "mixed.zarr", "c.zarr", "own.zarr", cwd=tmp_path)
+
+    code, output, errors = evalcube("rescore", "mixed.zarr", "--cache", "cache", cwd=tmp_path)
+
+    assert code == 0, errors
+    assert "imported" not in output
+    assert "1 imported regions are left as the tool graded them" in errors

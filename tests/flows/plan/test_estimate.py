@@ -89,7 +89,7 @@ def test_estimate__samples_of_all_evaluations_together_are_bounded(tmp_path, mon
     assert result.requests == 1_000_000
     assert sum(asked) == EXACT_LIMIT
     assert {row.to_send for row in result.evaluations} == {50_000}
-    assert time.perf_counter() - begin < 20  # about two seconds on an idle machine
+    assert time.perf_counter() - begin < 60  # about two seconds on an idle machine
 
 
 def test_estimate__each_of_very_many_evaluations_has_a_sample(tmp_path, monkeypatch):

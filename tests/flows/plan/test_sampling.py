@@ -103,3 +103,9 @@ def test_open_home__leaves_no_cube_that_would_be_too_large(plan, tmp_path):
 def test_parse__refuses_digits_that_are_no_ascii():
     with pytest.raises(SweepError, match="is no amount"):
         Amount.parse("２M")
+
+
+@pytest.mark.parametrize("text", ["9999999999999999M", "2000000000USD", "9" * 400])
+def test_parse__refuses_amounts_that_bound_nothing(text):
+    with pytest.raises(SweepError, match="is more than 1,000,000,000"):
+        Amount.parse(text)

@@ -5,7 +5,7 @@ from unittest.mock import patch
 from flows.rework.to_forget import Choice
 from flows.rework.verify import verify_cube
 from storage.cube.cube import Cube
-from tests.flows.support import simulator_stats, sweep_config
+from tests.flows.support import simulator_stats, stored, sweep_config
 
 BETA = Choice(("model=beta",))
 
@@ -16,7 +16,7 @@ def config_of(folder, served):
 
 def statuses(config):
     """Status (model, task, params, trial, repeat)."""
-    return Cube.open(config["cube"]).dataset()["status"].to_numpy()
+    return stored(Cube.open(config["cube"]), "status")
 
 
 def requests_sent(served):

@@ -32,7 +32,7 @@ from tests.flows.rework.forgetting import (
     statuses,
 )
 from tests.flows.shared_cluster import SHARED
-from tests.flows.support import assert_same_cube, evalcube, reset
+from tests.flows.support import assert_same_cube, evalcube, reset, stored
 
 
 def test_forget__a_model_is_pending_again_and_comes_back_from_the_cache(sweep, swept, served):
@@ -80,7 +80,7 @@ def test_forget__takes_what_fulfils_all_conditions(sweep, choice, count, place):
 
     np.testing.assert_array_equal(statuses(sweep), expected)
     for array in ("tokens", "latency", "guess_chance"):
-        values = Cube.open(sweep["cube"]).dataset()[array].to_numpy()[place]
+        values = stored(Cube.open(sweep["cube"]), array)[place]
         assert (np.isnan(values) | (values == -1)).all()
     assert_whole(sweep)
 

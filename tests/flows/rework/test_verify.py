@@ -98,13 +98,18 @@ def delete(path, place):  # noqa: ARG001 - as the others
     path.unlink()
 
 
+@pytest.fixture(scope="module")
+def made_content(made):
+    """What its cube holds."""
+    return content(made / "cube.zarr")
+
+
 @settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.sampled_from([truncate, flip, delete]), st.integers(0, 10_000), st.integers(0, 10_000))
 @example(delete, 152, 0)  # a price
-def test_heal__any_damage_of_a_chunk_to_the_very_bytes(made, damage, which, place):
+def test_heal__any_damage_of_a_chunk_to_the_very_bytes(made, made_content, damage, which, place):
     with tempfile.TemporaryDirectory() as folder:
-        cube = copied(made, Path(folder) / "sweep")
-        expected = content(cube)
+        cube, expected = copied(made, Path(folder) / "sweep"), made_content
         path = chunks(cube)[which % len(chunks(cube))]
         array = path.relative_to(cube).parts[0]
         damage(path, place)

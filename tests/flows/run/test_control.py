@@ -27,6 +27,7 @@ from storage.cube.directory import Directory
 from storage.cube.holder import read_holder
 from tests.flows.shared_cluster import SHARED
 from tests.flows.support import evalcube, refused, set_faults, simulator_stats, sweep_config
+from tests.waiting import PATIENCE
 
 TOKEN = "token"
 
@@ -293,7 +294,7 @@ def test_order__pauses_a_run_and_has_it_go_on(tmp_path, simulator):
         sent = simulator_stats(simulator)["requests"]
         assert sent < 200
         assert order(config["cube"], "resume").obeyed
-        assert running.result(60).reason == "complete"
+        assert running.result(PATIENCE).reason == "complete"
 
     assert simulator_stats(simulator)["requests"] == 200
 

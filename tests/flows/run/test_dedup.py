@@ -1,7 +1,6 @@
 """Tasks that the scheduler takes back, or whose run ends, while they wait: none of them stays, or keeps its claims."""
 
 import threading
-import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -16,6 +15,7 @@ from flows.run.servers import serve_models
 from flows.run.worker import RunContext, Workspace
 from stages.infer.jobs import Job
 from storage.cache.cache import open_claims
+from tests.waiting import PATIENCE, wait_until
 
 JOBS = [Job(f"{number:064x}", b"{}") for number in range(3)]
 
@@ -56,7 +56,7 @@ class Asking:
             self.error = error
 
     def ended(self):
-        self._thread.join(10)
+        self._thread.join(PATIENCE)
         return not self._thread.is_alive() and isinstance(self.error, Reschedule)
 
 
@@ -67,13 +67,6 @@ def of_another_run(work):
 
 def own_claims(work):
     return list(Path(work.context.cache).rglob("*-run.claim"))
-
-
-def wait_until(condition):
-    deadline = time.monotonic() + 10
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come about in time"
-        time.sleep(0.01)
 
 
 def test_ask__of_a_task_that_is_taken_back_before_anything_was_sent_waits_for_no_other_run(work):

@@ -1,17 +1,22 @@
 """How far the limits of endpoints were used."""
 
+from dataclasses import replace
+
 import pytest
 
 from flows.run.events import Traffic
-from flows.run.summary import LimitUse, limit_use
+from flows.run.summary import LimitUse, RunSummary, Tracker, limit_use
 from stages.infer.endpoint import Endpoint
 
+SUMMARY = RunSummary("complete", "cube", "cache", 40.0, 90, 90, 0, 0, 90, 9, 9, asking_seconds=30.0)
 
-def traffic(**models):
+
+def traffic(asked=(0.0, 30.0), **models):
     """Requests, seconds and tokens by model."""
     return Traffic(
         models={name: {"requests": n, "seconds": seconds} for name, (n, seconds, _) in models.items()},
         usage={name: (0.0, tokens) for name, (_, _, tokens) in models.items()},
+        asked=dict.fromkeys(models, asked),
     )
 
 
@@ -24,24 +29,64 @@ def test_limit_use__is_that_of_the_limit_that_binds():
         "idle": Endpoint("idle", "http://idle/v1"),
     }
 
-    used = limit_use(endpoints, traffic(a=(10, 60, 100), b=(40, 36, 100), c=(5, 6, 900)), 30.0)
+    used = limit_use(endpoints, traffic(a=(10, 60, 100), b=(41, 36, 100), c=(5, 6, 900)))
 
     assert used == (
-        LimitUse(("a", "b"), "requests_per_minute", 100, pytest.approx(1.0)),
-        LimitUse(("c",), "tokens_per_minute", 6000, pytest.approx(0.3)),
+        LimitUse(("a", "b"), "requests_per_minute", 100, pytest.approx(1.0), 30.0),
+        LimitUse(("c",), "tokens_per_minute", 6000, pytest.approx(900 / 3180), 30.0),
     )
 
 
 def test_limit_use__without_rates_is_that_of_connections():
     endpoints = {"a": Endpoint("a", "http://here/v1", connections=8)}
 
-    (use,) = limit_use(endpoints, traffic(a=(10, 60, 100)), 10.0)
+    (use,) = limit_use(endpoints, traffic((5.0, 15.0), a=(10, 60, 100)))
 
     assert (use.limit, use.value, use.used) == ("connections", 8, pytest.approx(0.75))
+
+
+def test_limit_use__of_an_endpoint_that_was_done_early_is_that_of_its_time():
+    endpoints = {name: Endpoint(name, f"http://{name}/v1", connections=8) for name in ("slow", "quick")}
+    early, late = traffic((0.0, 0.2), quick=(32, 1.392, 64)), traffic((0.0, 30.0), slow=(50, 120, 900))
+    both = Traffic(
+        models={**early.models, **late.models},
+        usage={**early.usage, **late.usage},
+        asked={**early.asked, **late.asked},
+    )
+
+    slow, quick = used = limit_use(endpoints, both)
+    summary = replace(SUMMARY, limits=used)
+
+    assert (quick.used, quick.seconds) == (pytest.approx(0.87), pytest.approx(0.2))
+    assert summary.efficiency == slow.used == pytest.approx(0.5)
+    assert [line for line in str(summary).splitlines() if line.startswith("efficiency")] == [
+        "efficiency: 50% of 8 connections (slow)",
+        "efficiency: 87% of 8 connections (quick, in the 0.2 s it was asked)",
+    ]
+
+
+def test_limit_use__of_one_request_is_not_more_than_all():
+    endpoints = {"a": Endpoint("a", "http://here/v1", requests_per_minute=10, tokens_per_minute=1000)}
+
+    (use,) = limit_use(endpoints, traffic((0.0, 0.1), a=(1, 0.1, 100)))
+
+    assert 0.9 < use.used <= 1.0
 
 
 def test_limit_use__of_a_run_that_asked_nothing():
     endpoints = {"a": Endpoint("a", "http://here/v1")}
 
-    assert limit_use(endpoints, Traffic(), 10.0) == ()
-    assert limit_use(endpoints, traffic(a=(1, 1, 1)), 0.0) == ()
+    assert limit_use(endpoints, Traffic()) == ()
+    assert limit_use(endpoints, traffic((3.0, 3.0), a=(1, 1, 1))) == ()
+
+
+def test_tracker__knows_when_an_endpoint_was_asked_whatever_the_clocks_of_workers_say():
+    now = [100.0]
+    tracker = Tracker(lambda: now[0])
+
+    tracker(Traffic(sent=4, active=1.0, asked={"quick": (0.0, 0.5)}, worker="w"))
+    now[0] = 130.0  # the message was a second on its way, and nothing was asked in between
+    tracker(Traffic(sent=4, active=30.0, asked={"quick": (0.0, 0.5)}, worker="w"))
+    tracker(Traffic(sent=1, active=5.0, asked={"quick": (1.0, 2.0)}, worker="v"))
+
+    assert tracker.traffic().asked == {"quick": (99.0, 127.0)}

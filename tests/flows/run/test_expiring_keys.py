@@ -2,7 +2,6 @@
 
 import sys
 import threading
-import time
 
 import pytest
 
@@ -15,6 +14,7 @@ from tests.flows.support import (
     sweep_config,
     write_config,
 )
+from tests.waiting import wait_until
 
 OLD, NEW = "sk-old-and-expired", "sk-new-and-valid"
 
@@ -31,10 +31,7 @@ def rotate(simulator, file, condition):
     """Change the key at the endpoint and in the file once `condition` holds of the simulator's counts."""
 
     def watch():
-        deadline = time.monotonic() + 60
-        while not condition(simulator_stats(simulator)):
-            assert time.monotonic() < deadline
-            time.sleep(0.005)
+        wait_until(lambda: condition(simulator_stats(simulator)), pause=0.005)
         file.write_text(NEW)
         set_key(simulator, NEW)
 
@@ -46,7 +43,7 @@ def rotate(simulator, file, condition):
 def keyed(tmp_path, simulator, source, **changes):
     config = sweep_config(tmp_path, simulator.base_url, trials=16)
     (tmp_path / "key").write_text(OLD)
-    config["models"][0]["simulate"]["latency"] = 0.05
+    config["models"][0]["simulate"]["latency"] = 0.25  # lasts seconds after the change
     config["models"][0]["limits"]["retries"] = 0
     config["models"][0] |= source | changes
     return write_config(tmp_path, config)

@@ -22,7 +22,7 @@ from tests.flows.support import UNTIMED, evalcube, set_faults, simulator_stats, 
 
 def cells(url):
     """What a cube holds, by evaluation, task and point: the same for cubes whose axes stand in another order."""
-    dataset = Cube.open(url).dataset().load()
+    dataset = Cube.open(url)._open(chunks=None).load()  # as `dataset` has it, without the detour of Dask
     counters = dataset["counters"].drop_sel(counter="latency_sum")
     places = ("model", "task", "params", ...)
     arrays = [array.transpose(*places).values for array in (*(dataset[name] for name in UNTIMED), counters)]

@@ -18,6 +18,7 @@ from stages.infer.engine import Engine
 from stages.infer.jobs import Job
 from stages.infer.limiter import News
 from stages.infer.pacing import Pace
+from tests.waiting import PATIENCE
 
 
 class Forgetful:
@@ -109,7 +110,7 @@ class Waiting:
 
 
 def until(condition):
-    deadline = time.monotonic() + 5.0
+    deadline = time.monotonic() + PATIENCE
     while not condition() and time.monotonic() < deadline:
         time.sleep(0.01)
     return condition()

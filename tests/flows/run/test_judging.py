@@ -2,7 +2,6 @@
 
 import os
 import signal
-import time
 
 import numpy as np
 import pytest
@@ -27,6 +26,7 @@ from tests.flows.support import (
     simulator_stats,
     write_config,
 )
+from tests.waiting import wait_until
 
 LAYERS = ("fact", "behavior", "judge", "judge_readings")
 
@@ -170,14 +170,14 @@ def test_run__judges_out_of_reach_leave_trials_to_be_retried_and_cost_no_answer(
 def test_run__a_killed_driver_asks_no_judge_twice(tmp_path, simulator, court):
     reset(court)
     config = judged_config(tmp_path, simulator.base_url, court.base_url, trials=12)
-    config["models"][-1]["simulate"]["latency"] = 0.05
+    config["models"][-1]["simulate"]["latency"] = 0.2  # the kill comes amid what is asked
     config["models"][-1]["limits"]["connections"] = 2
     path = write_config(tmp_path, config)
     process = command("run", path, "--workers", 1, "--quiet", cwd=tmp_path)
-    _wait_until(lambda: simulator_stats(court)["finished"] > 12)
+    wait_until(lambda: simulator_stats(court)["finished"] > 12)
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
-    _wait_until(lambda: simulator_stats(court)["in_flight"] == 0)
+    wait_until(lambda: simulator_stats(court)["in_flight"] == 0)
     interrupted = simulator_stats(court)
 
     code, _, errors = evalcube("run", path, "--workers", 1, "--quiet", "--json", cwd=tmp_path)
@@ -193,10 +193,3 @@ def test_run__a_killed_driver_asks_no_judge_twice(tmp_path, simulator, court):
     assert_same_cube(config["cube"], calm["cube"])
     for name, values in layers(config["cube"]).items():
         np.testing.assert_array_equal(values, layers(calm["cube"])[name])
-
-
-def _wait_until(condition, seconds=60):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.02)

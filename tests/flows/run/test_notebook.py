@@ -9,6 +9,7 @@ from flows.run.events import Asked, Finished, Noted, Started, Traffic
 from flows.run.progress import Progress
 from flows.run.subscribers.notebook import NotebookDisplay, in_notebook
 from flows.run.summary import Tracker
+from tests.waiting import PATIENCE
 
 NOTEBOOK = Path(__file__).parents[3] / "examples" / "notebook.ipynb"
 HOSTILE = '<img src=x onerror="alert(1)">'
@@ -29,7 +30,9 @@ def test_notebook__runs_from_top_to_bottom_and_shows_what_it_says(tmp_path, monk
     monkeypatch.setenv("MPLBACKEND", "module://matplotlib_inline.backend_inline")
     notebook = nbformat.read(NOTEBOOK, 4)
 
-    client.NotebookClient(notebook, timeout=120, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    client.NotebookClient(
+        notebook, timeout=PATIENCE, resources={"metadata": {"path": str(tmp_path)}}
+    ).execute()
 
     run, board, drawn, compared, lines, trials, counts = [
         cell for cell in notebook.cells if cell.cell_type == "code"

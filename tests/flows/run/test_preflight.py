@@ -4,6 +4,7 @@ import time
 
 import pytest
 
+from deploy.clusters import ClusterError
 from deploy.clusters.code import State
 from flows.errors import SweepError
 from flows.run import preflight
@@ -141,3 +142,26 @@ def test_admitted__does_not_take_tasks_from_one_that_was_out_of_sight_for_a_mome
 
     assert [admission.admitted(there) for there in (["a"], ["a", "b"])] == [["a"], ["a", "b"]]
     assert code.barred == []
+
+
+def test_first__goes_on_with_workers_that_take_the_places_of_others_and_says_that_it_waits(monkeypatch):
+    monkeypatch.setattr(preflight, "_LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(preflight, "_NOTE_SECONDS", -1.0)
+    notes, code = [], Carried(b=ready())
+    looks = iter([["a"], [], [], ["b"]])
+
+    assert Admission(code, "run", note=notes.append).first(["a"], lambda: next(looks)) == ["b"]
+
+    assert notes == [
+        "1 workers get ready; nothing is asked meanwhile",
+        "all workers have gone: waiting for others; nothing is asked meanwhile",
+        "1 workers get ready; nothing is asked meanwhile",
+    ]
+
+
+def test_first__of_a_cluster_whose_workers_all_left_says_so(monkeypatch):
+    monkeypatch.setattr(preflight, "_LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(preflight, "_PATIENCE_SECONDS", 0.2)
+
+    with pytest.raises(ClusterError, match="after all had gone, within"):
+        Admission(Carried(), "run").first(["a"], list)

@@ -5,7 +5,6 @@ import os
 import signal
 import sys
 import threading
-import time
 from contextlib import ExitStack
 from itertools import pairwise
 from pathlib import Path
@@ -16,6 +15,7 @@ from deploy.servers.command import CommandServer
 from flows.plan.engines import ENGINES
 from storage.cube.cube import Cube
 from tests.flows.support import assert_same_cube, evalcube, write_config
+from tests.waiting import PATIENCE, wait_until
 
 FAKE = Path(__file__).parents[2] / "deploy" / "servers" / "fake_server.py"
 pytestmark = pytest.mark.cluster
@@ -29,7 +29,7 @@ def command(*arguments):
 def served(name, *arguments, **serve):
     return {
         "name": name,
-        "serve": {"command": command(*arguments), "start_limit": 30, **serve},
+        "serve": {"command": command(*arguments), "start_limit": PATIENCE, **serve},
         "limits": {"connections": CONNECTIONS, "retries": 0},
     }
 
@@ -127,7 +127,8 @@ def two(tmp_path):
                 "--count",
                 tmp_path / "count",
             )
-            made = CommandServer(command("--delay", 0.02, *words), name="m")
+            # Long enough that whoever watches can kill one of them amid its questions.
+            made = CommandServer(command("--delay", 0.1, *words), name="m")
             found.append(stack.enter_context(made))
         yield found
 
@@ -142,14 +143,13 @@ def test_run__one_of_several_servers_may_die_and_costs_what_was_in_flight_there(
     server = int(Path(f"/proc/{guard}/task/{guard}/children").read_text().split()[0])
 
     def kill():
-        while asked(tmp_path / "count").count(str(server)) < 30:
-            time.sleep(0.01)
+        wait_until(lambda: asked(tmp_path / "count").count(str(server)) >= 30)
         os.kill(server, signal.SIGKILL)
 
     killing = threading.Thread(target=kill, daemon=True)
     killing.start()
     code, output, errors = run(tmp_path, config(tmp_path, pool(two), trials=400))
-    killing.join(10)
+    killing.join(PATIENCE)
 
     assert code == 0, errors
     assert "400 of 400 trials done" in output

@@ -3,7 +3,7 @@
 import os
 import signal
 import threading
-import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -11,11 +11,13 @@ import pytest
 from deploy.clusters import ClusterError
 from flows.run.events import BlockDone
 from flows.run.sweep import run
+from tests import waiting
 from tests.deploy.clusters.slurm.slurm_node import slurm_node
 from tests.flows.shared_cluster import SHARED
 from tests.flows.support import assert_same_cube, command, simulator_stats, sweep_config, write_config
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(280)]
+pytestmark = pytest.mark.integration
+wait_until = partial(waiting.wait_until, pause=0.3)  # each look at the queue starts a program
 CONNECTIONS = 8
 
 
@@ -55,14 +57,6 @@ def notes_of(events):
     return [event.message for event in events if hasattr(event, "message")]
 
 
-def wait_for(what, seconds=60):
-    deadline = time.monotonic() + seconds
-    while not (found := what()):
-        assert time.monotonic() < deadline
-        time.sleep(0.3)
-    return found
-
-
 def test_run__is_complete_and_the_same_though_walltime_scancel_and_a_drained_node_take_its_jobs(
     tmp_path, simulator, slurm
 ):
@@ -74,12 +68,12 @@ def test_run__is_complete_and_the_same_though_walltime_scancel_and_a_drained_nod
     events, seen = [], set()
 
     def take_away():
-        wait_for(lambda: any(isinstance(event, BlockDone) for event in events))
+        wait_until(lambda: any(isinstance(event, BlockDone) for event in events))
         first = min(slurm.jobs())
         seen.update(slurm.jobs())
         slurm.command("scontrol", "update", f"nodename={slurm.host}", "state=drain", "reason=test")
         slurm.command("scancel", str(first))
-        waiting = wait_for(lambda: [job for job, state in slurm.jobs().items() if state == "PENDING"])
+        waiting = wait_until(lambda: [job for job, state in slurm.jobs().items() if state == "PENDING"])
         seen.update(waiting)
         slurm.resume()
 
@@ -117,7 +111,7 @@ def test_run__a_refusal_of_sbatch_is_one_message(tmp_path, simulator, slurm):
     config = write_config(tmp_path, on_slurm(tmp_path, simulator, cluster={"memory": "900G"}))
 
     process = command("run", config, "--quiet", cwd=tmp_path)
-    _, errors = process.communicate(timeout=60)
+    _, errors = process.communicate()
 
     assert process.returncode == 2, errors
     assert "sbatch refused the job" in errors
@@ -130,9 +124,9 @@ def test_run__ctrl_c_cancels_its_jobs_also_while_they_wait(tmp_path, simulator, 
     config = write_config(tmp_path, on_slurm(tmp_path, simulator, cluster={"options": ["--hold"]}))
 
     process = command("run", config, "--quiet", cwd=tmp_path)
-    wait_for(lambda: "PENDING" in slurm.jobs().values())
+    wait_until(lambda: "PENDING" in slurm.jobs().values())
     os.killpg(process.pid, signal.SIGINT)
-    process.communicate(timeout=60)
+    process.communicate()
 
     assert process.returncode == 130
     slurm.wait_until_empty()

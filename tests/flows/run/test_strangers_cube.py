@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from deploy.clusters import LocalProcesses
+from deploy.clusters import ThisProcess
 from evalcube import EvalcubeError
 from flows.cubes.reader import Reader
 from flows.cubes.report import report
@@ -19,7 +19,7 @@ from flows.run.upsample import upsample
 from storage.cube.cube import Cube
 from tests.flows.support import evalcube, reset, simulator_stats, sweep_config
 
-ONE = LocalProcesses(workers=1, dashboard=False)
+ONE = ThisProcess()  # its worker reads the environment that a test has made, and need not be waited for
 VARIABLE, KEY = "STRANGERS_CUBE_TEST_KEY", "sk-of-a-victim-0123456789"
 
 

@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import time
 from pathlib import Path
 
 import numpy as np
@@ -30,6 +29,7 @@ from tests.flows.support import (
     write_config,
 )
 from tests.storage.support.cache_stores import DirectoryPlace
+from tests.waiting import wait_until
 
 
 def test_run__fills_the_cube_and_sends_each_request_once(tmp_path, simulator):
@@ -114,10 +114,10 @@ def test_run__a_killed_driver_resumes_bit_for_bit_and_asks_nothing_twice(tmp_pat
         model["simulate"] = {"ability": 3.0, "tokens": 20, "latency": 0.05}
     path = write_config(tmp_path, config)
     process = command("run", path, "--workers", 2, "--quiet", cwd=tmp_path)
-    _wait_until(lambda: simulator_stats(simulator)["finished"] > 150)
+    wait_until(lambda: simulator_stats(simulator)["finished"] > 150)
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
-    _wait_until(lambda: simulator_stats(simulator)["in_flight"] == 0)
+    wait_until(lambda: simulator_stats(simulator)["in_flight"] == 0)
     interrupted = simulator_stats(simulator)
     assert interrupted["finished"] < 880
 
@@ -262,12 +262,12 @@ def test_run__evaluations_that_send_the_same_requests_are_refused(tmp_path):
 
 
 def test_run__a_second_driver_is_refused_while_the_first_works(tmp_path, simulator):
-    config = sweep_config(tmp_path, simulator.base_url, trials=40)
+    config = sweep_config(tmp_path, simulator.base_url, trials=2000)  # never done
     config["models"][0]["simulate"]["latency"] = 0.2
     path = write_config(tmp_path, config)
     process = command("run", path, "--workers", 1, "--quiet", cwd=tmp_path)
     try:
-        _wait_until(lambda: simulator_stats(simulator)["finished"] > 0)
+        wait_until(lambda: simulator_stats(simulator)["finished"] > 0)
 
         with pytest.raises(LeaseHeldError, match=str(process.pid)):
             run(config, cluster=SHARED)
@@ -308,10 +308,3 @@ def test_run__a_region_under_way_can_be_read_before_it_is_complete(tmp_path, sim
     calm["models"] = config["models"]
     run(calm, cluster=SHARED)
     assert_same_cube(config["cube"], calm["cube"])
-
-
-def _wait_until(condition, seconds=60):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.02)

@@ -8,7 +8,7 @@ from distributed.security import Security
 
 from deploy.clusters import ClusterError
 from flows.run.sweep import run
-from tests.flows.bare_cluster import bare_cluster
+from tests.flows.bare_cluster import assert_nothing_is_left, bare_cluster
 from tests.flows.support import sweep_config
 from tests.tiers import need
 
@@ -42,7 +42,6 @@ def files(tmp_path):
     return {name: str(path) for name, path in names.items()}
 
 
-@pytest.mark.timeout(120)
 def test_run__on_a_cluster_with_tls(tmp_path, simulator, files):
     own = {
         "DASK_DISTRIBUTED__COMM__REQUIRE_ENCRYPTION": "True",
@@ -65,9 +64,8 @@ def test_run__on_a_cluster_with_tls(tmp_path, simulator, files):
         assert cluster.address.startswith("tls://")
         place = {"kind": "scheduler", "address": cluster.address, "tls": files}
         summary = run({**config, "cluster": place})
-        left = cluster.left_behind(security=security)
+        assert_nothing_is_left(cluster, security=security)
         with pytest.raises(ClusterError, match="needs certificates"):
             run({**config, "trials": 9, "cluster": {"kind": "scheduler", "address": cluster.address}})
 
     assert (summary.reason, summary.done) == ("complete", 40)
-    assert left == []

@@ -7,6 +7,7 @@ import pytest
 
 from deploy.errors import DeployError
 from flows.run.turns import Turns
+from tests.waiting import PATIENCE
 
 
 class Server:
@@ -135,7 +136,7 @@ def test_turns__one_that_is_given_up_makes_room_for_the_next():
 
 
 def test_turns__others_are_started_together_and_stopped_if_one_fails():
-    log, both = [], threading.Barrier(2, timeout=10)
+    log, both = [], threading.Barrier(2, timeout=PATIENCE)
 
     class Slow(Server):
         def start(self):

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import time
 from pathlib import Path
 
 import numpy as np
@@ -30,6 +29,7 @@ from tests.flows.support import (
     sweep_config,
     write_config,
 )
+from tests.waiting import wait_until
 
 
 def trials(cube):
@@ -104,10 +104,10 @@ def test_run__adaptive_precision_decides_the_same_after_a_kill(tmp_path, simulat
     path = write_config(tmp_path, config)
     for pause in (200, 400):
         process = command("run", path, "--workers", 2, "--quiet", cwd=tmp_path)
-        _wait_until(lambda least=pause: simulator_stats(simulator)["finished"] > least)
+        wait_until(lambda least=pause: simulator_stats(simulator)["finished"] > least)
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
-        _wait_until(lambda: simulator_stats(simulator)["in_flight"] == 0)
+        wait_until(lambda: simulator_stats(simulator)["in_flight"] == 0)
 
     assert run(config, cluster=SHARED).reason == "complete"
 
@@ -116,13 +116,6 @@ def test_run__adaptive_precision_decides_the_same_after_a_kill(tmp_path, simulat
     summary = run(calm, cluster=SHARED)
     assert_same_cube(config["cube"], calm["cube"])
     assert summary.done == asked
-
-
-def _wait_until(condition, timeout=60.0):
-    deadline = time.monotonic() + timeout
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 def test_run__marks_prompts_that_occurred_before(tmp_path, simulator):
@@ -221,10 +214,10 @@ def test_upsample__an_interrupted_budget_goes_on_with_what_is_left(tmp_path, sim
     arguments = ("upsample", path, "--budget", "30k", "--goal", "intervals", "--workers", 2, "--quiet")
     finished = simulator_stats(simulator)["finished"]
     process = command(*arguments, cwd=tmp_path)
-    _wait_until(lambda: simulator_stats(simulator)["finished"] > finished + 80)
+    wait_until(lambda: simulator_stats(simulator)["finished"] > finished + 80)
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
-    _wait_until(lambda: simulator_stats(simulator)["in_flight"] == 0)
+    wait_until(lambda: simulator_stats(simulator)["in_flight"] == 0)
 
     code, _, errors = evalcube(*arguments, cwd=tmp_path)
 

@@ -5,17 +5,20 @@ import os
 import re
 import stat
 import sys
-import time
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import psutil
 import pytest
 
 from flows.submit.chain import Chain
+from tests import waiting
 from tests.deploy.clusters.slurm.slurm_node import slurm_node
 from tests.flows.support import evalcube, own_process, refused, simulator_stats, sweep_config, write_config
 
 ROOT = str(Path(__file__).parents[3])
+wait_until = partial(waiting.wait_until, pause=0.3)  # each look at the queue starts a program
 
 
 @pytest.fixture(scope="module")
@@ -60,14 +63,6 @@ def processes_of(folder):
     return [words for words in found if any(word.startswith(f"{folder}/") for word in words)]
 
 
-def wait_for(what, seconds=100):
-    deadline = time.monotonic() + seconds
-    while not (found := what()):
-        assert time.monotonic() < deadline
-        time.sleep(0.5)
-    return found
-
-
 @pytest.mark.integration
 def test_submit__a_job_for_each_model_and_one_cube_in_the_end(tmp_path, simulator, slurm):
     config = write_config(tmp_path, submitted(tmp_path, simulator, trials=4, models=("alpha", "beta")))
@@ -77,8 +72,8 @@ def test_submit__a_job_for_each_model_and_one_cube_in_the_end(tmp_path, simulato
     assert code == 0, errors
     assert re.search(r"submitted as (evalcube-test-[0-9a-f]{6}): alpha is job \d+, beta is job \d+", output)
     cube = tmp_path / "cube.zarr"
-    wait_for(cube.exists)
-    slurm.wait_until_empty(100)
+    wait_until(cube.exists)
+    slurm.wait_until_empty()
     found = chains(tmp_path)
     assert {name: chain.complete for name, chain in found.items()} == {"alpha": True, "beta": True}
     code, output, _ = own_process("status", cube, cwd=tmp_path)
@@ -98,28 +93,31 @@ def test_submit__a_job_that_is_killed_is_followed_by_one_that_goes_on_and_scance
     settings = submitted(tmp_path, simulator, latency=1.0, trials=2000)
     config = write_config(tmp_path, settings)
     assert own_process("submit", config, cwd=tmp_path)[0] == 0
-    chain = wait_for(lambda: [one for one in chains(tmp_path).values() if one.attempts])[0]
+    chain = wait_until(lambda: [one for one in chains(tmp_path).values() if one.attempts])[0]
     first = chain.attempts[0].job
-    wait_for(lambda: simulator_stats(simulator)["requests"] > 20)
-    wait_for(lambda: slurm.jobs().get(first + 1) == "PENDING")
+    wait_until(lambda: simulator_stats(simulator)["requests"] > 20)
+    wait_until(lambda: slurm.jobs().get(first + 1) == "PENDING")
 
     # Not with scancel, after which a job counts as cancelled.
-    [process] = [one for one in psutil.process_iter(["cmdline"]) if is_attempt(one.info["cmdline"], tmp_path)]
-    process.kill()
-    wait_for(lambda: slurm.jobs().get(first + 1) == "RUNNING")
-    chain = wait_for(lambda: [one for one in chains(tmp_path).values() if len(one.attempts) == 2])[0]
+    # Whatever it is about to start still has its name for a moment.
+    for process in psutil.process_iter(["cmdline"]):
+        if is_attempt(process.info["cmdline"], tmp_path):
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
+    wait_until(lambda: slurm.jobs().get(first + 1) == "RUNNING")
+    chain = wait_until(lambda: [one for one in chains(tmp_path).values() if len(one.attempts) == 2])[0]
     before = simulator_stats(simulator)["requests"]
-    wait_for(lambda: simulator_stats(simulator)["requests"] > before)
-    third = wait_for(lambda: [job for job, state in slurm.jobs().items() if state == "PENDING"])[0]
+    wait_until(lambda: simulator_stats(simulator)["requests"] > before)
+    third = wait_until(lambda: [job for job, state in slurm.jobs().items() if state == "PENDING"])[0]
 
     slurm.command("scancel", str(first + 1))
-    slurm.wait_until_empty(100)
+    slurm.wait_until_empty()
 
     [chain] = chains(tmp_path).values()
     assert chain.stopped == f"job {first + 1} was cancelled"
     assert len(chain.attempts) == 2
     assert third > first + 1
-    wait_for(lambda: not processes_of(tmp_path), 60)
+    wait_until(lambda: not processes_of(tmp_path))
 
 
 @pytest.mark.integration
@@ -130,24 +128,24 @@ def test_submit__a_job_that_is_preempted_is_followed_and_counts_as_no_failure(
     cluster = {"partition": partition, "options": options}
     settings = submitted(tmp_path, simulator, latency=1.0, trials=2000, cluster=cluster)
     assert own_process("submit", write_config(tmp_path, settings), cwd=tmp_path)[0] == 0
-    chain = wait_for(lambda: [one for one in chains(tmp_path).values() if one.attempts])[0]
+    chain = wait_until(lambda: [one for one in chains(tmp_path).values() if one.attempts])[0]
     first = chain.attempts[0].job
-    wait_for(lambda: simulator_stats(simulator)["requests"] > 20)
-    wait_for(lambda: slurm.jobs().get(first + 1) == "PENDING")
+    wait_until(lambda: simulator_stats(simulator)["requests"] > 20)
+    wait_until(lambda: slurm.jobs().get(first + 1) == "PENDING")
 
     slurm.preempt()
     if options:
-        wait_for(lambda: slurm.jobs().get(first) == "PENDING")
+        wait_until(lambda: slurm.jobs().get(first) == "PENDING")
         slurm.command("scontrol", "update", f"jobid={first}", "starttime=now")  # Slurm would wait for minutes
-    chain = wait_for(lambda: [one for one in chains(tmp_path).values() if len(one.attempts) == 2])[0]
+    chain = wait_until(lambda: [one for one in chains(tmp_path).values() if len(one.attempts) == 2])[0]
 
     assert [one.job for one in chain.attempts] == [first, first if options else first + 1]
     assert (chain.attempts[0].ending, chain.retries, chain.stopped) == ("time", 1, "")  # one is under way
     before = simulator_stats(simulator)["requests"]
-    wait_for(lambda: simulator_stats(simulator)["requests"] > before)
+    wait_until(lambda: simulator_stats(simulator)["requests"] > before)
     assert own_process("cancel", cwd=tmp_path)[0] == 0
     slurm.wait_until_empty()
-    wait_for(lambda: not processes_of(tmp_path), 60)
+    wait_until(lambda: not processes_of(tmp_path))
 
 
 @pytest.mark.integration
@@ -159,7 +157,7 @@ def test_submit__a_job_whose_prologue_fails_is_tried_again(tmp_path, simulator):
 
     assert own_process("submit", write_config(tmp_path, settings), cwd=tmp_path)[0] == 0
 
-    chain = wait_for(lambda: [one for one in chains(tmp_path).values() if one.complete])[0]
+    chain = wait_until(lambda: [one for one in chains(tmp_path).values() if one.complete])[0]
     assert [one.ending for one in chain.attempts] == ["unbegun", "complete"]
     [log] = tmp_path.glob(f"slurm-logs/*/*/{chain.attempts[0].job}.log")
     assert f"job {chain.attempts[1].job} tries again" in log.read_text()

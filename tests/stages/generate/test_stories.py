@@ -354,9 +354,9 @@ PIECES = [
 @pytest.mark.parametrize("piece", PIECES, ids=ascii)
 @pytest.mark.parametrize("ending", ["", "a", "\n1a"], ids=ascii)
 def test_parse__takes_linear_time(piece: str, ending: str) -> None:
-    text = piece * (100_000 // len(piece)) + ending
+    text = piece * (40_000 // len(piece)) + ending
 
     for task in (CARS, DATES, MOVIES):
         start = time.process_time()
         task.parse(text)
-        assert time.process_time() - start < 1.0  # quadratic time would be minutes
+        assert time.process_time() - start < 0.3  # quadratic time would be many seconds

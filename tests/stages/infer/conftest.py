@@ -3,7 +3,6 @@
 import http.client
 import json
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import Any
@@ -16,6 +15,7 @@ from stages.infer.endpoint import Endpoint
 from stages.infer.engine import Engine
 from stages.infer.jobs import Job, Result
 from stages.infer.request import build_request
+from tests.waiting import PATIENCE, wait_until
 
 
 class Remote:
@@ -29,7 +29,7 @@ class Remote:
         return self.server.base_url
 
     def _send(self, method: str, path: str, body: bytes | None = None) -> Any:
-        connection = http.client.HTTPConnection(self.server.address.removeprefix("http://"), timeout=10)
+        connection = http.client.HTTPConnection(self.server.address.removeprefix("http://"), timeout=PATIENCE)
         try:
             connection.request(method, path, body)
             return json.loads(connection.getresponse().read())
@@ -75,17 +75,10 @@ class Memory:
 
     def commit(self):
         there = set(self.records)
-        self.gate.wait(20)
+        self.gate.wait(PATIENCE)
         if self.commit_problem is not None:
             raise self.commit_problem
         self.committed |= there
-
-
-def wait_until(condition: Callable[[], bool], seconds: float = 10.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come about in time"
-        time.sleep(0.01)
 
 
 def make_jobs(
@@ -109,7 +102,7 @@ def jobs() -> Callable[..., list[Job]]:
 
 
 @pytest.fixture(name="wait_until")
-def _wait_until() -> Callable[..., None]:
+def _wait_until() -> Callable[..., object]:
     return wait_until
 
 
@@ -146,7 +139,7 @@ def engine_for(remote: Remote, store: Memory) -> Iterator[Callable[..., Engine]]
                 "connections": 4,
                 "retries": 2,
                 "backoff_base": 0.01,
-                "timeout": 5.0,
+                "timeout": 60.0,
                 "patience": 0.0,
                 **settings,
             }

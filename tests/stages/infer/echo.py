@@ -77,7 +77,7 @@ class Echo:
 
     def _serve(self, peer: socket.socket) -> None:
         try:
-            peer.settimeout(2.0)
+            peer.settimeout(60.0)
             if self._tls is not None:
                 peer = self._tls.wrap_socket(peer, server_side=True)
             peer.settimeout(0.05)
@@ -87,7 +87,9 @@ class Echo:
                 answer = self._answer(request)
                 if answer is None:
                     return
+                peer.settimeout(60.0)  # of whoever reads late
                 peer.sendall(answer)
+                peer.settimeout(0.05)
         except OSError:
             pass
         finally:

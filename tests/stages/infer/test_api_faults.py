@@ -60,7 +60,7 @@ def check(engine_for, remote, store, rule, ends, *, api, stream):
     if rule["kind"] == "huge":
         rule = {**rule, "megabytes": 8}  # the simulator takes its time to make a stream of it
     remote.faults(rule)
-    engine = engine_for(timeout=0.25 if cause == "timeout" else 5.0, api=api, stream=stream)
+    engine = engine_for(timeout=0.25 if cause == "timeout" else 60.0, api=api, stream=stream)
     jobs = make_jobs(1, ability=40.0, tokens=12, growth=0.0, api=api)
 
     (result,) = engine.run("m", [Job(job.digest, job.body, {HEADER: encode(Truth("7"))}) for job in jobs])

@@ -12,6 +12,7 @@ from stages.infer.endpoint import Endpoint
 from stages.infer.engine import Engine
 from storage.cache.cache import DirectoryCache
 from tests.stages.infer.conftest import kinds
+from tests.waiting import PATIENCE
 
 
 def test_drain__ends_what_is_in_flight_and_skips_the_rest(engine_for, remote, store, jobs):
@@ -20,10 +21,10 @@ def test_drain__ends_what_is_in_flight_and_skips_the_rest(engine_for, remote, st
     remote.reset()
 
     with ThreadPoolExecutor(2) as pool:
-        block = pool.submit(engine.run, "m", jobs(50, latency=0.5))
+        block = pool.submit(engine.run, "m", jobs(50, latency=2.0))
         remote.wait_for(in_flight=3)
         engine.drain()
-        results = block.result(10)
+        results = block.result(PATIENCE)
 
     assert kinds(results) == ["stored"] * 3 + ["skipped"] * 47
     assert len(store.records) - 1 == remote.stats()["requests"] == 3
@@ -34,7 +35,7 @@ def test_drain__ends_what_is_in_flight_and_skips_the_rest(engine_for, remote, st
 def test_drain__skips_what_is_queued_without_waiting_for_what_is_in_flight(
     engine_for, remote, jobs, wait_until
 ):
-    engine = engine_for(connections=1, timeout=60.0)
+    engine = engine_for(connections=1, timeout=600.0)
     remote.faults({"kind": "hang", "times": 1})
 
     with ThreadPoolExecutor(2) as pool:
@@ -43,10 +44,10 @@ def test_drain__skips_what_is_queued_without_waiting_for_what_is_in_flight(
         queued = pool.submit(engine.run, "m", jobs(5, label="queued"))
         wait_until(lambda: len(engine._in_flight) == 6)
         engine.drain()
-        assert kinds(queued.result(5)) == ["skipped"] * 5
+        assert kinds(queued.result(PATIENCE)) == ["skipped"] * 5
         assert not stuck.done()
         engine.close()
-        assert kinds(stuck.result(5)) == ["skipped"]
+        assert kinds(stuck.result(PATIENCE)) == ["skipped"]
 
 
 def test_drain__does_not_wait_for_a_pause(engine_for, remote, jobs, wait_until):
@@ -58,7 +59,7 @@ def test_drain__does_not_wait_for_a_pause(engine_for, remote, jobs, wait_until):
         remote.wait_for(requests=1)
         wait_until(lambda: engine.stats.in_flight == 0)
         engine.drain()
-        assert kinds(block.result(5)) == ["skipped"] * 4
+        assert kinds(block.result(PATIENCE)) == ["skipped"] * 4
 
     assert remote.stats()["requests"] == 1
 
@@ -77,7 +78,7 @@ def test_drain__a_refusal_that_came_before_stays_a_failure(engine_for, remote, j
 def test_close__gives_up_what_is_in_flight_and_keeps_what_was_received(
     engine_for, remote, store, jobs, wait_until
 ):
-    engine = engine_for(connections=10)
+    engine = engine_for(connections=10, timeout=600.0)
     remote.faults({"kind": "hang", "share": 0.5})
     batch = jobs(10)
 
@@ -88,9 +89,9 @@ def test_close__gives_up_what_is_in_flight_and_keeps_what_was_received(
         received = engine.stats.replies
         start = time.monotonic()
         engine.close()
-        results = block.result(5)
+        results = block.result(PATIENCE)
 
-    assert time.monotonic() - start < 3
+    assert time.monotonic() - start < PATIENCE  # of the 600 s of a request
     assert 0 < received < 10
     assert len(store.records) == received == kinds(results).count("stored")
     assert kinds(results).count("skipped") == 10 - received
@@ -110,8 +111,8 @@ def test_close__commits_what_was_put_and_ends_its_block(engine_for, store, jobs,
         closing = pool.submit(engine.close)
         wait_until(lambda: engine._closed)
         store.gate.set()
-        closing.result(10)
-        assert kinds(block.result(5)) == ["stored"] * 20
+        closing.result(PATIENCE)
+        assert kinds(block.result(PATIENCE)) == ["stored"] * 20
 
     assert len(store.committed) == 20
 
@@ -171,7 +172,7 @@ def test_run__raises_what_a_real_store_raises(engine_for, tmp_path, jobs):
     assert kinds(engine.run("m", batch)) == ["stored"] * 4
 
 
-def test_run__leaves_no_thread_no_file_and_no_task(remote, jobs):
+def test_run__leaves_no_thread_no_file_and_no_task(remote, jobs, wait_until):
     def once():
         engine = Engine({"m": Endpoint("m", remote.base_url, connections=32)}, Discard())
         assert kinds(engine.run("m", jobs(1000))) == ["stored"] * 1000
@@ -185,8 +186,7 @@ def test_run__leaves_no_thread_no_file_and_no_task(remote, jobs):
     engine = once()
 
     gc.collect()
-    assert threading.active_count() == threads
-    assert open_files() == files
+    wait_until(lambda: (threading.active_count(), open_files()) == (threads, files))
     assert not engine._in_flight
     assert engine._loop.is_closed()
 
@@ -213,5 +213,5 @@ def test_close__ends_what_waits_for_another_attempt_at_once(engine_for, jobs, wa
 
         engine.close()
 
-        assert time.monotonic() - begun < 10.0
+        assert time.monotonic() - begun < 25.0  # of at least 30
         assert kinds(results.result()) == ["skipped"] * 2

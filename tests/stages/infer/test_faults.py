@@ -2,7 +2,6 @@
 
 import ast
 import re
-import socket
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -21,8 +20,10 @@ from stages.process.grading import grade_trial
 from stages.process.reading import read_reply
 from stages.reply.record import Record
 from stages.reply.status import Status
+from tests.ports import free_port
 from tests.stages.infer.conftest import kinds
 from tests.stages.infer.echo import GOOD, Echo, http
+from tests.waiting import PATIENCE
 
 DOC = Path(__file__).parents[3] / "docs" / "endpoints.md"
 ERROR = "transport error"
@@ -161,7 +162,7 @@ def test_run__fault(engine_for, remote, store, jobs, case):
     rule, again, end, cause = FAULTS[case]
     attempts = 3 if again else 1
     remote.faults(rule)
-    engine = engine_for(timeout=0.25 if cause == "timeout" else 5.0)
+    engine = engine_for(timeout=0.25 if cause == "timeout" else 60.0)
 
     (result,) = engine.run("m", [with_truth(job) for job in jobs(1, ability=40.0, tokens=2, growth=0.0)])
 
@@ -286,18 +287,17 @@ def start():
 
 @pytest.mark.cluster
 def test_run__a_simulator_that_restarts_costs_retries_only(store, jobs, wait_until, start):
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     endpoint = Endpoint("m", f"http://127.0.0.1:{port}/v1", connections=8, retries=9, backoff_base=0.1)
     process = start(port)
     engine = Engine({"m": endpoint}, store)
     with ThreadPoolExecutor(1) as pool:
-        block = pool.submit(engine.run, "m", jobs(200, latency=0.03))
+        block = pool.submit(engine.run, "m", jobs(200, latency=0.1))
         wait_until(lambda: len(store.records) > 30)
         process.kill()
         process.wait()
         start(port)
-        results = block.result(30)
+        results = block.result(PATIENCE)
     engine.close()
 
     assert kinds(results) == ["stored"] * 200
@@ -320,7 +320,9 @@ ANSWERS = {
 def test_run__answer_of_another_server(store, jobs, case):
     answer, cause = ANSWERS[case]
     with Echo(lambda _: answer) as echo:
-        engine = Engine({"m": Endpoint("m", echo.base_url, retries=1, backoff_base=0.01, timeout=2.0)}, store)
+        engine = Engine(
+            {"m": Endpoint("m", echo.base_url, retries=1, backoff_base=0.01, timeout=60.0)}, store
+        )
         (result,) = engine.run("m", jobs(1))
         engine.close()
 

@@ -12,6 +12,7 @@ from stages.infer.endpoint import Endpoint, InferenceError
 from stages.infer.engine import Engine
 from stages.infer.key_source import check_source, read_key
 from tests.stages.infer.echo import GOOD, Echo, http
+from tests.waiting import PATIENCE
 
 URL = "https://api.example.com/v1"
 FIRST, SECOND = "sk-first-3f9a1c77d2e84b6590aa", "sk-second-77d2e84b6590aa3f9a1c"
@@ -80,9 +81,9 @@ BAD_COMMANDS = {
     "failing": (f"import sys; print('{FIRST}'); sys.exit('{FIRST}')", "failed with status 1"),
     "silent": ("", "is empty"),
     "endless": ("while True: print('a' * 1000)", "longer than 16384 bytes"),
-    "slow": ("import time; time.sleep(60)", "took more than 1 s"),
+    "slow": ("import time; time.sleep(600)", "took more than 1 s"),
     "slow to end": (
-        f"import os, time; os.write(1, b'{FIRST}'); os.close(1); time.sleep(60)",
+        f"import os, time; os.write(1, b'{FIRST}'); os.close(1); time.sleep(600)",
         "took more than 1 s",
     ),
 }
@@ -92,13 +93,13 @@ BAD_COMMANDS = {
 @pytest.mark.parametrize("case", BAD_COMMANDS)
 def test_read_key__of_a_bad_command_is_bounded_and_shows_nothing_of_it(monkeypatch, capfd, case):
     code, message = BAD_COMMANDS[case]
-    monkeypatch.setattr(key_source, "_COMMAND_SECONDS", 1.0 if "slow" in case else 20.0)
+    monkeypatch.setattr(key_source, "_COMMAND_SECONDS", 1.0 if "slow" in case else PATIENCE)
     start = time.monotonic()
 
     with pytest.raises(InferenceError, match=message) as caught:
         read_key(Endpoint("m", URL, key_command=printing(code)))
 
-    assert time.monotonic() - start < 15
+    assert time.monotonic() - start < PATIENCE
     assert FIRST not in f"{caught.value}{capfd.readouterr()}"
 
 
@@ -149,7 +150,7 @@ def engine_for(store, server):
     engines = []
 
     def make(**settings):
-        terms = {"connections": 8, "retries": 2, "backoff_base": 0.01, "timeout": 5.0, **settings}
+        terms = {"connections": 8, "retries": 2, "backoff_base": 0.01, "timeout": 60.0, **settings}
         engines.append(Engine({name: Endpoint(name, server.base_url, **terms) for name in "mn"}, store))
         return engines[-1]
 

@@ -15,6 +15,7 @@ from stages.infer.replicas import Replicas, choose
 from stages.infer.reply import Reply, RetryClass
 from tests.stages.infer.conftest import kinds, make_jobs, wait_until
 from tests.stages.infer.echo import GOOD, Echo, http
+from tests.waiting import PATIENCE
 
 
 @pytest.mark.parametrize(
@@ -179,7 +180,7 @@ class Server(Echo):
         with self._lock:
             self.in_flight += 1
             self.most = max(self.most, self.in_flight)
-        open_now = self.gate.wait(20)
+        open_now = self.gate.wait(PATIENCE)
         with self._lock:
             self.in_flight -= 1
         return http(GOOD) if open_now and not self._over.is_set() else None
@@ -200,7 +201,7 @@ def engine_at(store):
 
         def make(*servers, **settings):
             urls = tuple(server.base_url for server in servers)
-            settings = {"connections": 4, "retries": 2, "backoff_base": 0.01, "timeout": 10.0, **settings}
+            settings = {"connections": 4, "retries": 2, "backoff_base": 0.01, "timeout": 60.0, **settings}
             engine = Engine({"m": Endpoint("m", urls[0], replicas=urls, **settings)}, store)
             stack.callback(engine.close)
             return engine
@@ -220,7 +221,7 @@ def test_engine__spreads_a_model_over_its_servers_within_the_bound_of_each(engin
         wait_until(lambda: first.in_flight == second.in_flight == 3)
         for server in (first, second):
             server.gate.set()
-        thread.join(20)
+        thread.join(PATIENCE)
 
         assert kinds(found) == ["stored"] * 60
         assert len(first.questions) + len(second.questions) == 62
@@ -242,7 +243,7 @@ def test_engine__asks_again_only_what_was_in_flight_at_a_server_that_went_and_us
         wait_until(lambda: second.in_flight == 4 or len(first.questions) + second.in_flight >= 40)
         in_flight = second.in_flight
         second.stop()
-        thread.join(20)
+        thread.join(PATIENCE)
 
         assert kinds(found) == ["stored"] * 40
         asked = first.questions + second.questions
@@ -266,7 +267,7 @@ class Frail(Server):
 
     def _reply(self, request):
         if b"poison" in request:
-            self.back_at = time.monotonic() + 0.15
+            self.back_at = time.monotonic() + 1.0
         return None if time.monotonic() < self.back_at else super()._reply(request)
 
 

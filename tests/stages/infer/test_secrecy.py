@@ -25,7 +25,7 @@ def key(monkeypatch):
 
 def run(base_url, store, jobs, **settings):
     """Results of a run with the key, and all that the engine says of itself."""
-    settings = {"connections": 2, "retries": 1, "backoff_base": 0.01, "timeout": 2.0, **settings}
+    settings = {"connections": 2, "retries": 1, "backoff_base": 0.01, "timeout": 60.0, **settings}
     engine = Engine({"m": Endpoint("m", base_url, key_env="A_KEY", **settings)}, store)
     try:
         results = engine.run("m", jobs(3))

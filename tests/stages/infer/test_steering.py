@@ -7,6 +7,7 @@ from stages.infer.engine import Engine
 from stages.infer.rates import Quota
 from stages.infer.steering import UNSTEERED, Steering
 from tests.stages.infer.conftest import kinds
+from tests.waiting import PATIENCE
 
 PAUSED = Steering(paused=True)
 
@@ -21,7 +22,7 @@ def test_steer__a_pause_sends_nothing_and_its_end_goes_on(engine_for, remote, jo
         wait_until(lambda: len(engine._queues) == 1)
         assert engine.stats.sent == 0
         engine.steer(UNSTEERED)
-        assert kinds(running.result(20)) == ["stored"] * 20
+        assert kinds(running.result(PATIENCE)) == ["stored"] * 20
 
     assert remote.stats()["requests"] == 20
 
@@ -37,7 +38,7 @@ def test_steer__a_pause_lets_what_is_in_flight_end(engine_for, jobs, wait_until)
         sent = engine.stats.sent
         assert sent < 12
         engine.drain()
-        assert kinds(running.result(20)).count("stored") == sent
+        assert kinds(running.result(PATIENCE)).count("stored") == sent
 
 
 def test_steer__a_dropped_model_is_skipped_and_others_go_on(remote, store, jobs):
@@ -49,8 +50,8 @@ def test_steer__a_dropped_model_is_skipped_and_others_go_on(remote, store, jobs)
             engine.steer(Steering(dropped=frozenset({"m"})))
             engine.share_out(1, 0)
 
-            assert kinds(dropped.result(20)) == ["skipped"] * 6
-            assert kinds(kept.result(20)) == ["stored"] * 6
+            assert kinds(dropped.result(PATIENCE)) == ["skipped"] * 6
+            assert kinds(kept.result(PATIENCE)) == ["stored"] * 6
             assert kinds(engine.run("m", jobs(2, label="late"))) == ["skipped"] * 2
     finally:
         engine.close()
@@ -65,7 +66,7 @@ def test_steer__other_limits_hold_for_an_endpoint_that_is_in_use(engine_for, rem
         running = pool.submit(engine.run, "m", jobs(12, label="more", latency=0.3))
         wait_until(lambda: engine.stats.in_flight == 6)
         engine.steer(Steering(quotas={"m": Quota(1)}))
-        assert kinds(running.result(20)) == ["stored"] * 12
+        assert kinds(running.result(PATIENCE)) == ["stored"] * 12
 
     assert remote.stats()["most_in_flight"] <= 6
 

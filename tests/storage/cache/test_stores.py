@@ -7,11 +7,12 @@ import threading
 import time
 
 import pytest
-from cache_stores import S3_ENV, SECRET, RedisPlace, free_port, opened, redis_server
+from cache_stores import S3_ENV, SECRET, RedisPlace, opened, redis_server
 
 from storage.cache.cache import open_cache
 from storage.errors import DiskFullError, NotWritableError, StorageError, UnsupportedUrlError
 from storage.urls import absolute, object_prefix, redacted, redis_address
+from tests.ports import free_port
 
 KEY, OTHER = "ab" * 32, "cd" * 32
 
@@ -196,8 +197,8 @@ def test_redis__what_is_no_string_is_damaged_and_healed(redis_place):
 
 def test_put__never_waits_for_the_store(redis_place, workers):
     cache = opened(redis_place)
-    redis_place.client.execute_command("CLIENT", "PAUSE", 700)
     began = time.monotonic()
+    redis_place.client.execute_command("CLIENT", "PAUSE", 3000)  # ends three seconds from now or later
 
     for number in range(20):
         cache.put(*workers.entry("quick", number))
@@ -205,8 +206,7 @@ def test_put__never_waits_for_the_store(redis_place, workers):
     cache.commit()
     committed = time.monotonic() - began
 
-    assert put < 0.3
-    assert committed > 0.4
+    assert put < 3.0 <= committed
     assert opened(redis_place, writable=False).stats().entries == 20
 
 

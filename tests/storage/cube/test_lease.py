@@ -19,6 +19,7 @@ from storage.cube.holder import apparent_holder, read_holder
 from storage.cube.lease import Lease, check_holder
 from storage.errors import LeaseHeldError, LeaseLostError, NotWritableError, StorageError
 from storage.processes import Life, ProcessIdentity, _state_and_start, is_gone, life_of, this_process
+from tests.waiting import PATIENCE
 
 
 @pytest.fixture
@@ -291,7 +292,7 @@ def test_lease__is_renewed_by_another_time_each_time(records, renewals, monkeypa
     with Lease.acquire(records, ttl=0.12) as lease:
         seen = {read_holder(records)}
         for _ in range(4):
-            assert renewals.acquire(timeout=60)
+            assert renewals.acquire(timeout=PATIENCE)
             seen.add(read_holder(records))
 
         assert {holder for holder, _ in seen} == {lease.holder}
@@ -350,14 +351,14 @@ def test_is_gone__this_process_its_id_reused_and_others():
 
 @pytest.mark.cluster
 def test_is_gone__a_zombie():
-    child = subprocess.Popen(["sleep", "60"])
+    child = subprocess.Popen(["sleep", "999"])
     known = _state_and_start(child.pid)
     assert known is not None
     identity = replace(this_process(), pid=child.pid, start=known[1])
     assert not is_gone(identity)
 
     child.kill()
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + PATIENCE
     while not is_gone(identity):
         assert time.monotonic() < deadline
 
@@ -371,7 +372,7 @@ def test_acquire__of_a_killed_process_at_once(tmp_path, path, workers, processes
     with pytest.raises(LeaseHeldError, match=str(process.pid)):
         Lease.acquire(records)
     os.kill(process.pid, signal.SIGKILL)
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + PATIENCE
     while not is_gone(ProcessIdentity(**{**vars_of(path), "pid": process.pid})):
         assert time.monotonic() < deadline
 
@@ -388,7 +389,7 @@ def test_lost__a_stopped_process_notices_its_successor(
     process = processes.start(workers.hold_lease, records, 1.0, tmp_path / "acks")
     processes.wait_lines(tmp_path / "acks")
     os.kill(process.pid, signal.SIGSTOP)
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + PATIENCE
     while life_of(replace(this_process(), pid=process.pid, start=started(process.pid))) is not Life.STOPPED:
         assert time.monotonic() < deadline
     with pytest.raises(LeaseHeldError, match=f"kill -CONT {process.pid}"):

@@ -25,23 +25,31 @@ SPACES = {
     "memory": lambda path: MemorySpace(str(path)),
     "bucket": lambda path: Bucket(f"s3://bucket{path}"),
 }
-KINDS = (*SPACES, pytest.param("server", marks=pytest.mark.cluster))
+SERVERS = {"moto": pytest.mark.cluster, "localstack": pytest.mark.integration}
+KINDS = (*SPACES, *(pytest.param(name, marks=mark) for name, mark in SERVERS.items()))
 
 
 @pytest.fixture(scope="module")
-def server():
+def moto():
     """The address of a bucket on a server, and the environment that leads there."""
-    with buckets.served() as found:
+    with buckets.served("moto") as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def localstack():
+    """The same on a server of another make."""
+    with buckets.served("localstack") as found:
         yield found
 
 
 @pytest.fixture(params=KINDS)
 def made(request, monkeypatch):
     """Makes a space of a kind for a path."""
-    if request.param != "server":
+    if request.param not in SERVERS:
         buckets.in_memory(monkeypatch)
         return SPACES[request.param]
-    address, environment = request.getfixturevalue("server")
+    address, environment = request.getfixturevalue(request.param)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     return lambda path: Bucket(f"{address}/{secrets.token_hex(4)}{path}")

@@ -1,4 +1,4 @@
-"""Buckets for tests: obstore's store in memory, or moto's S3 server, behind the same addresses."""
+"""Buckets for tests: obstore's store in memory, or the S3 server of moto or LocalStack, behind the same addresses."""
 
 import json
 import os
@@ -12,7 +12,10 @@ from obstore.store import MemoryStore
 
 from storage import object_stores
 from storage.cube.bucket import conditions
-from tests.storage.support.cache_stores import free_port, s3_server, server
+from tests.ports import free_port
+from tests.storage.support.cache_stores import s3_server, server
+from tests.storage.support.localstack import localstack_server
+from tests.waiting import PATIENCE
 
 
 class MemoryStores(dict):
@@ -36,13 +39,17 @@ NAMED = "EVALCUBE_TEST_BUCKET"
 """Variable with the address of a prefix on a real store, whose credentials are in the environment, for use by hand."""
 
 
+SERVERS = {"moto": s3_server, "localstack": localstack_server}
+"""S3 servers by name: context managers that yield the environment of a client, with a bucket named `bucket`."""
+
+
 @contextmanager
-def served():
+def served(name="moto"):
     """Yields the address of a bucket and the environment that leads there: moto's, or the one that `NAMED` names."""
-    if os.environ.get(NAMED):
+    if name == "moto" and os.environ.get(NAMED):
         yield os.environ[NAMED], {}
         return
-    with s3_server() as environment:
+    with SERVERS[name]() as environment:
         yield "s3://bucket", environment
 
 
@@ -76,14 +83,14 @@ class ProxiedStore:
         request = urllib.request.Request(
             f"{self.proxy}/__{what}", json.dumps(document).encode(), method="POST"
         )
-        with urllib.request.urlopen(request, timeout=30) as reply:
+        with urllib.request.urlopen(request, timeout=PATIENCE) as reply:
             return json.load(reply)
 
 
 @contextmanager
-def proxied():
-    """Yields moto's server behind a proxy."""
-    with s3_server() as environment:
+def proxied(name="moto"):
+    """Yields a server behind a proxy."""
+    with SERVERS[name]() as environment:
         port = free_port()
         program = str(Path(__file__).with_name("store_proxy.py"))
         with server([sys.executable, program, str(port), environment["AWS_ENDPOINT_URL"]], port):

@@ -7,7 +7,6 @@ import shutil
 import socket
 import subprocess
 import sys
-import time
 from contextlib import contextmanager, suppress
 from importlib import metadata
 from pathlib import Path
@@ -15,8 +14,10 @@ from pathlib import Path
 import pytest
 
 from storage.cache.cache import open_cache
+from tests.ports import free_port
 from tests.storage.support import packed
 from tests.tiers import need
+from tests.waiting import wait_until
 
 SECRET = "sk-verysecret-0123456789"
 S3_ENV = {
@@ -27,26 +28,20 @@ S3_ENV = {
 }
 
 
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
 @contextmanager
-def server(command, port):
+def server(command, port, environment=None):
     """A server in a process of its own, from its first open port to its end."""
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment)
     try:
-        deadline = time.monotonic() + 60
-        while True:
-            try:
+
+        def listens():
+            assert process.poll() is None, f"{command} ended"
+            with suppress(OSError):
                 socket.create_connection(("127.0.0.1", port), 1).close()
-                break
-            except OSError:
-                assert process.poll() is None, f"{command} ended"
-                assert time.monotonic() < deadline, f"{command} does not listen"
-                time.sleep(0.05)
+                return True
+            return False
+
+        wait_until(listens, told=lambda: f"{command} does not listen")
         yield process
     finally:
         process.kill()

@@ -9,8 +9,13 @@
 
   const matrix = (pair, scores) => {
     const total = pair.counts.flat().reduce((a, b) => a + b, 0);
-    return { total, traces: [{ type: "heatmap", x: scores.map(String), y: scores.map(String), z: pair.counts.map(row => row.map(count => (count || null))), text: pair.counts.map(row => row.map(count => (count ? String(count) : ""))), texttemplate: "%{text}", colorscale: explorer.SCALE, showscale: false, xgap: 1, ygap: 1, zmin: 0,
-      customdata: pair.counts.map((row, a) => row.map((count, b) => [scores[a], scores[b], format.number(count)])), hovertemplate: "%{customdata[2]} answers: %{customdata[0]} and %{customdata[1]}<extra></extra>" }] };
+    const most = Math.max(...pair.counts.flat(), 1);
+    const there = pair.counts.flatMap((row, a) => row.map((count, b) => ({ count, x: String(scores[b]), y: String(scores[a]) }))).filter(one => one.count);
+    return { total, traces: [
+      { type: "heatmap", x: scores.map(String), y: scores.map(String), z: pair.counts.map(row => row.map(count => (count || null))), colorscale: explorer.SCALE, showscale: false, xgap: 1, ygap: 1, zmin: 0, zmax: most,
+        customdata: pair.counts.map((row, a) => row.map((count, b) => [scores[a], scores[b], format.number(count)])), hovertemplate: "%{customdata[2]} answers: %{customdata[0]} and %{customdata[1]}<extra></extra>" },
+      explorer.cellTexts(there.map(one => ({ ...one, text: String(one.count), share: one.count / most }))),
+    ] };
   };
 
   const number = (key, title, hint) => ({ key, title, hint, value: row => row[key], show: row => format.number(row[key], 2) });

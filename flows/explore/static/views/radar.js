@@ -5,6 +5,8 @@
   const MOST = 12;
   /** Tasks that span a web. */
   const CORNERS = 3;
+  /** Pixels between a web and the names around it, and between those and the edge. */
+  const GAP = 16;
 
   const closed = values => [...values, values[0]];
   const clear = (colour, share) => `${colour}${Math.round(255 * share).toString(16).padStart(2, "0")}`;
@@ -29,6 +31,19 @@
     ];
   };
 
+  /** Pixels beside a web in which the names around it, clockwise from the top, have room. */
+  const beside = (names, width) => {
+    const radii = names.map((name, place) => (width / 2 - explorer.widest([name]) - GAP) / Math.max(Math.abs(Math.sin((2 * Math.PI * place) / names.length)), 0.01));
+    return width / 2 - Math.max(Math.min(width / 2 - GAP, ...radii), width / 8);
+  };
+
+  /** The layout of a web of some tasks, by its width. */
+  explorer.around = tasks => width => {
+    const axis = explorer.named(tasks, explorer.narrow() ? 10 : 24);
+    const side = beside(axis.ticktext, width);
+    return { polar: { radialaxis: { range: [0, 1], tickformat: ".0%", angle: 90, tickangle: 90 }, angularaxis: { ...axis, categoryarray: tasks, direction: "clockwise" } }, margin: { l: side, r: side, t: 30, b: 30 }, legend: { orientation: "h", y: -0.12 } };
+  };
+
   const bars = ({ there, label, colour }) => (there.length ? [{ type: "bar", name: label, x: there.map(one => one.task), y: there.map(one => one.point),
     marker: { color: there.map(one => (one.few ? clear(colour, 0.3) : colour)), line: { color: colour, width: 1.5 } },
     error_y: { type: "data", symmetric: false, array: there.map(one => Math.max(one.upper - one.point, 0)), arrayminus: there.map(one => Math.max(one.point - one.lower, 0)), color: explorer.theme().text, thickness: 1.2, width: 4 },
@@ -51,10 +66,9 @@
         const flat = Math.max(0, ...series.map(one => one.there.length)) < CORNERS;
         const traces = series.flatMap(flat ? bars : web);
         webless ||= flat && traces.length > 0;
-        const round = { polar: { radialaxis: { range: [0, 1], tickformat: ".0%", angle: 90, tickangle: 90 }, angularaxis: { type: "category", categoryarray: tasks, direction: "clockwise" } }, margin: { l: 60, r: 60, t: 30, b: 30 }, legend: { orientation: "h", y: -0.12 } };
         const square = { barmode: "group", bargap: 0.4, xaxis: explorer.named(tasks.filter(task => series.some(one => one.there.some(point => point.task === task)))), yaxis: { range: [0, 1.02], tickformat: ".0%" }, showlegend: true, legend: { orientation: "h", y: -0.12 } };
         return h("div.panel", {}, h("h3", {}, title), traces.length ? explorer.chart({
-          label: `Rates by task: ${title}`, height: 400, name: `spider-${title}`, traces, layout: flat ? square : round,
+          label: `Rates by task: ${title}`, height: 400, name: `spider-${title}`, traces, layout: flat ? square : explorer.around(tasks),
           click: point => { location.hash = explorer.trialsLink(page, { ...trials(explorer.series(point)), task: explorer.unlabel(flat ? point.x : point.theta) }); },
         }) : h("p.empty", {}, "Nothing measured."));
       };

@@ -156,7 +156,7 @@
 
   /** Evaluations up to which a chart names all of them. */
   const NAMED = 12;
-  const SIDES = ["top right", "bottom right", "top left", "bottom left"];
+  const SIDES = ["top", "bottom"];
 
   const errors = (estimates, share) => ({
     type: "data", symmetric: false, thickness: 1.2, width: 0,
@@ -184,21 +184,18 @@
       const front = rows.filter(row => row.front.includes(spend)).sort((a, b) => a[spend] - b[spend]);
       const few = rows.length <= NAMED;
       const starred = row => row.label + (row.rank === null ? "*" : "");
-      const named = rows.map(row => (few || row.front.includes(spend) ? ` ${explorer.narrow() ? explorer.middle(starred(row), 18) : starred(row)} ` : ""));
+      const short = explorer.shortened(rows.map(starred), explorer.narrow() ? 18 : 60);
+      const named = rows.map(row => (few || row.front.includes(spend) ? ` ${short.get(starred(row))} ` : ""));
       const linear = page.get("x") === "linear";
       const [low, high] = extent(rows.map(row => row[spend]).filter(value => value > 0));
       const unknown = found(page, board.rows).filter(row => !format.isNumber(row[spend]) && format.isNumber(lead(board, row).value)).map(starred);
       const listed = names => `${names.slice(0, 12).join(", ")}${names.length > 12 ? " …" : ""}`;
       const free = linear ? [] : rows.filter(row => row[spend] === 0).map(starred);
-      // Neighbours along the axis have their names on different sides; at an end of it long ones have room on one only.
-      const at = linear ? Number : Math.log;
-      const [first, last] = [linear ? 0 : at(low), at(high)];
-      const room = explorer.narrow() ? 0 : 20;
-      const sides = row => {
-        const place = last > first && row[spend] > 0 ? (at(row[spend]) - first) / (last - first) : 0.5;
-        return place < 0.3 ? SIDES.slice(0, 2) : place > 0.7 && row.label.length > room ? SIDES.slice(2) : SIDES;
-      };
-      const along = new Map([...rows].sort((a, b) => a[spend] - b[spend]).map((row, place) => [row, sides(row)[place % sides(row).length]]));
+      // Names stand where there is room for them, away from the nearer edge; neighbours along the axis have theirs above and below.
+      const along = new Map([...rows].sort((a, b) => a[spend] - b[spend]).map((row, place) => {
+        const at = linear ? row[spend] / high : Math.log(row[spend] / low) / Math.log(high / low);
+        return [row, `${SIDES[place % SIDES.length]} ${at > 0.5 ? "left" : "right"}`];
+      }));
       const grey = explorer.theme().faint;
       root.append(h("div.panel", {}, explorer.chart({
         name: "score-and-cost", height: 520, label: `${leadName(board)} against ${title} of ${rows.length} evaluations`,
@@ -210,7 +207,7 @@
             customdata: rows.map((row, place) => [starred(row), shown(board, values[place].value), format.interval(values[place], isShare(board)), told(row[spend])]),
             hovertemplate: "<b>%{customdata[0]}</b><br>%{customdata[1]} (%{customdata[2]})<br>%{customdata[3]}<extra></extra>" },
         ],
-        layout: { hovermode: "closest", margin: { l: 50, r: explorer.narrow() ? 16 : 90, t: 16, b: 44 }, xaxis: { title: { text: title }, type: linear ? "linear" : "log", ...(linear ? { rangemode: "tozero" } : { dtick: high < 10 * low ? "D1" : "D2", tickformat: ".3~g" }) }, yaxis: { title: { text: isShare(board) ? `${board.mode}, %` : "ReasonScore" } } },
+        layout: { hovermode: "closest", margin: { l: 50, r: 24, t: 16, b: 44 }, xaxis: { title: { text: title }, type: linear ? "linear" : "log", ...(linear ? { rangemode: "tozero" } : { dtick: high < 10 * low && !explorer.narrow() ? "D1" : "D2", tickformat: ".3~g" }) }, yaxis: { title: { text: isShare(board) ? `${board.mode}, %` : "ReasonScore" } } },
         click: point => { if (point.customdata) location.hash = page.link("trials", { model: rows[point.pointNumber].label }); },
         caption: [unrankedNote(rows), free.length ? `Not on a logarithmic scale, being 0 on it: ${listed(free)}.` : null, unknown.length ? `Not shown, as ${spend === "cost_per_1000" ? "no price of it is declared" : "it is not known"}: ${listed(unknown)}.` : null, few ? null : "Names are those on the front; others are under the pointer."].filter(Boolean).join(" "),
       })), notes(board) || "");
@@ -312,7 +309,7 @@
       const spread = against.numeric && levels[0] > 0 && levels[levels.length - 1] / levels[0] > 20;
       root.append(rows.length ? h("div.panel", {}, explorer.chart({
         name: `against-${field}`, height: 520, traces, label: `${what} against ${field}, a line for each ${line}`, caption: said || null,
-        layout: { hovermode: "closest", showlegend: traces.filter(one => one.showlegend !== false).length > 1, xaxis: { title: { text: format.plain(against.name) }, type: against.dated ? "date" : spread ? "log" : "linear" },
+        layout: { hovermode: "closest", showlegend: traces.filter(one => one.showlegend !== false).length > 1, xaxis: { title: { text: format.plain(against.name) }, ...(against.dated ? { type: "date" } : spread ? { type: "log", dtick: "D2", tickformat: ".3~g" } : { type: "linear" }) },
           yaxis: { title: { text: byTask ? `${board.mode}, %` : what === "lead" ? (share ? `${board.mode}, %` : "ReasonScore") : VALUES[what] + (share ? ", %" : "") }, rangemode: shares ? "normal" : "tozero" } },
       })) : h("p.empty", {}, `No model here says its ${field}.`), notes(board) || "");
     },

@@ -39,11 +39,13 @@
 
   const heat = (groups, model) => {
     const read = grid(groups, model, one => one);
-    const text = read.map(row => row.map(one => (one.measured ? `${format.fixed(100 * one.point, 0)}${one.cut > explorer.CUT ? " ✂" : ""}${one.few ? " ?" : ""}` : one.planned ? "…" : "")));
-    const pending = groups.answer.levels[2].flatMap((b, j) => groups.answer.levels[1].map((a, i) => ({ a, b, group: read[j][i] }))).filter(one => one.group.planned && !one.group.measured);
+    const cells = groups.answer.levels[2].flatMap((b, j) => groups.answer.levels[1].map((a, i) => ({ a, b, group: read[j][i] })));
+    const pending = cells.filter(one => one.group.planned && !one.group.measured);
+    const texts = cells.filter(one => one.group.measured).map(({ a, b, group }) => ({ x: String(a), y: String(b), share: group.point, text: `${format.fixed(100 * group.point, 0)}${group.cut > explorer.CUT ? " ✂" : ""}${group.few ? " ?" : ""}` }));
     return [{ type: "scatter", mode: "text", x: pending.map(one => String(one.a)), y: pending.map(one => String(one.b)), text: pending.map(() => "…"), textfont: { size: 18 }, hovertemplate: "%{x}, %{y}<br>not measured yet<extra></extra>", showlegend: false },
       { type: "heatmap", x: groups.answer.levels[1].map(String), y: groups.answer.levels[2].map(String), z: read.map(row => row.map(one => one.point)), zmin: 0, zmax: 1, colorscale: explorer.SCALE, xgap: 1, ygap: 1, hoverongaps: true,
-      text, texttemplate: "%{text}", customdata: read.map(row => row.map(explorer.said)), hovertemplate: "%{x}, %{y}<br>%{customdata}<extra></extra>", colorbar: { tickformat: ".0%", thickness: 10 } }];
+      customdata: read.map(row => row.map(explorer.said)), hovertemplate: "%{x}, %{y}<br>%{customdata}<extra></extra>", colorbar: { tickformat: ".0%", thickness: 10 } },
+      explorer.cellTexts(texts)];
   };
 
   const projection = (flat, models, colours, theme) => models.flatMap(label => {
@@ -89,10 +91,10 @@
           const none = numeric && !hasBlock(groups, model);
           const flat = form === "heat" || !numeric || none;
           return h("div.panel", {}, h("h3", {}, label, " ", h("span.status", {}, said)), explorer.chart({
-            label: `Rate of ${label} on ${task.label} over ${pair.join(" and ")}: ${said}`, height: flat ? 420 : 480, name: `surface-${task.label}-${label}`,
+            label: `Rate of ${label} on ${task.label} over ${pair.join(" and ")}: ${said}`, height: flat ? 420 : explorer.narrow() ? 360 : 480, name: `surface-${task.label}-${label}`,
             traces: flat ? heat(groups, model) : space(groups, model, label),
             layout: flat ? { xaxis: { title: { text: pair[0] }, ...whole(groups.answer.levels[1]) }, yaxis: { title: { text: pair[1] }, ...whole(groups.answer.levels[2]) } }
-              : { margin: { l: 0, r: 0, t: 0, b: 0 }, uirevision: "kept", scene: { xaxis: { title: { text: pair[0] }, tickvals: groups.answer.levels[1] }, yaxis: { title: { text: pair[1] }, tickvals: groups.answer.levels[2] }, zaxis: { title: { text: "rate" }, range: [0, 1], tickformat: ".0%" }, aspectmode: "manual", aspectratio: { x: 1.2, y: 1.2, z: 0.8 }, camera: { eye: explorer.narrow() ? { x: 2.1, y: -2.1, z: 1.3 } : { x: 1.5, y: -1.5, z: 0.9 } } } },
+              : { margin: { l: 0, r: 0, t: 0, b: 0 }, uirevision: "kept", scene: { xaxis: { title: { text: pair[0] }, tickvals: groups.answer.levels[1] }, yaxis: { title: { text: pair[1] }, tickvals: groups.answer.levels[2] }, zaxis: { title: { text: "rate" }, range: [0, 1], tickformat: ".0%" }, aspectmode: "manual", aspectratio: { x: 1.2, y: 1.2, z: 0.8 }, camera: { eye: explorer.narrow() ? { x: 2.6, y: -2.6, z: 1.6 } : { x: 1.5, y: -1.5, z: 0.9 } } } },
             click: point => go(label, explorer.unlabel(point.x), explorer.unlabel(point.y)),
             caption: flat ? `${form === "space" ? (none ? "No four neighbouring cells are measured, so that there is no surface. " : "Only numbers span a surface. ") : ""}✂ more than ${format.percent(explorer.CUT, 0)} truncated, ? fewer than ${explorer.FEW} trials, … planned and not measured, empty: not planned.`
               : `Drag to turn. Grey: lower bound of the 95 % interval. Green diamond: it is above 90 %. Open mark: fewer than ${explorer.FEW} trials. Red tower: share truncated. Hole: nothing measured.`,

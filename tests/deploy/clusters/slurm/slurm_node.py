@@ -8,17 +8,18 @@ import shutil
 import socket
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.ports import free_ports
 from tests.tiers import need
+from tests.waiting import PATIENCE, wait_until
 
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "squeue", "scancel", "scontrol")
 _PATH = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin"])
-_START_SECONDS = 40.0
+
 
 _CONFIG = """\
 ClusterName=test
@@ -51,6 +52,7 @@ JobRequeue=0
 PreemptType=preempt/partition_prio
 PreemptMode=CANCEL
 KillWait=5
+MessageTimeout=60
 NodeName={host} NodeAddr=127.0.0.1 CPUs=8 RealMemory=16000 State=UNKNOWN
 PartitionName=debug Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 PartitionName=cancel Nodes=ALL MaxTime=INFINITE State=UP
@@ -75,7 +77,9 @@ class SlurmNode:
     def command(self, *words: str) -> str:
         """The standard output of one of Slurm's commands."""
         environment = {**os.environ, "PATH": _PATH, **self.environment}
-        done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=30, check=False)
+        done = subprocess.run(
+            words, env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False
+        )
         assert done.returncode == 0, (words, done.stderr)
         return done.stdout
 
@@ -84,12 +88,9 @@ class SlurmNode:
         lines = self.command("squeue", "-h", "-o", "%i %T").split("\n")
         return {int(line.split()[0]): line.split()[1] for line in lines if line}
 
-    def wait_until_empty(self, seconds: float = 60.0) -> None:
+    def wait_until_empty(self) -> None:
         """Wait until no job is in the queue; one that was cancelled is cleaned up after for a while."""
-        deadline = time.monotonic() + seconds
-        while found := self.jobs():
-            assert time.monotonic() < deadline, found
-            time.sleep(0.3)
+        wait_until(lambda: not self.jobs(), told=self.jobs, pause=0.3)
 
     def preempt(self, seconds: float = 1.0) -> None:
         """Take the whole node for a job that goes before all others."""
@@ -116,7 +117,7 @@ def slurm_node() -> Iterator[SlurmNode]:
     with tempfile.TemporaryDirectory(prefix="slurm-") as name, ExitStack() as stack:
         folder = Path(name)
         folder.chmod(0o755)
-        ports = [_free_port() for _ in range(2)]
+        ports = free_ports(2)
         config = _CONFIG.format(
             host=host, folder=folder, user=getpass.getuser(), controller_port=ports[0], node_port=ports[1]
         )
@@ -151,7 +152,7 @@ def _start(stack: ExitStack, folder: Path, words: list[str]) -> None:
     def end() -> None:
         process.terminate()
         try:
-            process.wait(10)
+            process.wait(60)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
@@ -169,19 +170,12 @@ def _is_idle(node: SlurmNode) -> bool:
 def _empty(node: SlurmNode) -> None:
     node.command("scancel", "--user", getpass.getuser())
     with suppress(AssertionError):
-        node.wait_until_empty(20)
+        node.wait_until_empty()
 
 
 def _wait(name: str, folder: Path, ready: object) -> None:
-    deadline = time.monotonic() + _START_SECONDS
-    while not ready():  # type: ignore[operator]
-        if time.monotonic() > deadline:
-            logs = "\n".join(path.read_text()[-2000:] for path in sorted(folder.glob("*.out")))
-            raise AssertionError(f"{name} does not start:\n{logs}")
-        time.sleep(0.2)
+    def told() -> str:
+        logs = "\n".join(path.read_text()[-2000:] for path in sorted(folder.glob("*.out")))
+        return f"{name} does not start:\n{logs}"
 
-
-def _free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
+    wait_until(ready, told=told, pause=0.1)

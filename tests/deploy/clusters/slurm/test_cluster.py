@@ -12,6 +12,7 @@ from distributed.comm.core import CommClosedError
 from deploy.clusters import ClusterError
 from deploy.clusters.slurm import JobSettings, Slurm, crew
 from deploy.clusters.slurm.queue import JobState
+from tests.waiting import PATIENCE
 
 pytestmark = pytest.mark.cluster  # a scheduler listens
 
@@ -54,7 +55,7 @@ def test_tend__asks_slurm_beside_the_driver_and_returns_news_once(tmp_path, monk
     monkeypatch.setattr("deploy.clusters.slurm.cluster._LOOK_SECONDS", 0.0)
     with slurm(tmp_path).connect() as connection:
         notes = list(connection.tend({}))
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + PATIENCE
         while len(notes) < 2:
             assert time.monotonic() < deadline
             time.sleep(0.01)

@@ -2,16 +2,16 @@
 
 import os
 import shutil
-import socket
 import subprocess
 import sys
-import time
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from deploy.clusters.ssh import Host, Login
+from tests.ports import free_port
 from tests.tiers import need
+from tests.waiting import wait_until
 
 _CONFIG = """
 HostKey {folder}/host_key
@@ -84,22 +84,15 @@ def serving(folder, address="127.0.0.1", prefix=()):
         yield Server(folder, address, port, process)
     finally:
         process.terminate()
-        process.wait(10)
+        process.wait()
 
 
 def _wait_for(log, process):
-    deadline = time.monotonic() + 20
-    while "listening" not in log.read_text():
+    def listens():
         assert process.poll() is None, log.read_text()
-        assert time.monotonic() < deadline, log.read_text()
-        time.sleep(0.05)
+        return "listening" in log.read_text()
 
-
-def free_port():
-    """A port that nobody uses now."""
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return found.getsockname()[1]
+    wait_until(listens, told=log.read_text)
 
 
 def processes(name):
@@ -114,11 +107,3 @@ def processes(name):
             if name in line:
                 found.append(int(entry.name))
     return found
-
-
-def wait_until(condition, seconds=40.0):
-    """Wait until something holds."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come about in time"
-        time.sleep(0.1)

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +15,8 @@ from deploy.clusters import ClusterError
 from deploy.clusters.ssh import Host, Login, Ssh
 from deploy.clusters.ssh import host as host_module
 from flows.run.workers import present
-from tests.deploy.clusters.ssh.sshd import processes, serving, wait_until
+from tests.deploy.clusters.ssh.sshd import processes, serving
+from tests.waiting import PATIENCE, wait_until
 
 ROOT = Path(__file__).parents[4]
 
@@ -48,13 +50,16 @@ def test_connect__workers_come_are_replaced_and_end_with_the_cluster(sshd, monke
         ((_, key, encrypted),) = connection.client.run(of_worker).values()
         assert (key, encrypted) == ("not on a command line", True)
         for process in processes(name):
-            assert b"not on a" not in Path(f"/proc/{process}/cmdline").read_bytes()
-            os.kill(process, signal.SIGKILL)
+            with suppress(
+                ProcessLookupError, FileNotFoundError
+            ):  # one that ends with another that was killed
+                assert b"not on a" not in Path(f"/proc/{process}/cmdline").read_bytes()
+                os.kill(process, signal.SIGKILL)
 
         wait_until(lambda: tended(connection, notes) and name not in tended(connection, notes).values())
         (again,) = tended(connection, notes).values()
 
-    wait_until(lambda: not processes(again), 15)
+    wait_until(lambda: not processes(again))
     assert notes == [f"{sshd.host.name}: its workers ended; others are started in their place"]
 
 
@@ -73,7 +78,7 @@ def test_connect__workers_end_with_a_driver_that_is_killed(sshd):
         assert processes(name)
         driver.kill()
 
-    wait_until(lambda: not processes(name), 30)
+    wait_until(lambda: not processes(name))
 
 
 @pytest.mark.cluster
@@ -128,4 +133,4 @@ def test_remote__ends_what_it_started_when_its_input_ends(stubborn):
 
         remote.stdin.close()
 
-        assert remote.wait(10) != 0
+        assert remote.wait(PATIENCE) != 0

@@ -273,7 +273,7 @@ def test_render__attack_ends_soon(name: str, outcomes: dict[str, tuple[str, floa
     assert is_bounded(*outcomes[name]), outcomes[name]
 
 
-@pytest.mark.cluster
+@pytest.mark.integration
 def test_render__operations_with_huge_values_end_soon() -> None:
     texts = random.Random(SEED).sample([text for _, texts in generated() for text in texts], SAMPLE)
 

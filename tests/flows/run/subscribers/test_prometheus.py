@@ -12,6 +12,7 @@ from flows.run.subscribers.prometheus import Meter, publish
 from flows.run.sweep import run
 from stages.infer.jobs import Result
 from tests.flows.support import hooked, set_faults, sweep_config
+from tests.waiting import PATIENCE
 
 
 def scrape(client):
@@ -19,7 +20,7 @@ def scrape(client):
     pages = []
     for address, worker in client.scheduler_info(n_workers=-1)["workers"].items():
         url = f"http://{urlsplit(address).hostname}:{worker['services']['dashboard']}/metrics"
-        with urllib.request.urlopen(url, timeout=10) as page:
+        with urllib.request.urlopen(url, timeout=PATIENCE) as page:
             pages.append(page.read().decode())
     return "\n".join(pages)
 

@@ -10,6 +10,7 @@ from stages.analyze.labelled.leaderboard import leaderboard
 from stages.analyze.render.report import SampleTrial, render_report
 from tests.stages.analyze.synthetic import PROFILES, Profile, dataset
 from tests.tiers import need
+from tests.waiting import PATIENCE
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 FLAGS = (
@@ -86,7 +87,7 @@ def measured(tmp_path_factory):
         [browser, *FLAGS, f"--user-data-dir={folder / 'profile'}", "--dump-dom", page.as_uri()],
         capture_output=True,
         text=True,
-        timeout=90,
+        timeout=PATIENCE,
         check=True,
     )
     result = re.search(r'<pre id="result">(.+?)</pre>', done.stdout, flags=re.DOTALL)

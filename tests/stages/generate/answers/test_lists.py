@@ -192,9 +192,9 @@ def test_readers__never_raise_nor_give_an_empty_list(text: str) -> None:
 @pytest.mark.parametrize("ending", ["", "a", "\n1a"], ids=ascii)
 @pytest.mark.parametrize("start", ["", "Answer: "], ids=ascii)
 def test_readers__take_linear_time(start: str, piece: str, ending: str) -> None:
-    text = start + piece * (100_000 // len(piece)) + ending
+    text = start + piece * (40_000 // len(piece)) + ending
 
     for read in READERS:
         begin = time.process_time()
         read(text)
-        assert time.process_time() - begin < 1.0  # quadratic time would be minutes
+        assert time.process_time() - begin < 0.3  # quadratic time would be many seconds

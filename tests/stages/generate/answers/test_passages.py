@@ -51,9 +51,9 @@ HOSTILE = [
 @pytest.mark.parametrize("piece", HOSTILE, ids=ascii)
 @pytest.mark.parametrize("ending", ["", "a", "\n1a"], ids=ascii)
 def test_readers__take_linear_time(piece: str, ending: str) -> None:
-    text = piece * (100_000 // len(piece)) + ending
+    text = piece * (40_000 // len(piece)) + ending
 
     for read in READERS:
         start = time.process_time()
         read(text)
-        assert time.process_time() - start < 1.0  # quadratic time would be minutes
+        assert time.process_time() - start < 0.3  # quadratic time would be many seconds

@@ -47,7 +47,7 @@ def go(remote, **settings):
 @contextmanager
 def batching(remote, store, book=None, *, terms=None, **settings):
     """An engine with a model ``m`` whose requests go in batches."""
-    settings = {"retries": 2, "backoff_base": 0.01, "timeout": 5.0, "base_url": remote.base_url, **settings}
+    settings = {"retries": 2, "backoff_base": 0.01, "timeout": 60.0, "base_url": remote.base_url, **settings}
     terms = {"poll": 0.02, "patience": 0.05, **(terms or {})}
     endpoint = Endpoint("m", batch=Batching(**terms), **settings)
     engine = Engine({"m": endpoint}, store, batches=book or Book(store))

@@ -31,6 +31,7 @@ from stages.infer.writer import Writer
 from stages.reply.record import Record
 from tests.stages.infer.batch.batching import Book
 from tests.stages.infer.conftest import Memory
+from tests.waiting import PATIENCE
 
 DIGESTS = [letter * 64 for letter in "abc"]
 GOOD = {"choices": [{"message": {"content": "4"}}]}
@@ -119,7 +120,7 @@ async def through_a_queue(output, cut):
         batch_queue.put("m", shared)
     batch_queue.resize(1, 0)
     try:
-        results = await asyncio.wait_for(asyncio.wrap_future(block.future), 10)
+        results = await asyncio.wait_for(asyncio.wrap_future(block.future), PATIENCE)
         await asyncio.sleep(0)
     finally:
         await batch_queue.close()
