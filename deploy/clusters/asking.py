@@ -39,6 +39,10 @@ class Question(Generic[T]):
         """Whether the answer is there."""
         return self._future.done()
 
+    def when_done(self, function: Callable[[], None]) -> None:
+        """Have a function called once the answer is there, in a thread of Dask's."""
+        self._future.add_done_callback(lambda _: function())
+
     @classmethod
     def within(
         cls, client: Client, asking: Coroutine[Any, Any, T], seconds: float = ANSWER_SECONDS

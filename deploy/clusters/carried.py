@@ -142,9 +142,8 @@ class CarriedCode(Code):
             eval, _CALL, what, {"values": futures}, key=key, priority=priority, pure=False
         )
 
-    def result(self, future: Future) -> Any:  # noqa: ANN401 - that of the task
-        """What a task that is done returned."""
-        return pickle.loads(future.result())  # noqa: S301 - of a worker, as all of Dask's results
+    async def _fetched(self, future: Future) -> Any:  # noqa: ANN401 - that of the task
+        return pickle.loads(await super()._fetched(future))  # noqa: S301 - of a worker, as all of Dask's results
 
     def look(self) -> Question[View]:
         """Ask who is there, and how many runs share the endpoints."""

@@ -128,9 +128,12 @@ class Code:
         """
         return self.client.submit(function, *args, key=key, priority=priority, pure=False)
 
-    def result(self, future: Future) -> Any:  # noqa: ANN401 - that of the task
-        """What a task that is done returned."""
-        return future.result()
+    def fetch(self, future: Future) -> Question[Any]:
+        """Ask for what a task returned. One that is lost with its worker is computed again before the answer comes."""
+        return Question(self.client, self._fetched(future))
+
+    async def _fetched(self, future: Future) -> Any:  # noqa: ANN401 - that of the task
+        return await future._result()  # noqa: SLF001 - the public one is for threads that can wait
 
     def look(self) -> Question[View]:
         """Ask who is there."""

@@ -65,8 +65,9 @@ class Registrar(SchedulerPlugin):
         # Asked first without restrictions, as these end Dask's queuing: only where there is somebody to keep away.
         for key in list(self._scheduler.tasks) if keys is None else keys:
             task = self._scheduler.tasks.get(key)
-            if task is None or not task.group.name.endswith(self._group) or task.state in ("memory", "erred"):
+            if task is None or not task.group.name.endswith(self._group):
                 continue
+            # Of one that is done, too: if its result is lost with a worker, it is computed again where it may go then.
             task.worker_restrictions = set(allowed) or None
             if allowed and task.processing_on is not None and task.processing_on.address in barred:
                 self._scheduler._reschedule(key, stimulus_id=f"{self.name}-{time.time()}")  # noqa: SLF001

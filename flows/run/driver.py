@@ -27,7 +27,7 @@ from flows.run.block_queue import BlockQueue, RegionProgress
 from flows.run.control import Control
 from flows.run.counting import Counting
 from flows.run.events import Event, Noted, RegionWritten, Slowed, Traffic
-from flows.run.failures import is_killed, raise_if_failed, raise_own_error
+from flows.run.failures import fetched, is_killed, raise_if_failed, raise_own_error
 from flows.run.in_flight import InFlightLimit
 from flows.run.plugin import plugin_name, plugin_on
 from flows.run.poison_isolation import PoisonIsolation, run_marked
@@ -375,29 +375,30 @@ class Driver:
         region.generation += 1
         graded, region.graded = region.graded, []
         kept, window = region.kept, region.work.window
-        future = self._submit(
-            "process",
-            region_tasks.write_region,
-            self._context.run,
-            window,
-            region.generation,
-            kept,
-            [result for _, result in graded],
-            region.unrated,
-            priority=20,
-        )
+        results = [result for _, result in graded]
+        what = (self._context.run, window, region.generation, kept, results, region.unrated)
+        future = self._submit("process", region_tasks.write_region, *what, priority=20)
         region.kept = (*window.shape[2:], region.work.shape)
         region.writing, region.written_at = future, time.monotonic()
 
         def done(future: Future) -> None:
-            region.writing = None
             if is_killed(future) and region.deaths < _MOST_DEATHS:
                 # Nothing was recorded, so what a receipt vouches for is what it was before.
-                region.deaths, region.kept = region.deaths + 1, kept
+                region.writing, region.deaths, region.kept = None, region.deaths + 1, kept
                 self._grade_again(region, graded)
                 return
             raise_if_failed(future)
-            self._record(region, self._code.result(future))
+            # Not waited for: if it is lost with its worker, new ones compute it again, whom this thread lets in.
+            receipt = self._code.fetch(future)
+
+            def arrived(future: Future) -> None:
+                if future.status != "finished":
+                    done(future)
+                    return
+                region.writing = None
+                self._record(region, fetched(receipt))
+
+            receipt.when_done(lambda: self._arrived.put((arrived, future)))
 
         self._when_done(future, done)
 

@@ -9,6 +9,7 @@ from distributed import Future as DaskFuture
 from distributed import KilledWorker
 
 from deploy.clusters import ClusterError
+from deploy.clusters.asking import Question
 from flows.errors import SweepError
 
 
@@ -62,6 +63,23 @@ def raise_if_failed(future: DaskFuture[Any]) -> None:
         # With the lines of the worker, which show whether a plugin is at fault.
         raise error.with_traceback(future.traceback())
     raise RuntimeError(f"a task of the sweep raised {error!r}")
+
+
+def fetched(question: Question[Any]) -> Any:  # noqa: ANN401 - what a task returned
+    """What a task returned that was asked for, once that is here.
+
+    Raises
+    ------
+    ClusterError
+        The scheduler ended before it had handed it over.
+    """
+    try:
+        return question.answer()
+    except OSError as error:
+        raise ClusterError(
+            f"the cluster did not hand over what a task of the sweep returned ({error}): its scheduler may have ended. "
+            f"Run the same command again to resume."
+        ) from error
 
 
 def raise_own_error(future: DaskFuture[Any]) -> None:

@@ -5,6 +5,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -130,3 +131,28 @@ def test_registrar__counts_the_runs_that_ask_an_endpoint():
         return first.shares(), second.shares()
 
     assert asyncio.run(shares()) == ({"a": (1, 0), "b": (2, 0)}, {"b": (2, 1)})
+
+
+@pytest.mark.parametrize("gone", [True, False], ids=["gone", "let in"])
+def test_registrar__what_is_done_may_be_computed_again_by_whoever_joins(gone):
+    """A task is kept to the workers of a moment; those may all be gone when its result is lost with one of them."""
+
+    async def restrictions():
+        scheduler = FakeScheduler()
+        done = SimpleNamespace(
+            group=SimpleNamespace(name="process-group"),
+            state="processing",
+            processing_on=None,
+            worker_restrictions=None,
+        )
+        scheduler.tasks, scheduler.workers, scheduler.running = {"done": done}, {"ready": 0, "late": 0}, ()
+        registrar = await registered(scheduler, "one", ["a"], 1.0)
+        registrar.bar(["late"])
+        before, done.state = done.worker_restrictions, "memory"
+        if gone:
+            registrar.remove_worker(scheduler, "late")
+        else:
+            registrar.bar([])
+        return before, done.worker_restrictions
+
+    assert asyncio.run(restrictions()) == ({"ready"}, None)

@@ -182,13 +182,22 @@ def test_daskjob__a_pod_that_is_ended_stops_the_run_in_good_order(tmp_path):
     assert process.returncode == 0
 
 
-def _driven(folder, script):
+@pytest.mark.cluster
+def test_daskjob__a_pod_that_is_ended_as_it_begins_stops_the_run_too(tmp_path):
+    # Told just when the run is started, the shell remembers it until there is somebody to tell.
+    process = _driven(tmp_path, "exec sleep 600", first="kill -TERM $$; ")
+
+    assert process.communicate()[0] == b"evalcube ended with exit code 143\n"
+
+
+def _driven(folder, script, first=""):
     """The driver's command, with another evalcube; a log of the pod is an ordinary file here."""
     (driver,) = driver_of(SMALL)["containers"]
     program = folder / "evalcube"
     program.write_text(f"#!/bin/sh\n{script}\n")
     program.chmod(0o755)
     words = [word.replace("/dev/termination-log", str(folder / "log")) for word in driver["command"]]
+    words[-1] = words[-1].replace("evalcube run", f"{first}evalcube run", 1)
     environment = {
         "PATH": f"{folder}:{Path(shutil.which('sleep')).parent}:{Path(sys.executable).parent}:/bin"
     }

@@ -294,7 +294,7 @@ def test_commands__that_read_a_damaged_chunk_say_so_in_one_line(asserted, tmp_pa
     code, output, errors = evalcube(name, cube, *arguments, cwd=cube.parent)
 
     assert (code, output, errors.count("\n")) == (2, "", 1)
-    assert f"a chunk of `{array}` cannot be decoded" in errors
+    assert f"a chunk of array '{array}' cannot be decoded" in errors
     assert "evalcube cube verify --heal" in errors
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from deploy.clusters import ClusterError, LocalProcesses
+from deploy.clusters.carried import CarriedCode
 from deploy.servers.simulator import Simulator
 from flows.errors import SweepError
 from flows.run.events import BlockDone
@@ -133,6 +134,25 @@ def test_run__ends_with_a_message_when_the_scheduler_dies(tmp_path, simulator):
         kill = once_running(processes[0].kill)
         with pytest.raises(ClusterError, match="its scheduler may have ended"):
             run(config, scheduler=address, subscribers=[kill])
+
+    assert run(config, cluster=SHARED).reason == "complete"
+
+
+def test_run__ends_with_a_message_when_the_scheduler_dies_with_a_result(tmp_path, simulator, monkeypatch):
+    config = sweep_config(tmp_path, simulator.base_url)
+    processes, fetch = [], CarriedCode.fetch
+
+    def late(code, future):
+        processes[0].kill()
+        processes[0].wait()
+        return fetch(code, future)
+
+    monkeypatch.setattr(CarriedCode, "fetch", late)
+    with (
+        dask_cluster(tmp_path, workers=1, processes=processes) as address,
+        pytest.raises(ClusterError, match="its scheduler may have ended"),
+    ):
+        run(config, scheduler=address)
 
     assert run(config, cluster=SHARED).reason == "complete"
 
