@@ -37,6 +37,7 @@ def leaderboard_spec(board: Leaderboard) -> TableSpec:
     repeated = any(row.unique < 1 for row in board.rows)
     cut = any(row.truncated > CUT for row in board.rows)
     partial = any(row.partial for row in board.rows)
+    refused = any(row.refused > 0 for row in board.rows)
     by_score = board.lead == "score"
     columns = [
         Column("#", lambda row: ABSENT if row.rank is None else str(row.rank)),
@@ -49,6 +50,7 @@ def leaderboard_spec(board: Leaderboard) -> TableSpec:
         *([Column("ranks", lambda row: span(row.rank_interval), 7)] if len(board.rows) > 1 else []),
         Column("USD/1000", lambda row: significant(row.cost_per_1000), 8),
         Column("invalid", lambda row: percent(row.invalid), 9),
+        *([Column("refused", lambda row: percent(row.refused), 9)] if refused else []),
         Column("trials", lambda row: number(row.trials), 10),
         *([Column("unique", lambda row: percent(row.unique), 11)] if repeated else []),
     ]
