@@ -4,29 +4,31 @@
 PYTHON ?= python3
 VENV ?= .venv
 PYTEST_ARGS ?=
-JOBS ?=
 LOCK_ARGS ?=
 
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
-# Tests with processes wait for them a fifth of the time: three at once keep two cores busy.
-TEST := $(BIN)/python -m pytest -n $(or $(JOBS),3) --dist worksteal
+TEST = $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 MODEL_FILES := $(wildcard deploy/servers/local-model.txt)
 
 .DEFAULT_GOAL := help
 .PHONY: help demo quick test integration localstack coverage check bench chaos docs lock clean
 .NOTPARALLEL:
 
+quick integration: JOBS ?= 2
+# Many of these wait for processes a fifth of the time: three at once keep two cores busy.
+test coverage: JOBS ?= 3
+
 help: ## this list
 	@sed -nE 's/^([a-z]+):.*## (.*)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | awk -F'|' '{ printf "%-19s%s\n", $$1, $$2 }'
-	@echo "Variables: PYTHON=$(PYTHON) VENV=$(VENV) JOBS=$(or $(JOBS),3) PYTEST_ARGS LOCK_ARGS"
+	@echo "Variables: PYTHON=$(PYTHON) VENV=$(VENV) JOBS PYTEST_ARGS LOCK_ARGS"
 
 demo: $(VENV)/.model ## run a small sweep on a real local model, print its leaderboard, write an HTML report
 	$(BIN)/evalcube run examples/quickstart.yaml
 	$(BIN)/evalcube report results/quickstart.zarr -o results/quickstart.html
 
 quick: $(VENV)/.installed ## run the unit tests and doctests, which start no process, with fewer random examples
-	$(BIN)/python -m pytest -n $(or $(JOBS),2) --dist worksteal -m unit --hypothesis-profile=quick $(PYTEST_ARGS)
+	$(TEST) -m unit --hypothesis-profile=quick $(PYTEST_ARGS)
 
 test: $(VENV)/.installed ## run all tests but those of `make integration` (PYTEST_ARGS="-k name" for some)
 	$(TEST) -m "not integration and not model" $(PYTEST_ARGS)
@@ -39,7 +41,7 @@ localstack: .localstack/.installed ## install a second S3 server, for the tests 
 # Kills lose what a killed process had measured, so that chaos would cost minutes and show nothing.
 coverage: $(VENV)/.model ## run tests but those that take minutes, and show which lines they miss
 	$(BIN)/coverage erase
-	$(BIN)/coverage run -m pytest -n $(or $(JOBS),3) --dist worksteal -m "not integration and not chaos" $(PYTEST_ARGS)
+	$(BIN)/coverage run -m pytest -n $(JOBS) --dist worksteal -m "not integration and not chaos" $(PYTEST_ARGS)
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 

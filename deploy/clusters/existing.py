@@ -109,7 +109,11 @@ class ExistingScheduler(Cluster):
                     f"scheduler '{self.address}' needs certificates: {_CERTIFICATES}."
                 ) from None
             raise ClusterError(f"scheduler '{self.address}' cannot be used: {error}.") from None
-        except (OSError, TimeoutError, ValueError) as error:
+        except ValueError:  # no port, another protocol
+            raise ClusterError(
+                f"scheduler '{self.address}' is no address of a scheduler. Write it like tcp://host:8786."
+            ) from None
+        except (OSError, TimeoutError) as error:
             raise ClusterError(
                 f"scheduler '{self.address}' cannot be reached within {self.timeout:g} s "
                 f"({type(error).__name__}). Check the address, and that `dask scheduler` runs there."

@@ -30,8 +30,7 @@ class Command(TyperCommand):
                     raise BadParameter(
                         f"it is given {times} times, and only the last would count. "
                         "Give it once; what takes several values takes them with commas",
-                        ctx,
-                        parameter,
+                        param_hint=max(parameter.opts, key=len),
                     )
         found: list[str] = super().parse_args(ctx, args)
         return found

@@ -73,6 +73,11 @@ def rescore(
         _print_recounts(done)
     if done.lost:
         complain(f"{done.lost} regions are left as they were: the cache lacks some of their replies")
+    if done.imported:
+        complain(
+            f"{done.imported} imported regions are left as the tool graded them that they come from; grade them again "
+            "with that tool, and import its new log into a new cube"
+        )
 
 
 def _print_recounts(done: Rescoring) -> None:
@@ -80,9 +85,10 @@ def _print_recounts(done: Rescoring) -> None:
     from rich.markup import escape
     from rich.table import Table
 
-    table = Table(
-        "model", "task", title=f"grader {', '.join(done.before)} → {done.grader}", title_justify="left"
-    )
+    from stages.process.grading import IMPORTED
+
+    graders = ", ".join(grader for grader in done.before if grader != IMPORTED)
+    table = Table("model", "task", title=f"grader {graders} → {done.grader}", title_justify="left")
     for name in ("correct", "incorrect", "invalid"):
         table.add_column(name, justify="right")
     for row in done.rows:

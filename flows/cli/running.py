@@ -18,6 +18,13 @@ if TYPE_CHECKING:
     from flows.run.summary import RunSummary
 
 _KILLED = "worker killed"
+_LASTING = frozenset(
+    {
+        *(f"http {status}" for status in (400, 401, 402, 403, 404, 405, 413, 422)),
+        *("address", "redirect", "server", "too large"),
+    }
+)
+"""Causes that are there again in the next run, unless somebody mends them."""
 _NAMED = re.compile(r"([^=:/#]+)=(.+)")
 
 
@@ -87,6 +94,12 @@ def _print_standing(cube: str) -> None:
         show(f"compare variants: {shlex.join(named)}")
 
 
+def _how_to_resume(summary: RunSummary) -> str:
+    if summary.causes and _LASTING.issuperset(summary.causes):
+        return "Mend what is said above; then run the same command again to resume."
+    return "Run the same command again to resume."
+
+
 def tell_what_is_left(summary: RunSummary) -> None:
     """Say what a run left undone; ends the command with another exit code if it left anything."""
     if summary.reason == "complete":
@@ -105,7 +118,7 @@ def tell_what_is_left(summary: RunSummary) -> None:
         )
     if summary.unrated:
         complain(f"{summary.unrated} recorded trials are left that not all judges have rated")
-    again = "Run the same command again to resume."
+    again = _how_to_resume(summary)
     if summary.reason == "stopped":
         if summary.ordered:
             complain(summary.ordered)

@@ -173,12 +173,10 @@ def _show_brief(table: Trials, columns: str | None, *, markdown: bool, counted: 
     rows = list(table.rows())
     notes = _in_flags(table.notes)
     count = table.count() if counted or not rows else len(rows)
-    if count > len(rows):
-        notes.insert(
-            0, f"{len(rows)} of {count:,} trials; --limit says how many are shown, --offset from where."
-        )
-    elif not rows:
+    if not count:
         notes.insert(0, "No trial fulfils all of this.")
+    elif count > len(rows):
+        notes.insert(0, f"{len(rows)} of {count:,} trials; --limit and --offset say which are shown.")
     width = _MARKDOWN_WIDTH if markdown else Console().width
     # Layers that no trial has would take the room of the others.
     shown = [

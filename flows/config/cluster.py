@@ -62,7 +62,7 @@ def _walltime(value: object) -> object:
 Seconds = Annotated[float, BeforeValidator(seconds)]
 Word = Annotated[str, BeforeValidator(_word)]
 Line = Annotated[str, BeforeValidator(_line)]
-Variable = Annotated[str, BeforeValidator(values.key_env)]
+Variable = Annotated[str, BeforeValidator(values.variable)]
 
 
 class LocalSection(Section):

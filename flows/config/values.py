@@ -235,16 +235,19 @@ def _split(value: str) -> SplitResult | None:
 
 
 def key_env(value: object) -> str:
-    """Check the name of an environment variable; a key given in its place is never shown."""
+    """Check the name of the variable with a key; a key given in its place is never shown."""
+    return variable(value, KEY_REMEDY)
+
+
+def variable(value: object, remedy: str = "Give its NAME alone, such as HF_HOME") -> str:
+    """Check the name of an environment variable; a value given in its place is never shown."""
     if not isinstance(value, str):
-        raise refusal("must be the name of an environment variable", KEY_REMEDY, secret=True)
+        raise refusal("must be the name of an environment variable", remedy, secret=True)
     # HF_TOKEN begins like a key of Hugging Face; keys are not of words in capitals.
     if looks_secret(value) and not _CAPITALS.fullmatch(value):
-        raise refusal(
-            "looks like a key, not like the name of an environment variable", KEY_REMEDY, secret=True
-        )
+        raise refusal("looks like a key, not like the name of an environment variable", remedy, secret=True)
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,127}", value):
-        raise refusal("must be the name of an environment variable", KEY_REMEDY, secret=True)
+        raise refusal("must be the name of an environment variable", remedy, secret=True)
     return value
 
 

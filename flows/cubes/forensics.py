@@ -22,8 +22,7 @@ from stages.analyze.labelled.forensics import (
     hazard_table,
     pareto_rows,
 )
-from stages.analyze.labelled.leaderboard import label_rows
-from stages.analyze.labelled.results import Leaderboard
+from stages.analyze.labelled.results import Leaderboard, label_rows
 from stages.analyze.render import forensic_charts as figures
 from stages.analyze.render import table_specs
 from stages.analyze.render.rows import PlainRow, compression_rows, cost_rows, hazard_rows

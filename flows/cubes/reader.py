@@ -126,11 +126,14 @@ class Reader:
         rows = self.plan.evaluations
         labels = self.plan.labels
         name = need_name(parameter, name)
-        found = [i for i, row in enumerate(rows) if name in {row.model, row.label, labels[i], str(i)}]
+        # Boards write a label's parts with a dot between them, cubes with a stroke.
+        told = [{said, said.replace(" / ", " · ")} for said in labels]
+        whole = [{row.label, row.label.replace(" / ", " · ")} for row in rows]
+        found = [i for i, row in enumerate(rows) if name in {row.model, str(i), *told[i], *whole[i]}]
         if len(found) == 1:
             return found[0]
-        known = ", ".join(f"{i} = {label}" for i, label in enumerate(labels))
-        what = "no evaluation" if not found else "several evaluations"
+        known = ", ".join(f"{i} = {label.replace(' / ', ' · ')}" for i, label in enumerate(labels))
+        what = "no evaluation is" if not found else "several evaluations are"
         raise SweepError(f"`{parameter}`: {what} called '{name}' in this cube", f"Give one of: {known}")
 
     def point(self, task: str, params: str | None) -> tuple[int, int]:

@@ -342,7 +342,7 @@ def _engines(opened: Cube | xr.Dataset, dataset: xr.Dataset, receipts: Sequence[
 def _kept(notes: Mapping[str, object]) -> tuple[str, ...]:
     """That the cube holds more than the config of its last run names."""
     found = noted_unnamed(notes)
-    return () if found is None else (f"N{str(found)[1:]}; shown all the same.",)
+    return () if found is None else (f"{str(found)[:1].upper()}{str(found)[1:]}; shown all the same.",)
 
 
 def _unanswered(dataset: xr.Dataset) -> tuple[str, ...]:

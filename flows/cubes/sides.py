@@ -223,18 +223,28 @@ def _side(cube: str, dataset: xr.Dataset, place: int, label: str) -> Side:
 
 
 def _place(name: str, dataset: xr.Dataset) -> int:
-    return evaluation_place(name, axes.evaluation_labels(dataset), axes.names(dataset, "model_name"))
+    return evaluation_place(
+        name, axes.evaluation_labels(dataset), axes.names(dataset, "model_name"), full_labels(dataset)
+    )
 
 
-def evaluation_place(name: str | int, labels: Sequence[str], models: Sequence[str]) -> int:
+def full_labels(dataset: xr.Dataset) -> list[str]:
+    """What each evaluation is called with all parts of its name, as `verdict` and `show` take it, too."""
+    parts = [axes.names(dataset, name) for name in ("model_name", "template", "sampler")]
+    return [" / ".join(names) for names in zip(*parts, strict=True)]
+
+
+def evaluation_place(
+    name: str | int, labels: Sequence[str], models: Sequence[str], full: Sequence[str] = ()
+) -> int:
     """Index of an evaluation by its label, its model's name if there is one only, or its number.
 
     Parameters
     ----------
     name
         As a user wrote it; a number may be one, or a text.
-    labels, models
-        Of all evaluations.
+    labels, models, full
+        Of all evaluations: their labels, their models' names, and if they are known their `full_labels`.
 
     Returns
     -------
@@ -247,7 +257,15 @@ def evaluation_place(name: str | int, labels: Sequence[str], models: Sequence[st
         If none or several are called so.
     """
     name = need_name("models", name)
-    found = [index for index, label in enumerate(labels) if name in (label, models[index])]
+    # Cubes write a label's parts with a stroke between them, boards with a dot.
+    dotted = name.replace(" / ", " · ")
+    found = [
+        index
+        for index, label in enumerate(labels)
+        if name in (label, models[index])
+        or dotted == label
+        or (full and dotted == full[index].replace(" / ", " · "))
+    ]
     if not found and name.isascii() and name.isdecimal() and int(name) < len(labels):
         found = [int(name)]
     if len(found) == 1:

@@ -14,7 +14,7 @@ import xarray as xr
 from flows.cubes.filters import checked_names
 from flows.cubes.results import ComparisonResult, LeaderboardResult, RankingResult
 from flows.cubes.selection import CubeLike, OpenPart, Part, checked_option, open_part, refused
-from flows.cubes.sides import evaluation_place
+from flows.cubes.sides import evaluation_place, full_labels
 from flows.errors import SweepError, need_number, no_bare_text
 from stages.analyze.formulas.estimators import MODES, Joint, Mode
 from stages.analyze.formulas.outcomes.table import METRICS, Options
@@ -291,9 +291,8 @@ def compare(
         need_number("repeats", repeats, whole=True)
     opened = open_part(cube, part)
     labels = axes.evaluation_labels(opened.dataset)
-    chosen = [
-        evaluation_place(name, labels, axes.names(opened.dataset, "model_name")) for name in models or ()
-    ] or list(range(len(labels)))
+    known = labels, axes.names(opened.dataset, "model_name"), full_labels(opened.dataset)
+    chosen = [evaluation_place(name, *known) for name in models or ()] or list(range(len(labels)))
     if len(set(chosen)) < len(chosen):
         raise SweepError("a model is named twice", "Name two different ones")
     need_several(opened, 2, len(chosen))

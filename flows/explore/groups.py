@@ -15,12 +15,11 @@ from flows.explore.explored import Explored
 from flows.explore.overview import overview
 from flows.explore.query import Query
 from flows.explore.ranking import parts
+from flows.explore.uncounted import uncounted
 from stages.analyze.formulas.estimators import MODES
 from stages.analyze.labelled import axes
 from stages.analyze.labelled.aggregate import aggregate
-from stages.analyze.labelled.counters import counters
 from stages.analyze.labelled.selection import keys
-from storage.cube.ledger import Ledger
 
 COUNTED = ("trials", "completed", "correct", "invalid", "refused", "truncated", "transport", "missing")
 """Counters that are handed on."""
@@ -29,8 +28,6 @@ MOST_NAMES, MOST_GROUPS = 3, 100_000
 MOST_LEVELS = 60
 """Levels of a parameter up to which a bundle holds curves and surfaces over it."""
 
-MOST_TOLD = 5
-"""Models that a warning names."""
 MOST_BUNDLED = 20_000
 """Groups of a surface up to which a bundle holds it."""
 
@@ -84,44 +81,6 @@ def chosen(explored: Explored, query: Query, dataset: xr.Dataset) -> tuple[xr.Da
     if not places:
         raise SweepError(f"`model`: this part has nothing of {', '.join(wanted)}", "Widen the filters")
     return dataset.isel(model=places), [labels[place] for place in places]
-
-
-def uncounted(explored: Explored) -> list[str]:
-    """Sentences on trials that are on record and not in the counters yet, which a run writes a while later.
-
-    Parameters
-    ----------
-    explored
-        The cubes; of several nothing is said.
-
-    Returns
-    -------
-    list of str
-        One, or none.
-    """
-
-    def look() -> list[str]:
-        if len(explored.cubes) > 1:
-            return []
-        dataset = explored.whole().dataset
-        trials = counters(dataset).sel(counter="trials").sum(("task", "params")).values
-        recorded = np.zeros(len(trials))
-        for region, receipt in Ledger(explored.opened[0].records).newest().items():
-            if region.model < len(recorded):
-                recorded[region.model] += receipt.finished
-        late = np.maximum(recorded - trials, 0).astype(int)
-        names = [label for label, count in zip(explored.labels(), late, strict=True) if count]
-        if not names:
-            return []
-        few = f"{', '.join(names[:MOST_TOLD])}{' and others' if len(names) > MOST_TOLD else ''}"
-        text = (
-            f"{late.sum():,} trials are recorded and not counted yet, of {few}: what is shown lacks them until a run "
-            "counts them, which it does every two minutes or so and when it ends."
-        )
-        return [text]
-
-    told: list[str] = explored.kept("uncounted", look)
-    return told
 
 
 def _bundled(explored: Explored) -> Iterable[Query]:

@@ -13,6 +13,7 @@ from flows.cubes.statistics import leaderboard_of
 from flows.explore.endpoint import Endpoint, Json
 from flows.explore.explored import Explored
 from flows.explore.query import Query
+from flows.explore.uncounted import uncounted
 from stages.analyze.formulas.compare.clusters import overlap_clusters
 from stages.analyze.formulas.estimators import MODES
 from stages.analyze.formulas.forensics.cost import pareto_front
@@ -63,7 +64,7 @@ def ranking(explored: Explored, query: Query) -> Json:
         **head,
         "enough": board.enough,
         "rows": rows,
-        "notes": [*opened.warnings, *board.notes],
+        "notes": [*opened.warnings, *board.notes, *uncounted(explored)],
         "final": draws == DRAWS,
     }
 

@@ -23,13 +23,14 @@ from flows.plan.engines import joined_engines, read_engines, write_engines
 from flows.plan.forgotten import write_forgotten
 from flows.plan.records import NOTES
 from flows.plan.repeat_origins import write_origins
+from flows.plan.shared_arrays import unrecorded_trials
 from stages.process.grading import IMPORTED
 from stages.reply.status import COUNTERS, QUESTION_COUNTERS
 from storage.cube.cube import Cube
 from storage.cube.layout import MODELS_PER_COUNTER_CHUNK
 from storage.cube.ledger import Ledger, Receipt
 from storage.cube.regions import Region
-from storage.errors import CubeExistsError
+from storage.errors import CubeDamagedError, CubeExistsError
 
 PREFERENCES = ("fail", "newer", "first")
 _KEPT = ("name", "cache", IMPORTED)
@@ -137,6 +138,13 @@ def merge_cubes(
         )
     renames = read_renames(rename, cubes)
     inputs = [Input(url, renames) for url in cubes]
+    lost = [] if skip_damaged else [one for one in inputs if unrecorded_trials(one.cube, one.receipts)]
+    if lost:
+        raise CubeDamagedError(
+            "its counters count trials of which its ledger has no receipt, and none of them would be taken",
+            lost[0].url,
+            "Run its sweep, which does them again from the cache; or go without them with `skip_damaged`.",
+        )
     joined = Joined(inputs, as_repeats=as_repeats, skip_damaged=skip_damaged)
     return _Writer(joined, prefer).into(output)
 

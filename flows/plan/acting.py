@@ -12,6 +12,7 @@ from flows.config.models import ModelConfig, SweepConfig
 from flows.config.serving import Serve
 from flows.errors import SweepError
 from flows.plan.records import read_notes
+from flows.plan.repeat_origins import MERGED
 from flows.plan.trust import remembered_config
 from stages.process.grading import IMPORTED
 from storage.cube.cube import Cube
@@ -84,6 +85,12 @@ def acting_config(
     if own is not None:
         return as_config(own, cube=place, cache=cache)
     noted = notes.get("config")
+    if not isinstance(noted, dict) and MERGED in opened.attrs:
+        raise SweepError(
+            f"cube '{source}' was merged from several, and so no one config made it",
+            "Say with `config` what to ask for, such as with that of one of the cubes: what any team has asked is not "
+            "asked again",
+        )
     if not isinstance(noted, dict):
         raise SweepError(
             f"cube '{source}' does not tell how it was made: {source}/_evalcube/sweep.json is gone or damaged",

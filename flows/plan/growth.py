@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -325,7 +326,27 @@ def _named(new: Plan, places: Sequence[int], tasks: Sequence[TaskPlan], count: i
         tuple(
             tuple(planned.cell.id in wanted.get(task.label, ()) for planned in task.cells) for task in tasks
         ),
+        tuple(_kept_tiers(new, tasks)),
     )
+
+
+def _kept_tiers(new: Plan, tasks: Sequence[TaskPlan]) -> Iterator[tuple[str, str, int]]:
+    """Where the cube has points in one of the config's tiers that the config has out of it."""
+    known = {tier for task in new.tasks for planned in task.cells for tier in planned.tiers}
+    for task in tasks:
+        own = {
+            planned.cell.id: planned.tiers
+            for mine in new.tasks
+            if mine.label == task.label
+            for planned in mine.cells
+        }
+        kept = Counter(
+            tier
+            for planned in task.cells
+            for tier in planned.tiers
+            if planned.cell.id in own and tier in known and tier not in own[planned.cell.id]
+        )
+        yield from ((task.label, tier, count) for tier, count in kept.items())
 
 
 def _sent(row: Evaluation) -> dict[str, str]:

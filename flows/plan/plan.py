@@ -105,6 +105,8 @@ class Named:
     evaluations: tuple[bool, ...]
     points: tuple[tuple[bool, ...], ...]
     """By task."""
+    tiers: tuple[tuple[str, str, int], ...] = ()
+    """Label of a task, a tier, and how many of the config's points are in it in the cube alone."""
 
 
 @dataclass(frozen=True)

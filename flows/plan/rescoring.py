@@ -59,12 +59,14 @@ class Rescoring:
     grader: str
     """Version of the grader that holds now."""
     before: tuple[str, ...]
-    """Versions of the graders of the regions before."""
+    """Versions of the graders of the regions before, and of those that are left alone."""
     regions: int
     """Regions that were graded again."""
     lost: int
     """Regions left as they were, since the cache lacks some of their replies."""
     rows: list[Recount] = field(default_factory=list)
+    imported: int = 0
+    """Regions left as they were, since another tool graded them."""
 
     @property
     def changed(self) -> int:
@@ -140,6 +142,7 @@ class _Rescore:
         before = graders_of(self._newest.values())
         old, new = Counts(), Counts()
         left_alone = _UP_TO_DATE if older_only else (IMPORTED,)
+        imported = sum(receipt.grader == IMPORTED for receipt in self._newest.values())
         wanted = [region for region in sorted(self._newest) if self._newest[region].grader not in left_alone]
         touched, lost, regions = _uncounted(self._cube), 0, 0
         if wanted:
@@ -159,7 +162,7 @@ class _Rescore:
         if touched:
             self._cube.write_counters({model: self._counters(model) for model in sorted(touched)})
         self._cube.records.delete(UNCOUNTED)
-        return Rescoring(self._cube.url, GRADER, before, regions, lost, self._rows(old, new))
+        return Rescoring(self._cube.url, GRADER, before, regions, lost, self._rows(old, new), imported)
 
     def _graded(
         self, receipt: Receipt, *, whole: bool

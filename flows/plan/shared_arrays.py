@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 import numpy as np
 
@@ -98,3 +98,23 @@ def write_planned(cube: Cube, planned: SampleTargets) -> None:
         cube.drop_chunks(name)
     cube.write_planned("trial", planned.trials)
     cube.write_planned("repeat", planned.repeats)
+
+
+def unrecorded_trials(cube: Cube, recorded: Collection[Region]) -> int:
+    """How many trials the counters of a cube count whose ledger has no receipt at all; 0 where it has some.
+
+    Parameters
+    ----------
+    cube
+        The cube.
+    recorded
+        Its regions with a receipt.
+
+    Raises
+    ------
+    CubeDamagedError
+        The counters cannot be decoded.
+    """
+    if recorded:
+        return 0
+    return int(cube.read_counters()[..., STATUS_COUNTERS.index("trials")].sum())

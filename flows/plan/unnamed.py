@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,19 +29,43 @@ class Unnamed:
     """Number of points, by task."""
     trials: int
     """Finished trials of these evaluations and points."""
+    tiers: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """Number of points, by task and tier, that the config has taken out of one of its tiers and the cube has not."""
+
+    @property
+    def unasked(self) -> bool:
+        """Whether there is something that is not asked."""
+        return bool(self.models or self.points)
 
     def __str__(self) -> str:
+        tiers = [
+            f"{_points(count, task)} in tier {tier}"
+            for task, row in self.tiers.items()
+            for tier, count in row.items()
+        ]
+        texts = (
+            [f"not in the config: {', '.join(self._parts())} ({self.trials:,} trials)"]
+            if self.unasked
+            else []
+        )
+        texts += [f"in the cube and not in the config: {', '.join(tiers)}"] if tiers else []
+        return "; ".join(texts)
+
+    def _parts(self) -> list[str]:
         parts = []
         if self.models:
             shown = ", ".join(self.models[:_SHOWN])
             more = f" and {len(self.models) - _SHOWN} more" if len(self.models) > _SHOWN else ""
             parts.append(f"{shown}{more}")
-        parts += [f"{count} point{'s' if count > 1 else ''} of {task}" for task, count in self.points.items()]
-        return f"not in the config: {', '.join(parts)} ({self.trials:,} trials)"
+        return [*parts, *(_points(count, task) for task, count in self.points.items())]
 
     def to_dict(self) -> dict[str, Any]:
         """It as JSON values."""
         return {**asdict(self), "models": list(self.models)}
+
+
+def _points(count: int, task: str) -> str:
+    return f"{count} point{'s' if count > 1 else ''} of {task}"
 
 
 def unnamed(plan: Plan, counters: npt.NDArray[np.float64]) -> Unnamed | None:
@@ -54,8 +78,13 @@ def unnamed(plan: Plan, counters: npt.NDArray[np.float64]) -> Unnamed | None:
     counters
         Of the cube, shape (model, task, params, counter).
     """
-    if plan.named is None or (all(plan.named.evaluations) and all(map(all, plan.named.points))):
+    if plan.named is None:
         return None
+    if all(plan.named.evaluations) and all(map(all, plan.named.points)) and not plan.named.tiers:
+        return None
+    tiers: dict[str, dict[str, int]] = {}
+    for label, tier, count in plan.named.tiers:
+        tiers.setdefault(label, {})[tier] = count
     points = {
         task.label: sum(not own for own in row)
         for task, row in zip(plan.tasks, plan.named.points, strict=True)
@@ -65,6 +94,7 @@ def unnamed(plan: Plan, counters: npt.NDArray[np.float64]) -> Unnamed | None:
         tuple(label for label, own in zip(plan.labels, plan.named.evaluations, strict=True) if not own),
         {label: count for label, count in points.items() if count},
         int(trials),
+        tiers,
     )
 
 
@@ -76,6 +106,9 @@ def noted_unnamed(notes: Mapping[str, Any]) -> Unnamed | None:
     models, points, trials = (found.get(name) for name in ("models", "points", "trials"))
     if not isinstance(models, list) or not isinstance(points, dict) or type(trials) is not int:
         return None
-    if not all(type(count) is int for count in points.values()):
+    tiers = found.get("tiers", {})  # versions before did not note them
+    if not isinstance(tiers, dict) or not all(isinstance(row, dict) for row in tiers.values()):
         return None
-    return Unnamed(tuple(map(str, models)), points, trials)
+    if not all(type(count) is int for row in (points, *tiers.values()) for count in row.values()):
+        return None
+    return Unnamed(tuple(map(str, models)), points, trials, tiers)

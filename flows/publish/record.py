@@ -250,19 +250,23 @@ def checked_tag(tag: str) -> str:
 
 
 def below(url: str, tag: str) -> str:
-    """The address of a tag; a zip file is one publication, and has its tag inside.
+    """The address of a tag; a zip file is one publication, and has its tag inside."""
+    return f"{url.rstrip('/')}/{tag}" if tag and not is_zip(url) else url
+
+
+def refuse_remote_zip(url: str) -> None:
+    """Refuse to make a zip file elsewhere than on this machine.
 
     Raises
     ------
     SweepError
-        It is that of a zip file which is not on this machine.
+        The address is that of one on a store or server.
     """
     if is_zip(url) and scheme_of(url) not in ("", "file"):
         raise SweepError(
-            f"`url`: '{redacted(url)}' would be a zip file on a store or server, where it cannot be read in place",
-            "Copy the file between there and this machine with the store's own tool, or publish without .zip",
+            f"`url`: '{redacted(url)}' would be a zip file on a store, and zip files are made on this machine",
+            "Publish to a file here and copy it there with the store's own tool, or publish without .zip",
         )
-    return f"{url.rstrip('/')}/{tag}" if tag and not is_zip(url) else url
 
 
 def is_zip(url: str) -> bool:

@@ -19,7 +19,7 @@ from flows.plan.plan import Plan
 from flows.plan.recording import count_model
 from flows.plan.records import read_notes
 from flows.plan.row_ids import ROW_ID, row_ids
-from flows.plan.shared_arrays import measured_plan, planned_of, write_planned
+from flows.plan.shared_arrays import measured_plan, planned_of, unrecorded_trials, write_planned
 from flows.plan.store import CHANGING, cube_plan
 from flows.plan.targets import SampleTargets
 from flows.rework.damage import Damage, Verification
@@ -139,6 +139,9 @@ class _Check:
             # Counters follow from flags and plans, too: without these there is nothing to compare them with.
             if not self._unplanned and not self._uncompared:
                 self._check_counters(shared.get(COUNTERS.name))
+        elif COUNTERS.name not in shared and (counted := unrecorded_trials(self._cube, ())):
+            text = f"counts {counted:,} trials of which the ledger has no receipt: a run does them again"
+            self._damages.append(Damage(COUNTERS.name, text))
         self._ledger.close()
         return Verification(self._cube.url, len(self._newest), lines, self._damages)
 

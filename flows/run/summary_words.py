@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from flows.run.summary import ModelSummary, RunSummary
     from stages.analyze.render.table import TableSpec
 
+_RECKONED = " (reckoned from max_tokens and the prompts' lengths, as no usage was reported)"
 _SHOWN_LIMITS, _SHOWN_MODELS = 8, 4
 _MOST = 0.9
 """Share of a run's seconds that counts as all of them."""
@@ -27,7 +28,8 @@ def lines_of(summary: RunSummary) -> list[str]:
     lines = [
         f"{summary.done} of {summary.trials} trials done; this run: {summary.graded} in {seconds:.1f} s, {rate:.1f}/s",
         f"{summary.sent} requests sent, {summary.cached} trials answered by the cache{again}",
-        f"{summary.prompt_tokens} prompt tokens, {summary.completion_tokens} completion tokens, {usd(summary.usd)}",
+        f"{summary.prompt_tokens} prompt tokens, {summary.completion_tokens} completion tokens, {usd(summary.usd)}"
+        + (_RECKONED if summary.usd and not summary.prompt_tokens + summary.completion_tokens else ""),
     ]
     for what, causes in (("retried", summary.retries), ("failed", summary.causes)):
         if causes:
@@ -51,7 +53,7 @@ def lines_of(summary: RunSummary) -> list[str]:
         asked_for = "done with the part that was asked for; " if summary.reason == "complete" else ""
         lines.append(f"{asked_for}{summary.pending:,} of the plan are pending")
     if summary.unnamed is not None:
-        lines.append(f"{summary.unnamed}: kept, and not asked")
+        lines.append(f"{summary.unnamed}: kept{', and not asked' if summary.unnamed.unasked else ''}")
     return [*lines, f"cube: {summary.cube}"]
 
 

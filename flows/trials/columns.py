@@ -156,8 +156,10 @@ def chosen(
     Raises
     ------
     SweepError
-        If one is unknown, or one is named twice.
+        If one is unknown, one is named twice, or none is named.
     """
+    if not names:
+        raise SweepError(f"`{parameter}`: it names no column", f"There are: {', '.join(known)}")
     found: list[TrialColumn] = []
     for text in names:
         name = need_text(parameter, text).strip()

@@ -50,6 +50,8 @@ def split_where(where: Mapping[str, object] | Sequence[str]) -> tuple[Any, dict[
     rest = []
     for text in where:
         name, value = split_condition(text)
+        if name == "status":
+            raise SweepError("`where`: it knows nothing of outcomes", f"Give `status` {value} for that")
         if name not in MEASURED:
             rest.append(text)
         elif name in measured:

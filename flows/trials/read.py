@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -283,6 +284,14 @@ class Trials(Shown):
                 else "no cache is at hand; give this sweep's with `cache`"
             )
             found = [f"{lost:,} replies are not there, and what comes from them is absent: {why}.", *found]
+        if cells := _cells_of_several(self._opened):
+            several = (
+                f"{cells:,} cells are in several of these cubes, and a trial of theirs has a row for each"
+            )
+            found = [
+                f"{several}: `evalcube merge` makes one cube of them, with one row for each trial.",
+                *found,
+            ]
         return tuple(found)
 
     def count(self) -> int:
@@ -396,6 +405,17 @@ class Trials(Shown):
             if column.name not in block:
                 block[column.name] = measured(opened, column, rows)
         return block
+
+
+def _cells_of_several(opened: Sequence[OpenCube]) -> int:
+    """How many cells, each an evaluation at a point, are meant in more than one cube."""
+    times: Counter[tuple[str, str]] = Counter()
+    for one in opened if len(opened) > 1 else ():
+        planned = (one.planned.trials > 0) & one.cells & one.models[:, None, None]
+        for model, task, slot in np.argwhere(planned).tolist():
+            cell = one.plan.tasks[task].cells[slot].cell
+            times[one.plan.evaluations[model].eval_id, cell.id] += 1
+    return sum(1 for count in times.values() if count > 1)
 
 
 def _sooner(row: Mapping[str, int], other: Mapping[str, int], *, back: bool) -> bool:

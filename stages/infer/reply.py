@@ -127,7 +127,12 @@ def _classify_ok(body: bytes, form: ReplyForm) -> Reply:
     document = parse_body(body)
     if document is None:
         page = _is_page(body)
-        return Reply(RetryClass.RETRY, "invalid json", _PAGE if page else _shown(body), page=page)
+        return Reply(
+            RetryClass.RETRY,
+            "invalid json",
+            _PAGE if page else _shown(body) or "the reply is empty",
+            page=page,
+        )
     if not isinstance(document, dict):
         return Reply(RetryClass.RETRY, "wrong shape", "the reply is no JSON object")
     first: object = document

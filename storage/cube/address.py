@@ -18,6 +18,9 @@ from storage.urls import (
     scheme_of,
 )
 
+ZIP = ".zip"
+"""What the names of zip files end in."""
+
 Address = str | Path
 """What a user gives to say where a cube is."""
 
@@ -36,6 +39,8 @@ def space_of(url: Address) -> Space:
     if scheme in OBJECT_SCHEMES:
         address = object_prefix(str(url))
         need_package("obstore", "objects", "a cube", address)
+        if (file := _remote_zip(address)) is not None:
+            return file
         # Imported here: cubes in directories, which most are, start without it.
         from storage.cube.bucket import Bucket
 
@@ -43,6 +48,8 @@ def space_of(url: Address) -> Space:
     if scheme in HTTP_SCHEMES:
         address = http_address(str(url))
         need_package("obstore", "objects", "a cube", address)
+        if (file := _remote_zip(address)) is not None:
+            return file
         from storage.cube.served import ServedFiles
 
         return ServedFiles(address)
@@ -53,8 +60,17 @@ def space_of(url: Address) -> Space:
 
         return committed_files(repository)
     path = directory_of(url)
-    if path.name.endswith(".zip") and not path.is_dir():
+    if path.name.endswith(ZIP) and not path.is_dir():
         from storage.cube.zipped import ZippedFiles
 
         return ZippedFiles(path)
     return Directory(path)
+
+
+def _remote_zip(address: str) -> Space | None:
+    """The zip file at an address of a store or server; None if there is none."""
+    if not address.endswith(ZIP):
+        return None
+    from storage.cube.zipped_remote import RemoteZip, is_remote_zip
+
+    return RemoteZip(address) if is_remote_zip(address) else None

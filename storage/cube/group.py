@@ -364,7 +364,9 @@ def _touched(array: zarr.Array[Any], selection: tuple[slice, ...]) -> Iterator[t
 
 def undecodable(name: str, where: str, error: Exception) -> CubeDamagedError:
     """What is to be said of a chunk of an array that cannot be decoded; not raised."""
-    return CubeDamagedError(f"a chunk of `{name}` cannot be decoded: {error}", where, heal(where))
+    return CubeDamagedError(
+        f"a chunk of array '{name}' cannot be decoded: {str(error).rstrip('.')}", where, heal(where)
+    )
 
 
 def heal(where: str) -> str:

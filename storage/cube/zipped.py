@@ -9,7 +9,7 @@ import os
 import shutil
 import zipfile
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,8 +24,6 @@ from storage.files import link_new, make_directory, sync_path
 if TYPE_CHECKING:
     from zarr.abc.store import Store
 
-ENDING = ".zip"
-
 MOST_BYTES = 2**31
 """Of one member: no chunk of a cube comes near."""
 
@@ -39,7 +37,8 @@ _TIME = (1980, 1, 1, 0, 0, 0)
 class ZippedFiles(ReadOnly):
     """A `storage.cube.space.Space` in a zip file, whose names begin with its keys, or with those below one folder."""
 
-    path: Path
+    path: Path | str
+    """The file's path."""
     prefix: str = ""
     """Of the keys, empty or with a slash at its end."""
 
@@ -50,11 +49,17 @@ class ZippedFiles(ReadOnly):
 
     def at(self, name: str) -> ZippedFiles:
         """The members below a folder."""
-        return ZippedFiles(self.path, f"{self.prefix}{name}/")
+        return replace(self, prefix=f"{self.prefix}{name}/")
 
     def is_there(self) -> bool:
         """Whether there is a file, be it a zip file or not."""
-        return self.path.exists()
+        return Path(self.path).exists()
+
+    def members(self) -> Members:
+        """What is in the file; another one in its place is opened anew."""
+        path = Path(self.path)
+        status = path.stat()
+        return _opened(path, (status.st_ino, status.st_mtime_ns, status.st_size, os.getpid()))
 
     def get(self, key: str, most: int | None = None) -> Found | None:
         """A member, or its first `most` bytes; None if there is none.
@@ -64,7 +69,7 @@ class ZippedFiles(ReadOnly):
         CubeDamagedError
             The file is no zip file, or the member is cut off, changed, or of a kind or size that no cube has.
         """
-        if not self.path.exists():
+        if not self.is_there():
             return None
         members = self._members()
         info = members.infos.get(self.prefix + key)
@@ -79,12 +84,12 @@ class ZippedFiles(ReadOnly):
 
     def version(self, key: str) -> Version | None:
         """Checksum and size of a member; None if there is none."""
-        info = self._members().infos.get(self.prefix + key) if self.path.exists() else None
+        info = self._members().infos.get(self.prefix + key) if self.is_there() else None
         return None if info is None else _version(info)
 
     def list(self, prefix: str = "") -> Iterator[str]:
         """Keys that begin with a prefix."""
-        if not self.path.exists():
+        if not self.is_there():
             return iter(())
         begin = self.prefix + prefix
         return (name.removeprefix(self.prefix) for name in self._members().infos if name.startswith(begin))
@@ -109,10 +114,11 @@ class ZippedFiles(ReadOnly):
         CubeExistsError
             Something is there already.
         """
-        make_directory(self.path.parent)
-        sweep_creations(self.path)
-        _refuse_taken(self.path)
-        temporary = temporary_beside(self.path)
+        path = Path(self.path)
+        make_directory(path.parent)
+        sweep_creations(path)
+        _refuse_taken(path)
+        temporary = temporary_beside(path)
         try:
             draft = Directory(temporary / "cube", draft=True)
             make_directory(draft.path)
@@ -120,13 +126,13 @@ class ZippedFiles(ReadOnly):
             _pack(draft, temporary / "packed")
             try:
                 # Of two at once, one finds the name taken; where there are no links, that is looked at first.
-                if not link_new(temporary / "packed", self.path):
-                    _refuse_taken(self.path)
-                    (temporary / "packed").rename(self.path)
+                if not link_new(temporary / "packed", path):
+                    _refuse_taken(path)
+                    (temporary / "packed").rename(path)
             except FileExistsError:
-                _refuse_taken(self.path)
+                _refuse_taken(path)
                 raise
-            sync_path(self.path.parent)
+            sync_path(path.parent)
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
 
@@ -135,11 +141,9 @@ class ZippedFiles(ReadOnly):
         remedy = f"Make a copy that can be written: evalcube pull {self.path} DIRECTORY."
         return NotWritableError("a cube in a zip file can only be read", self.path, remedy)
 
-    def _members(self) -> _Members:
+    def _members(self) -> Members:
         try:
-            status = self.path.stat()
-            identity = (status.st_ino, status.st_mtime_ns, status.st_size, os.getpid())
-            return _opened(self.path, identity)
+            return self.members()
         except (zipfile.BadZipFile, ValueError, NotImplementedError) as error:
             raise self._damaged(str(error)) from error
 
@@ -148,16 +152,32 @@ class ZippedFiles(ReadOnly):
 
 
 @dataclass(frozen=True, eq=False)
-class _Members:
+class Members:
+    """A zip file that is open."""
+
     file: zipfile.ZipFile
     infos: dict[str, zipfile.ZipInfo]
     """By key, whatever folder all of them are in."""
 
 
 @lru_cache(maxsize=16)
-def _opened(path: Path, _identity: tuple[int, ...]) -> _Members:
-    """The file and its members; several threads may read them at once."""
-    file = zipfile.ZipFile(path)
+def _opened(path: Path, _identity: tuple[int, ...]) -> Members:
+    return members_of(zipfile.ZipFile(path))
+
+
+def members_of(file: zipfile.ZipFile) -> Members:
+    """The file and its members; several threads may read them at once.
+
+    Parameters
+    ----------
+    file
+        Open.
+
+    Raises
+    ------
+    ValueError
+        One is of a kind or size that no cube has.
+    """
     infos: dict[str, zipfile.ZipInfo] = {}
     for info in file.infolist():
         if info.is_dir():
@@ -168,7 +188,7 @@ def _opened(path: Path, _identity: tuple[int, ...]) -> _Members:
             raise ValueError(f"{info.filename!r} is in it twice")
         infos[info.filename] = info
     folder = _folder(infos)
-    return _Members(
+    return Members(
         file, {name[len(folder) :]: info for name, info in infos.items() if name.startswith(folder)}
     )
 

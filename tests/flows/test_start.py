@@ -13,6 +13,7 @@ SLOW = ("scipy", "xarray", "pandas", "jsonschema", "bokeh", "matplotlib")
     ("modules", "absent"),
     [
         ("flows.cli.app, flows.config.suites, flows.run.sweep, flows.cli.running", SLOW),
+        ("flows.config.findings, flows.plan.estimate, flows.cli.planned, stages.analyze.render.text", SLOW),
         ("flows.cubes.status", (*SLOW, "dask", "distributed", "aiohttp")),
         ("evalcube", (*SLOW, "numpy", "zarr", "dask")),
         (

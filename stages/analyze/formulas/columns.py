@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from stages.analyze.formulas.arguments import items, reals
 from stages.reply.status import COUNTERS
 
 
@@ -23,13 +24,13 @@ def column(counters: ArrayLike, label: str, labels: Sequence[str] = COUNTERS) ->
     >>> column([[8, 5], [4, 4]], "correct", ["trials", "correct"]).tolist()
     [5.0, 4.0]
     """
-    array = np.asarray(counters, dtype=np.float64)
-    names = [str(name) for name in labels]
+    array = reals(counters, "counters")
+    names = [str(name) for name in items(labels, "labels", "the counters' names")]
     if array.ndim == 0 or array.shape[-1] != len(names):
         raise ValueError(
-            f"`labels` names {len(names)} counters but the array has shape {array.shape}; its last axis "
+            f"`labels` names {len(names)} counters but `counters` has shape {array.shape}; its last axis "
             "must match"
         )
     if label not in names:
-        raise ValueError(f"counter {label!r} is not among the labels {names}; add it to the counters")
+        raise ValueError(f"counter {label!r} is not among `labels` {names}; add it to the counters")
     return array[..., names.index(label)]

@@ -23,6 +23,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
+from stages.analyze.formulas.arguments import one_of
 from stages.analyze.formulas.columns import column
 from stages.analyze.formulas.intervals import Floats, wilson_bounds
 from stages.reply.status import COUNTERS
@@ -87,13 +88,13 @@ def counts(counters: ArrayLike, *, labels: Sequence[str] = COUNTERS) -> Counts:
             values = ", ".join(f"{name} {column(counters, name, labels)[where]:g}" for name in names)
             place = f" at index {where}" if where else ""
             raise ValueError(
-                f"the counters{place} contradict each other: {rule}, got {values}; recompute the counters "
+                f"the `counters`{place} contradict each other: {rule}, got {values}; recompute the counters "
                 "from the trials"
             )
     return found
 
 
-def checked_mode(mode: str) -> Mode:
+def checked_mode(mode: object) -> Mode:
     """The name of an estimator.
 
     Raises
@@ -101,7 +102,7 @@ def checked_mode(mode: str) -> Mode:
     ValueError
         If it is none of `MODES`; the message lists the six.
     """
-    if mode not in MODES:
+    if not isinstance(mode, str) or mode not in MODES:
         raise ValueError(
             f"`mode` must be one of {', '.join(MODES)}, got {mode!r}: E for equality, C for correctness "
             "(guess-corrected); truncated trials as the others (I), as wrong (P) or as right (O)"
@@ -183,8 +184,7 @@ def factor_confidence(confidence: float | None, joint: str) -> float | None:
     >>> factor_confidence(None, "bonferroni")
     0.975
     """
-    if joint not in get_args(Joint):
-        raise ValueError(f"`joint` must be 'none' or 'bonferroni', got {joint!r}")
+    one_of(joint, "joint", get_args(Joint))
     if joint == "none":
         return confidence
     return (1.0 + (0.95 if confidence is None else confidence)) / 2.0

@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import betaincinv, ndtri
 
+from stages.analyze.formulas.arguments import confidence_level, fitting
+
 Floats = NDArray[np.float64]
 
 Z_95 = 1.96
@@ -36,9 +38,7 @@ def quantile(confidence: float | None) -> float:
     """
     if confidence is None:
         return Z_95
-    if not 0.0 < confidence < 1.0:
-        raise ValueError(f"`confidence` must lie inside (0, 1), got {confidence!r}; 0.95 means 95 %")
-    return float(ndtri((1.0 + confidence) / 2.0))
+    return float(ndtri((1.0 + confidence_level(confidence)) / 2.0))
 
 
 def wilson(successes: ArrayLike, trials: ArrayLike, *, confidence: float | None = None) -> tuple[Any, Any]:
@@ -65,7 +65,7 @@ def wilson(successes: ArrayLike, trials: ArrayLike, *, confidence: float | None 
     Raises
     ------
     ValueError
-        If `confidence` is not inside (0, 1).
+        If `confidence` is not inside (0, 1), or the counts are no numbers or do not broadcast.
 
     References
     ----------
@@ -79,7 +79,7 @@ def wilson(successes: ArrayLike, trials: ArrayLike, *, confidence: float | None 
     (0.981502596, 0.018497404, 1.0)
     """
     z = quantile(confidence)
-    s, m = np.broadcast_arrays(np.asarray(successes, dtype=float), np.asarray(trials, dtype=float))
+    s, m = np.broadcast_arrays(*fitting(successes=successes, trials=trials))
     with np.errstate(all="ignore"):
         m = np.where(m > 0, m, np.nan)
         s = np.clip(s, 0.0, m)
@@ -114,7 +114,7 @@ def wilson_bounds(
     Raises
     ------
     ValueError
-        If `confidence` is not inside (0, 1).
+        If `confidence` is not inside (0, 1), or the counts are no numbers or do not broadcast.
 
     References
     ----------
@@ -159,7 +159,7 @@ def exact_bounds(
     Raises
     ------
     ValueError
-        If `confidence` is not inside (0, 1).
+        If `confidence` is not inside (0, 1), or the counts are no numbers or do not broadcast.
 
     References
     ----------
@@ -173,7 +173,7 @@ def exact_bounds(
     """
     quantile(confidence)
     tail = (1.0 - (0.95 if confidence is None else confidence)) / 2.0
-    s, m = np.broadcast_arrays(np.asarray(successes, dtype=float), np.asarray(trials, dtype=float))
+    s, m = np.broadcast_arrays(*fitting(successes=successes, trials=trials))
     with np.errstate(all="ignore"):
         m = np.where(m > 0, m, np.nan)
         s = np.clip(s, 0.0, m)

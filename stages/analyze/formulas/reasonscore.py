@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
+from stages.analyze.formulas.arguments import broadcast, one_of, reals
 from stages.analyze.formulas.columns import column
 from stages.analyze.formulas.intervals import Floats, wilson
 from stages.reply.status import COUNTERS
@@ -52,8 +53,7 @@ def adjusted(
     ValueError
         If `basis` is neither of the two.
     """
-    if basis not in ("completed", "all"):
-        raise ValueError(f"`basis` must be 'completed' or 'all', got {basis!r}")
+    one_of(basis, "basis", get_args(Basis))
     guesses = column(counters, "guess_sum", labels)
     total = column(counters, "completed" if basis == "completed" else "trials", labels)
     return column(counters, "correct", labels) - guesses, total - guesses
@@ -152,8 +152,10 @@ def combine_tasks(task_scores: ArrayLike, *, expected: ArrayLike | None = None) 
     >>> round(float(combine_tasks([0.95] * 11 + [0.05]).score), 1)
     743.3
     """
-    scores = np.asarray(task_scores, dtype=float)
-    member = np.broadcast_to(True if expected is None else np.asarray(expected, dtype=bool), scores.shape)
+    scores = reals(task_scores, "task_scores")
+    if scores.ndim == 0:
+        raise ValueError("tiers need tasks: `counters` must be (..., task, counter), and scores (..., task)")
+    member = broadcast(True if expected is None else expected, "expected", scores.shape).astype(bool)
     there = member & ~np.isnan(scores)
     present = there.sum(axis=-1)
     with np.errstate(all="ignore"):

@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import betaln, xlog1py, xlogy
 
+from stages.analyze.formulas.arguments import confidence_level, fitting, one_of
 from stages.analyze.formulas.estimators import Bounds
 from stages.analyze.formulas.intervals import Floats
 
@@ -85,11 +86,9 @@ def confidence_sequence(
     >>> [round(float(value), 3) for value in confidence_sequence(96, 128, 64)]
     [0.5, 0.219, 0.724]
     """
-    if method not in METHODS:
-        raise ValueError(f"`method` must be one of {', '.join(METHODS)}, got {method!r}")
-    if not 0.0 < confidence < 1.0:
-        raise ValueError(f"`confidence` must lie inside (0, 1), got {confidence!r}; 0.95 means 95 %")
-    s, m, g = np.broadcast_arrays(*(np.asarray(part, dtype=float) for part in (successes, trials, guesses)))
+    one_of(method, "method", METHODS)
+    confidence_level(confidence)
+    s, m, g = np.broadcast_arrays(*fitting(successes=successes, trials=trials, guesses=guesses))
     if np.any((s < 0) | (s > m) | (g < 0) | (g > m * (1.0 + 1e-9))):
         raise ValueError("`successes` and `guesses` must lie between 0 and `trials`; give summed counts")
     m = np.where(m > 0, m, np.nan)

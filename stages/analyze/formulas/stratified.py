@@ -29,6 +29,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
+from stages.analyze.formulas.arguments import fitting
 from stages.analyze.formulas.estimators import Bounds, checked_mode, counts, estimate
 from stages.analyze.formulas.intervals import Floats, exact_bounds, wilson_bounds
 from stages.reply.status import COUNTERS
@@ -79,7 +80,10 @@ def stratified(
     >>> [round(float(value), 3) for value in stratified(cells, labels=names)]
     [0.725, 0.646, 0.792]
     """
-    return combine(moments(counters, weights, labels=labels, mode=mode).sum(axis=-2), confidence=confidence)
+    sums = moments(counters, weights, labels=labels, mode=mode)
+    if sums.ndim < 2:
+        raise ValueError("`counters` must be (..., stratum, counter), got those of a single group")
+    return combine(sums.sum(axis=-2), confidence=confidence)
 
 
 def moments(
@@ -131,12 +135,11 @@ def score_moments(
     ValueError
         If a weight is negative or NaN.
     """
-    share = np.asarray(weights, dtype=float)
-    if not np.all(share >= 0):
-        raise ValueError("`weights` must not be negative or NaN; leave a point out with weight 0")
     ones, m, zeros, c, w = np.broadcast_arrays(
-        *(np.asarray(part, dtype=float) for part in (right, trials, nothing, chance, share))
+        *fitting(right=right, trials=trials, nothing=nothing, chance=chance, weights=weights)
     )
+    if not np.all((w >= 0) & (w < np.inf)):
+        raise ValueError("`weights` must not be negative or NaN, and finite; leave a point out with weight 0")
     with np.errstate(all="ignore"):
         scale = 1.0 / (1.0 - c)
         mean = (ones + c * zeros) / m

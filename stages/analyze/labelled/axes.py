@@ -8,8 +8,11 @@ from __future__ import annotations
 import json
 import unicodedata
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-import xarray as xr
+if TYPE_CHECKING:
+    # Only of what is annotated: terminals need `plain` and no datasets, and xarray takes a quarter of a second.
+    import xarray as xr
 
 Facet = str | int | float | bool
 

@@ -18,7 +18,7 @@ from stages.analyze.formulas.estimators import Bounds, Mode
 from stages.analyze.formulas.intervals import Floats, quantile
 from stages.analyze.formulas.reasonscore import Basis
 from stages.analyze.formulas.reasonscore_posterior import ENOUGH
-from stages.analyze.labelled.axes import distinguishing, facets, most_repeats, names
+from stages.analyze.labelled.axes import facets, most_repeats, names
 from stages.analyze.labelled.clustering import question_effects
 from stages.analyze.labelled.counters import (
     CELL_DIMS,
@@ -356,14 +356,15 @@ def _estimate(parts: Sequence[float] | Floats) -> Estimate:
     return Estimate(value, lower, upper)
 
 
-def _order(row: Row, value: float) -> tuple[bool, bool, float, str, str, str, str]:
-    """Complete rows by value, then incomplete ones, then those without any."""
+def _order(row: Row, value: float) -> tuple[bool, bool, float, float, str, str, str, str]:
+    """Complete rows by value, those with the same one by accuracy, then incomplete ones, then those without any."""
     absent = math.isnan(value)
     score = 0.0 if absent else -value
     return (
         absent,
         row.incomplete or bool(row.others),
         score,
+        0.0 if math.isnan(row.accuracy.value) else -row.accuracy.value,
         row.model_name,
         row.template,
         row.sampler,
@@ -397,8 +398,3 @@ def row_order(ds: xr.Dataset, board: Leaderboard) -> list[int]:
 
 def _key(row: Row) -> tuple[str, ...]:
     return (row.eval_id, row.model_name, row.template, row.sampler)
-
-
-def label_rows(board: Leaderboard) -> list[str]:
-    """A label per row: the model's name, with template, sampler and revision where the board has several of them."""
-    return distinguishing([(row.model_name, row.template, row.sampler, row.revision) for row in board.rows])

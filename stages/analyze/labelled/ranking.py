@@ -16,8 +16,8 @@ from stages.analyze.formulas.estimators import counts
 from stages.analyze.formulas.intervals import Floats
 from stages.analyze.labelled import axes, counters
 from stages.analyze.labelled.clustering import question_effects
-from stages.analyze.labelled.leaderboard import label_rows, row_order
-from stages.analyze.labelled.results import Estimate, Leaderboard, Row
+from stages.analyze.labelled.leaderboard import row_order
+from stages.analyze.labelled.results import Estimate, Leaderboard, Row, label_rows
 
 SCHEMA = "evalcube.ranking"
 SCHEMA_VERSION = 3

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
 from stages.analyze.formulas.estimators import Mode
-from stages.analyze.labelled.axes import Facet, plain
+from stages.analyze.labelled.axes import Facet, distinguishing
 
 SCHEMA = "evalcube.leaderboard"
 SCHEMA_VERSION = 3
@@ -166,6 +166,11 @@ class Leaderboard:
     """Which part of the cube this is, in words; empty for all of it."""
 
     @property
+    def worth(self) -> bool:
+        """Whether `size` may be below the trials asked: answers to a question are alike, or points weigh."""
+        return (self.clustered and self.repeats > 1) or bool(self.weighed)
+
+    @property
     def incomplete(self) -> tuple[Row, ...]:
         """Rows that do not rest on all tasks and points."""
         return tuple(row for row in self.rows if row.incomplete)
@@ -218,11 +223,21 @@ def _plain_fields(value: Estimate | TierEstimate | Row) -> dict[str, object]:
     return {item.name: _plain(getattr(value, item.name)) for item in fields(value)}
 
 
+def label_rows(board: Leaderboard) -> list[str]:
+    """A label per row: the model's name, with template, sampler and revision where the board has several of them."""
+    return distinguishing([(row.model_name, row.template, row.sampler, row.revision) for row in board.rows])
+
+
+def _labelled(board: Leaderboard) -> list[tuple[Row, str]]:
+    return list(zip(board.rows, label_rows(board), strict=True))
+
+
 def _notes(board: Leaderboard) -> list[str]:
     notes = [f"Part of the cube ({board.selection})."] if board.selection else []
     if board.lead == "rate" and not math.isnan(board.size):
+        have = "those here are worth" if board.worth else "here are"
         notes.append(
-            f"ReasonScore needs about {board.enough} trials per task and tier, here are {board.size:.0f}: so this is "
+            f"ReasonScore needs about {board.enough} trials per task and tier, {have} {board.size:.0f}: so this is "
             f"ordered by {board.mode}."
         )
     notes += _truncation(board)
@@ -236,7 +251,10 @@ def _notes(board: Leaderboard) -> list[str]:
     notes += _parts(board)
     missing = sum(row.missing for row in board.rows)
     if missing:
-        notes.append(f"Planned trials that have not run: {missing:,}. Scores rest on the trials that have.")
+        notes.append(
+            f"Planned trials that are not counted: {missing:,}; they have not run, or a run counts them later. Scores "
+            "rest on those that are."
+        )
     transport = sum(row.transport for row in board.rows)
     if transport:
         notes.append(
@@ -252,10 +270,10 @@ def _notes(board: Leaderboard) -> list[str]:
 
 def _others(board: Leaderboard) -> list[str]:
     """Which evaluations were asked other points than most."""
-    found = [row for row in board.rows if row.others]
+    found = [(row, label) for row, label in _labelled(board) if row.others]
     if not found:
         return []
-    named = "; ".join(f"{plain(row.model_name)} {row.others}" for row in found[:_NAMED])
+    named = "; ".join(f"{label} {row.others}" for row, label in found[:_NAMED])
     more = f"; and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
     told = f"Asked other questions than most (*), not comparable with them, and not ranked: {named}{more}."
     return [f"{told} Rank a part that all were asked, such as one task, with `where`."]
@@ -264,29 +282,30 @@ def _others(board: Leaderboard) -> list[str]:
 def _parts(board: Leaderboard) -> list[str]:
     """What share of their trials evaluations have that have some of every point only."""
     partial = sorted(
-        (row for row in board.rows if row.partial and not row.incomplete),
-        key=lambda row: row.trials / row.planned,
+        ((row, label) for row, label in _labelled(board) if row.partial and not row.incomplete),
+        key=lambda named: named[0].trials / named[0].planned,
     )
     if not partial:
         return []
-    named = "; ".join(
-        f"{plain(row.model_name)} has {row.trials:,} of {row.planned:,}" for row in partial[:_NAMED]
-    )
+    named = "; ".join(f"{label} has {row.trials:,} of {row.planned:,}" for row, label in partial[:_NAMED])
     more = f"; and {len(partial) - _NAMED} more" if len(partial) > _NAMED else ""
     return [f"Partly measured (*), by trials that were planned: {named}{more}. Their places may change."]
 
 
 def _truncation(board: Leaderboard) -> list[str]:
     """A warning if models were cut off."""
-    cut = [row for row in board.rows if row.truncated > CUT]
+    cut = [(row, label) for row, label in _labelled(board) if row.truncated > CUT]
     if not cut:
         return []
-    worst = max(cut, key=lambda row: row.truncated)
+    worst, name = max(cut, key=lambda named: named[0].truncated)
     limit = f" at max_tokens {worst.max_tokens}: raise it" if worst.max_tokens else ": raise max_tokens"
+    if worst.truncated == 1 and not worst.tokens_per_trial > 0:
+        # Nothing was said that could have been cut, and more max_tokens leave even less room for the prompt.
+        limit = ", without a token of an answer: the prompts do not fit the context that the server has"
     more = f" ({len(cut) - 1} more above {100 * CUT:g} %)" if len(cut) > 1 else ""
     share = max(round(100 * worst.truncated), 1)
     right = "accuracy counts them as wrong" + (", v1 takes off their share" if board.version == "v1" else "")
-    return [f"{plain(worst.model_name)}: {share} % truncated{limit}{more}; {right}."]
+    return [f"{name}: {share} % truncated{limit}{more}; {right}."]
 
 
 def _weighing(board: Leaderboard) -> list[str]:

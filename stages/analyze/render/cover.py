@@ -105,10 +105,15 @@ def _sure(board: Leaderboard, standings: Ranking | None) -> list[str]:
         found.append(f"The {level} of {board.mode} is ±\u00a0{middle:.1f} points of 100.")
     if not math.isnan(board.size):
         each = "Where it was measured, each" if any(row.incomplete for row in board.rows) else "Each"
-        found.append(f"{each} task has at least {number(board.size)} trials in each tier.")
-    if standings is not None and len(standings.clusters) == 1:
+        size = number(board.size)
+        trials = (
+            f"trials worth at least {size} independent ones" if board.worth else f"at least {size} trials"
+        )
+        found.append(f"{each} task has {trials} in each tier.")
+    ranked = sum(row.rank is not None for row in board.rows)
+    if standings is not None and len(standings.clusters) == 1 and ranked > 1:
         found.append("All intervals overlap: the order is open.")
-    elif standings is not None and standings.clusters:
+    elif standings is not None and len(standings.clusters) > 1:
         found.append(f"Intervals tell {len(standings.clusters)} groups apart; within one the order is open.")
     if board.clustered and board.repeats > 1:
         found.append("Answers to one question are taken as alike: intervals go by question.")

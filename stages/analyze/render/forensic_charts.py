@@ -26,13 +26,15 @@ from stages.analyze.render.charts import (
     mark,
     short,
 )
-from stages.analyze.render.text import significant
+from stages.analyze.render.text import shorten, significant
 
 COLOURS = ("#2f6f9f", "#c8553d", "#4c8b48", "#8a5fa8", "#b07d12", "#52606d")
 """One for each mark of `stages.analyze.render.charts.mark`; told apart in the common forms of colour blindness."""
 
 _KEY = 14.0
 """Height of a line of the legend."""
+_MOST_KEY = 56
+"""Characters of a name in the legend, whose line is as long as the drawing is wide."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +106,14 @@ def pareto_figure(rows: Sequence[FrontRow], *, against: str = "tokens") -> str:
     ]
     front = Series("Pareto front", [x for x, _ in corners], [y for _, y in corners], colour=len(COLOURS) - 1)
     points = [
-        Series(row.model_name, [spend], [row.score], marks=[here], shape=kind, colour=kind)
+        Series(
+            row.model_name + (" (not shown: no price)" if math.isnan(spend) else ""),
+            [spend],
+            [row.score],
+            marks=[here],
+            shape=kind,
+            colour=kind + kind // len(COLOURS),  # after six another colour of the same shape
+        )
         for kind, (row, spend, here) in enumerate(zip(rows, spends, on, strict=True))
     ]
     label = "tokens per trial" if against == "tokens" else "USD per 1 000 trials"
@@ -162,7 +171,7 @@ def draw(
         parts += _series(kind, item, across, up)
         y = HEIGHT + _KEY * (kind + 0.5)
         parts.append(_key(kind, item, y))
-        parts.append(f'<text x="{LEFT + 8:g}" y="{y + 3:.1f}">{_text(item.name)}</text>')
+        parts.append(f'<text x="{LEFT + 8:g}" y="{y + 3:.1f}">{_text(shorten(item.name, _MOST_KEY))}</text>')
     return "\n".join([*parts, "</svg>"]) + "\n"
 
 

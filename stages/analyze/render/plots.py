@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 
 from evalcube import EvalcubeError
 from stages.analyze.labelled.axes import plain
-from stages.analyze.labelled.leaderboard import label_rows
 from stages.analyze.labelled.pairing import Pair
 from stages.analyze.labelled.ranking import Ranking
-from stages.analyze.labelled.results import Estimate, Leaderboard
+from stages.analyze.labelled.results import Estimate, Leaderboard, label_rows
 from stages.analyze.render.text import shorten
 
 if TYPE_CHECKING:

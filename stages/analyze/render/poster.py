@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from rich.cells import cell_len
 
 from stages.analyze.labelled.axes import plain
-from stages.analyze.labelled.leaderboard import label_rows
-from stages.analyze.labelled.results import Leaderboard, Row
+from stages.analyze.labelled.results import Leaderboard, Row, label_rows
 from stages.analyze.render.charts import Axis, axis_around
 from stages.analyze.render.cover import cover, spans
 from stages.analyze.render.drawing import Dot, Drawing, Lines, Words

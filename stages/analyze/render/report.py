@@ -18,12 +18,13 @@ from markupsafe import Markup, escape
 from stages.analyze.labelled import ranking, report_data
 from stages.analyze.labelled.aggregate import Pooling
 from stages.analyze.labelled.axes import plain
-from stages.analyze.labelled.leaderboard import label_rows, row_order
-from stages.analyze.labelled.results import Estimate, Leaderboard, Row, TierEstimate
+from stages.analyze.labelled.leaderboard import row_order
+from stages.analyze.labelled.results import Estimate, Leaderboard, Row, TierEstimate, label_rows
 from stages.analyze.render import charts as figures
 from stages.analyze.render.cover import cover, spans
 from stages.analyze.render.table_specs import leading_text, span
 from stages.analyze.render.text import ABSENT, number, percent, printable, shorten, significant
+from stages.reply.status import QUESTION_MOMENTS
 
 MOST_LINES = 6
 """Curves per chart: more cannot be told apart."""
@@ -112,7 +113,7 @@ def render_report(
         If the board was not made from this dataset.
     """
     order = row_order(ds, board)
-    used = ("counters", "duplicate", "planned_trials", "planned_repeats")
+    used = ("counters", "duplicate", "planned_trials", "planned_repeats", QUESTION_MOMENTS)
     loaded = ds.drop_vars([name for name in ds.data_vars if name not in used]).load()
     if "status" in ds and ds.sizes["repeat"] > 1:
         loaded = loaded.assign(status=ds["status"])  # read model by model, as intervals go by question

@@ -8,10 +8,9 @@ import numpy as np
 
 from stages.analyze.formulas.outcomes.table import METRICS
 from stages.analyze.labelled.axes import plain
-from stages.analyze.labelled.leaderboard import label_rows
 from stages.analyze.labelled.pairing import Difference, Pair
 from stages.analyze.labelled.ranking import Ranking
-from stages.analyze.labelled.results import CUT, LACKING, Estimate, Leaderboard, Row, TierEstimate
+from stages.analyze.labelled.results import CUT, LACKING, Estimate, Leaderboard, Row, TierEstimate, label_rows
 from stages.analyze.render.rows import PlainRow, metric_parts
 from stages.analyze.render.table import Column, TableSpec
 from stages.analyze.render.text import ABSENT, number, percent, significant
@@ -38,6 +37,7 @@ def leaderboard_spec(board: Leaderboard) -> TableSpec:
     repeated = any(row.unique < 1 for row in board.rows)
     cut = any(row.truncated > CUT for row in board.rows)
     partial = any(row.partial for row in board.rows)
+    refused = any(row.refused > 0 for row in board.rows)
     by_score = board.lead == "score"
     columns = [
         Column("#", lambda row: ABSENT if row.rank is None else str(row.rank)),
@@ -50,6 +50,7 @@ def leaderboard_spec(board: Leaderboard) -> TableSpec:
         *([Column("ranks", lambda row: span(row.rank_interval), 7)] if len(board.rows) > 1 else []),
         Column("USD/1000", lambda row: significant(row.cost_per_1000), 8),
         Column("invalid", lambda row: percent(row.invalid), 9),
+        *([Column("refused", lambda row: percent(row.refused), 9)] if refused else []),
         Column("trials", lambda row: number(row.trials), 10),
         *([Column("unique", lambda row: percent(row.unique), 11)] if repeated else []),
     ]

@@ -48,6 +48,10 @@ def test_seconds__are_read_from_what_people_and_slurm_write(text, value):
             "{kind: scheduler, address: a, patience: 20}",
             "cluster.patience: must be a time from 1s to 366d, got 20",
         ),
+        (
+            "{kind: ssh, hosts: [a], environment: [A=1]}",
+            "cluster.environment[0]: must be the name of an environment variable. Give its NAME alone",
+        ),
         ("{kind: scheduler, address: a, patience: 20 weeks}", "Write it as in 90s, 20m, 2h, 1d or 01:30:00"),
     ],
 )

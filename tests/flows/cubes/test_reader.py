@@ -1,12 +1,14 @@
 """Reading cubes: damaged descriptions are told in one message, points are found."""
 
 import shutil
+from types import SimpleNamespace
 
 import pytest
 
 import evalcube as ec
 from flows.cubes.reader import Reader
 from flows.cubes.report import report
+from flows.cubes.sides import evaluation_place
 from flows.cubes.statistics import leaderboard
 from flows.cubes.status import cube_status
 from flows.errors import SweepError
@@ -110,3 +112,25 @@ def test_evalcube__every_error_shown_to_users_can_be_caught_by_name(tmp_path):
     assert all(issubclass(error, ec.EvalcubeError) for error in named)
     with pytest.raises(ec.StorageError, match="there is no cube"):
         ec.leaderboard(tmp_path / "none.zarr")
+
+
+FORMS = ("a · warm", "a / warm", "a / plain / warm", "a · plain · warm", "1")
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_evaluation_index__takes_a_label_as_any_output_writes_it(name):
+    evaluations = [SimpleNamespace(model="a", label=f"a / plain / {one}") for one in ("greedy", "warm")]
+    plan = SimpleNamespace(evaluations=evaluations, labels=("a / greedy", "a / warm"))
+
+    assert Reader.evaluation_index(SimpleNamespace(plan=plan), name) == 1
+    with pytest.raises(
+        SweepError, match=r"several evaluations are called 'a'.* 0 = a · greedy, 1 = a · warm"
+    ):
+        Reader.evaluation_index(SimpleNamespace(plan=plan), "a")
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_evaluation_place__takes_a_label_as_any_output_writes_it(name):
+    full = ["a / plain / greedy", "a / plain / warm"]
+
+    assert evaluation_place(name, ["a · greedy", "a · warm"], ["a", "a"], full) == 1

@@ -253,11 +253,11 @@ def test_cube_verdict__wrong_gold_is_told(written, tmp_path, content, message):
 @pytest.mark.parametrize(
     ("arguments", "options", "message"),
     [
-        (("none", ["after"]), {}, "`control`: no evaluation called 'none'.*0 = before, 1 = after"),
-        (("before", ["none"]), {}, "`treatments`: no evaluation called 'none'"),
+        (("none", ["after"]), {}, "`control`: no evaluation is called 'none'.*0 = before, 1 = after"),
+        (("before", ["none"]), {}, "`treatments`: no evaluation is called 'none'"),
         (("before", ["before"]), {}, "'before' is given twice"),
         ((None, []), {}, "`control` is missing"),
-        (("", ["after"]), {}, "`control`: no evaluation called ''"),
+        (("", ["after"]), {}, "`control`: no evaluation is called ''"),
         (("before", ["after"]), {"tasks": ["x"]}, "`tasks`: 'x' is not in this cube.*dataset"),
         (("before", ["after"]), {"engine": "x"}, "`engine`: 'x' is none"),
         (("before", ["after"]), {"gold": "g", "engine": "omk054"}, "`gold` goes with"),

@@ -14,10 +14,11 @@ from flows.cubes.statistics import aggregate
 from flows.explore.answers import ENDPOINTS, ask
 from flows.explore.endings import with_trials
 from flows.explore.explored import Explored
-from flows.explore.groups import groups, uncounted
+from flows.explore.groups import groups
 from flows.explore.judges import agreement
 from flows.explore.progress import limits
 from flows.explore.query import Query
+from flows.explore.uncounted import uncounted
 from stages.analyze.labelled.counters import with_unasked
 from stages.analyze.verdict.agreement import gwet_ac2
 from storage.cube.cube import Cube

@@ -262,3 +262,19 @@ def test_cost__what_costs_nothing_is_told_where_no_logarithm_shows_it(chromium, 
         assert f"being 0 on it: {label}" in page.page.locator("figcaption").inner_text()
         page.go("cost?x=linear")
         assert page.page.locator("figcaption", has_text="being 0").count() == 0
+
+
+def test_cost__who_has_no_price_is_told(chromium, address):
+    def unpriced(route):
+        reply = route.fetch()
+        document = reply.json()
+        document["rows"][0]["cost_per_1000"] = None
+        route.fulfill(response=reply, json=document)
+
+    with opened(chromium, address) as page:
+        page.page.route("**/api/ranking*", unpriced)
+        page.go("cost")
+        label = page.page.evaluate("async () => (await explorer.ask('ranking', {})).rows[0].label")
+        told = f"Not shown, as no price of it is declared: {label}."
+
+        assert told in page.page.locator("figcaption").inner_text()

@@ -6,6 +6,7 @@ from flows.cubes.reader import Reader
 from flows.cubes.status import cube_status
 from storage.cube.cube import Cube
 from tests.flows.imports.logs import write_lines
+from tests.flows.merge.generated import Recipe, make_cube
 from tests.flows.support import arrays, evalcube
 
 MAP = "prompt=q,response=out,correct=ok,model=m"
@@ -105,3 +106,16 @@ def test_import__says_if_a_least_score_is_of_nobody(tmp_path):
 
     assert code == 0
     assert "note: no answer has a score by 'okay', only by ok" in text
+
+
+def test_rescore__says_what_it_leaves_to_the_other_tool(tmp_path):
+    rows_of(tmp_path, "a.jsonl", "x")
+    evalcube("import", "a.jsonl", "--into", "c.zarr", "--cache", "cache", "--map", MAP, cwd=tmp_path)
+    make_cube(tmp_path / "own.zarr", Recipe(models=("alpha",), lengths=(3,), depths=(), trials=(0, 2)))
+    evalcube("merge", "mixed.zarr", "c.zarr", "own.zarr", cwd=tmp_path)
+
+    code, output, errors = evalcube("rescore", "mixed.zarr", "--cache", "cache", cwd=tmp_path)
+
+    assert code == 0, errors
+    assert "imported" not in output
+    assert "1 imported regions are left as the tool graded them" in errors

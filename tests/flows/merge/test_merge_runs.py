@@ -18,6 +18,7 @@ from flows.rework.rescore import rescore_cube
 from flows.rework.to_forget import Choice
 from flows.rework.verify import verify_cube
 from flows.run.sweep import run
+from storage.errors import CubeDamagedError
 from tests.flows.merge.generated import content
 from tests.flows.shared_cluster import SHARED
 from tests.flows.support import evalcube, reset, simulator_stats, sweep_config
@@ -166,3 +167,15 @@ def test_run__does_not_ask_in_a_merged_cube_what_one_forgot_for_good(
     assert not any("for good" in note for note in merged.notes)
     assert [note for note in again.notes if "1 cells that were taken out of" in note]
     assert cube_status(again.cube)["done"] == 40
+
+
+def test_merge_cubes__refuses_a_cube_whose_ledger_is_lost(measured: Path, tmp_path: Path) -> None:
+    shutil.copytree(measured / "b.zarr", tmp_path / "b.zarr")
+    (tmp_path / "b.zarr" / "_evalcube" / "ledger.jsonl").unlink()
+    cubes = [str(measured / "a.zarr"), str(tmp_path / "b.zarr")]
+
+    with pytest.raises(CubeDamagedError, match=r"b\.zarr: its counters count trials of which its ledger"):
+        merge_cubes(str(tmp_path / "m.zarr"), cubes)
+
+    assert not (tmp_path / "m.zarr").exists()
+    assert merge_cubes(str(tmp_path / "m.zarr"), cubes, skip_damaged=True).trials == 40

@@ -1,13 +1,17 @@
 """What a sweep becomes when a config is added to it, and which configs contradict it."""
 
 import copy
+import json
 
+import numpy as np
 import pytest
 
 from flows.config.load import from_mapping
 from flows.plan.build import build_plan
 from flows.plan.growth import Recorded, grown
 from flows.plan.plan import Plan
+from flows.plan.unnamed import KEY, noted_unnamed, unnamed
+from stages.reply.status import COUNTERS
 from tests.flows.judging import judged_config
 from tests.flows.support import sweep_config
 
@@ -173,3 +177,27 @@ def test_grown__prices_and_facets_of_what_the_config_does_not_name_stay(tmp_path
 
     assert plan.facets == ({"size": 7}, {}, {"size": 9})
     assert plan.prices == ((1.0, 2.0), (0.0, 0.0), (0.0, 0.0))
+
+
+def test_grown__knows_points_that_the_config_has_taken_out_of_a_tier(tmp_path):
+    def config(easy, *more):
+        points = [([{"length": n} for n in lengths], tier) for lengths, tier in ((easy, "easy"), *more)]
+        manifold = [{"points": some, "tiers": [tier]} for some, tier in points]
+        return {**sweep_config(tmp_path, NOWHERE), "tasks": {"boolean": {"manifold": manifold}}}
+
+    old = config((3, 4), ((4, 6), "hard"))
+    taken = joined(old, config((3,), ((4, 6), "hard"))).plan
+    counters = np.zeros((1, 1, taken.slots, len(COUNTERS)))
+
+    kept = unnamed(taken, counters)
+
+    assert kept is not None
+    assert str(kept) == "in the cube and not in the config: 1 point of boolean in tier easy"
+    assert noted_unnamed({KEY: json.loads(json.dumps(kept.to_dict()))}) == kept
+    assert taken.tasks[0].cells[1].tiers == ("easy", "hard")
+    # A config for some tiers only takes nothing out of the others.
+    part = unnamed(joined(old, config((3, 4))).plan, counters)
+    assert part is not None
+    assert str(part) == "not in the config: 1 point of boolean (0 trials)"
+    assert unnamed(joined(old, old).plan, counters) is None
+    assert noted_unnamed({KEY: {"models": [], "points": {}, "trials": 0, "tiers": {"boolean": 1}}}) is None

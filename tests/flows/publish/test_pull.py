@@ -23,6 +23,7 @@ from storage.cube.cube import Cube
 from storage.errors import CubeDamagedError, CubeExistsError, CubeNotFoundError, StorageError
 from tests.flows.shared_cluster import SHARED
 from tests.flows.support import assert_same_cube, reset, simulator_stats, sweep_config
+from tests.storage.support.file_server import serving
 
 
 class Quiet(SimpleHTTPRequestHandler):
@@ -298,8 +299,14 @@ def test_publication_of_a_merged_cube__has_the_same_sources(published, tmp_path)
 
 
 @pytest.mark.parametrize("url", ["s3://bucket/x.zarr.zip", "https://team.example/x.zarr.zip"])
-def test_zip__on_a_store_is_refused(published, tmp_path, url):
-    with pytest.raises(SweepError, match="zip file on a store"):
+def test_zip__is_not_made_on_a_store(published, url):
+    with pytest.raises(SweepError, match="Publish to a file here"):
         publish_cube(str(published / "cube.zarr"), url)
-    with pytest.raises(SweepError, match="zip file on a store"):
-        pull_cube(url, str(tmp_path / "mine.zarr"))
+
+
+def test_zip__is_pulled_from_a_server(published, tmp_path):
+    publish_cube(str(published / "cube.zarr"), str(tmp_path / "x.zarr.zip"))
+    with serving(tmp_path) as (address, _):
+        done = pull_cube(f"{address}/x.zarr.zip", str(tmp_path / "mine.zarr"))
+
+    assert verify_cube(done.cube).damages == []

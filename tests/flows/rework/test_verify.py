@@ -294,7 +294,7 @@ def test_commands__that_read_a_damaged_chunk_say_so_in_one_line(asserted, tmp_pa
     code, output, errors = evalcube(name, cube, *arguments, cwd=cube.parent)
 
     assert (code, output, errors.count("\n")) == (2, "", 1)
-    assert f"a chunk of `{array}` cannot be decoded" in errors
+    assert f"a chunk of array '{array}' cannot be decoded" in errors
     assert "evalcube cube verify --heal" in errors
 
 
@@ -302,3 +302,14 @@ def test_verify__is_not_for_a_cube_under_way(sweep):
     cube, _ = sweep
     with Lease.acquire(Cube.open(cube).records), pytest.raises(SweepError, match="works on cube"):
         verify_cube(cube)
+
+
+def test_verify__finds_that_the_ledger_is_lost(sweep):
+    cube, _ = sweep
+    (cube / "_evalcube" / "ledger.jsonl").unlink()
+
+    code, output, errors = evalcube("cube", "verify", cube, cwd=cube.parent)
+
+    assert code == 2
+    assert "`counters` counts" in output + errors
+    assert "of which the ledger has no receipt" in output + errors

@@ -249,6 +249,37 @@ def test_sort__keeps_no_more_rows_than_are_shown(swept, monkeypatch):
     assert rows(swept, sort="latency", columns=["latency", "trial"], limit=4) == whole[:4]
 
 
+def test_several_cubes__say_that_trials_have_several_rows(swept, judged, tmp_path):
+    shutil.copytree(swept / "cube.zarr", tmp_path / "cube.zarr")
+    cubes = [swept / "cube.zarr", tmp_path / "cube.zarr", judged / "cube.zarr"]
+
+    (note,) = trials(cubes[:2], where=["task=arithmetic", "model=beta"]).notes
+
+    assert note.startswith("3 cells are in several of these cubes")
+    assert trials([cubes[0], cubes[2]]).notes == ()
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (("--limit", "0"), "0 of 80 trials; --limit says how many are shown, --offset from where."),
+        (("--offset", "90"), "0 of 80 trials; --limit says how many are shown, --offset from where."),
+        (("--where", "tokens=100000.."), "No trial fulfils all of this."),
+        (("--columns", ""), "--columns: it names no column. There are: cube, model"),
+        (
+            ("--where", "status=correct"),
+            "--where: it knows nothing of outcomes. Give --status correct for that",
+        ),
+    ],
+)
+def test_trials__says_why_there_are_no_rows(swept, options, says):
+    code, text, error = evalcube("trials", "cube.zarr", *options, cwd=swept)
+
+    assert code == (2 if says.startswith("--") else 0)
+    assert says in " ".join((text + error).split())
+    assert ("No trial fulfils" in text) == says.startswith("No trial")
+
+
 def test_limit__reads_no_further(swept, monkeypatch):
     monkeypatch.setattr("flows.trials.scan._SPAN_CELLS", 1)
     read = []

@@ -74,7 +74,7 @@ PAGE = "a web page instead of JSON: is the endpoint an OpenAI-compatible base UR
 NOT_COUNTING = {
     "html": (b"<html>hotel</html>", "invalid json", PAGE),
     "another page": (b" <!DOCTYPE html><p>hotel", "invalid json", PAGE),
-    "empty": (b"", "invalid json", ""),
+    "empty": (b"", "invalid json", "the reply is empty"),
     "cut off": (b'{"choices": [{"mess', "invalid json", '{"choices": [{"mess'),
     "nested lists": (b"[" * 100_000, "invalid json", "[" * 299 + "…"),
     "nested objects": (b'{"a":' * 100_000, "invalid json", None),

@@ -188,6 +188,8 @@
       const named = rows.map(row => (few || row.front.includes(spend) ? ` ${short.get(starred(row))} ` : ""));
       const linear = page.get("x") === "linear";
       const [low, high] = extent(rows.map(row => row[spend]).filter(value => value > 0));
+      const unknown = found(page, board.rows).filter(row => !format.isNumber(row[spend]) && format.isNumber(lead(board, row).value)).map(starred);
+      const listed = names => `${names.slice(0, 12).join(", ")}${names.length > 12 ? " …" : ""}`;
       const free = linear ? [] : rows.filter(row => row[spend] === 0).map(starred);
       // Names stand where there is room for them, away from the nearer edge; neighbours along the axis have theirs above and below.
       const along = new Map([...rows].sort((a, b) => a[spend] - b[spend]).map((row, place) => {
@@ -207,7 +209,7 @@
         ],
         layout: { hovermode: "closest", margin: { l: 50, r: 24, t: 16, b: 44 }, xaxis: { title: { text: title }, type: linear ? "linear" : "log", ...(linear ? { rangemode: "tozero" } : { dtick: high < 10 * low && !explorer.narrow() ? "D1" : "D2", tickformat: ".3~g" }) }, yaxis: { title: { text: isShare(board) ? `${board.mode}, %` : "ReasonScore" } } },
         click: point => { if (point.customdata) location.hash = page.link("trials", { model: rows[point.pointNumber].label }); },
-        caption: [unrankedNote(rows), free.length ? `Not on a logarithmic scale, being 0 on it: ${free.slice(0, 12).join(", ")}${free.length > 12 ? " …" : ""}.` : null, few ? null : "Names are those on the front; others are under the pointer."].filter(Boolean).join(" "),
+        caption: [unrankedNote(rows), free.length ? `Not on a logarithmic scale, being 0 on it: ${listed(free)}.` : null, unknown.length ? `Not shown, as ${spend === "cost_per_1000" ? "no price of it is declared" : "it is not known"}: ${listed(unknown)}.` : null, few ? null : "Names are those on the front; others are under the pointer."].filter(Boolean).join(" "),
       })), notes(board) || "");
     },
   });

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from stages.analyze.formulas.arguments import flag, reals
 from stages.analyze.formulas.intervals import Floats
 
 _END, _POINT, _START = 0, 1, 2
@@ -40,7 +41,8 @@ def overlap_clusters(lower: ArrayLike, upper: ArrayLike, *, strict: bool = False
     >>> overlap_clusters([0.70, 0.78, 0.84, 0.95], [0.80, 0.86, 0.92, 0.99])
     [(0, 1), (1, 2), (3,)]
     """
-    low, high = np.asarray(lower, dtype=float), np.asarray(upper, dtype=float)
+    low, high = reals(lower, "lower"), reals(upper, "upper")
+    flag(strict, "strict")
     if low.ndim != 1 or low.shape != high.shape:
         raise ValueError(f"`lower` {low.shape} and `upper` {high.shape} must be vectors of one length")
     if np.any(low > high):

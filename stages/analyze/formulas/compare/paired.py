@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import bdtr, gammaln, ndtr
 
+from stages.analyze.formulas.arguments import axes, broadcast, counted, fitting, numbers, one_of, reals
 from stages.analyze.formulas.compare.winrates import need_two
 from stages.analyze.formulas.estimators import Bounds
 from stages.analyze.formulas.intervals import Floats
@@ -20,6 +21,8 @@ from stages.analyze.formulas.stratified import combine, effective_trials, score_
 from stages.reply.status import COMPLETED, Status
 
 METHODS = ("midp", "exact")
+_MOST = 2.0**53
+"""Trials up to which a float is a count."""
 
 
 @dataclass(frozen=True)
@@ -93,13 +96,13 @@ def compare_pairs(
     asymptotic are better than exact conditional, BMC Medical Research Methodology 13, 91.
     https://doi.org/10.1186/1471-2288-13-91
     """
-    codes = np.asarray(status)
+    codes = numbers(status, "status")
     if codes.ndim < 4:
         raise ValueError(f"`status` must be (model, task, params, trial, ...), got shape {codes.shape}")
-    need_two(codes.shape[0])
+    need_two(codes.shape[0], "status")
     codes = codes.reshape(*codes.shape[:3], -1)
     right, valid = codes == Status.CORRECT, np.isin(codes, _valid(truncated))
-    share = np.broadcast_to(np.asarray(weights, dtype=float), codes.shape[1:3])
+    share = broadcast(weights, "weights", codes.shape[1:3])
     pairs = np.array(list(combinations(range(len(codes)), 2)), dtype=np.int64)
     tables = np.empty((len(pairs), codes.shape[1], 3))
     bounds = np.empty((len(pairs), 3))
@@ -162,7 +165,8 @@ def paired_difference(
     Raises
     ------
     ValueError
-        If a weight is negative or NaN, or `confidence` is not inside (0, 1).
+        If a count or a weight is negative, a weight is NaN, first_only + second_only exceeds trials, shapes do not fit,
+        an axis is not there, or `confidence` is not inside (0, 1).
 
     References
     ----------
@@ -199,6 +203,11 @@ def difference_p(
     -------
     p values in [0, 1]; NaN without trials.
 
+    Raises
+    ------
+    ValueError
+        As of `paired_difference`.
+
     References
     ----------
     The test of the interval of `stages.analyze.formulas.stratified`: E. B. Wilson (1927) at the effective number of
@@ -221,11 +230,16 @@ def _summed(
     axis: int | tuple[int, ...],
 ) -> Floats:
     """Moments of the differences, summed over the strata."""
-    b, c, n = (np.asarray(part, dtype=float) for part in (first_only, second_only, trials))
-    sums = score_moments(b, n, nothing=n - b - c, chance=0.5, weights=weights)
-    axes = (axis,) if isinstance(axis, int) else axis
-    strata = sums.ndim - 1
-    return np.asarray(sums.sum(axis=tuple(place % strata for place in axes)))
+    b, c, n, w = fitting(first_only=first_only, second_only=second_only, trials=trials, weights=weights)
+    for name, part in (("first_only", b), ("second_only", c), ("trials", n)):
+        counted(part, name)
+    # Counts that were scaled to an effective number are no whole numbers any more.
+    if np.any(b + c > n + 1e-9 * (1.0 + n)):
+        raise ValueError(
+            "`first_only` and `second_only` are parts of `trials` and must not exceed them together"
+        )
+    sums = score_moments(b, n, nothing=n - b - c, chance=0.5, weights=w)
+    return np.asarray(sums.sum(axis=axes(axis, "axis", sums.ndim - 1)))
 
 
 def mcnemar(first_only: ArrayLike, second_only: ArrayLike, *, method: str = "midp") -> Floats:
@@ -259,11 +273,10 @@ def mcnemar(first_only: ArrayLike, second_only: ArrayLike, *, method: str = "mid
     >>> float(mcnemar(1, 7, method="exact").round(6)), float(mcnemar(1, 7).round(6))
     (0.070312, 0.039062)
     """
-    if method not in METHODS:
-        raise ValueError(f"`method` must be one of {', '.join(METHODS)}, got {method!r}")
-    b, c = np.broadcast_arrays(np.asarray(first_only, dtype=float), np.asarray(second_only, dtype=float))
-    if np.any((b < 0) | (c < 0) | (b != np.floor(b)) | (c != np.floor(c))):
-        raise ValueError("`first_only` and `second_only` are counts of trials: whole numbers, not negative")
+    one_of(method, "method", METHODS)
+    b, c = np.broadcast_arrays(*fitting(first_only=first_only, second_only=second_only))
+    if np.any((b < 0) | (c < 0) | (b != np.floor(b)) | (c != np.floor(c)) | ~(b + c < _MOST)):
+        raise ValueError("`first_only` and `second_only` are counts of trials: whole numbers from 0, no NaN")
     n, least = b + c, np.minimum(b, c)
     tail = bdtr(least, n.astype(np.int64), 0.5)
     seen = np.exp(gammaln(n + 1.0) - gammaln(b + 1.0) - gammaln(c + 1.0) - n * np.log(2.0))
@@ -285,6 +298,11 @@ def holm(p: ArrayLike, *, axis: int = -1) -> Floats:
     -------
     Adjusted p values in [0, 1], of the same shape; NaN where there was none.
 
+    Raises
+    ------
+    ValueError
+        If a p value is outside [0, 1], or the axis is not there.
+
     References
     ----------
     S. Holm (1979), A simple sequentially rejective multiple test procedure, Scandinavian Journal of Statistics
@@ -295,7 +313,13 @@ def holm(p: ArrayLike, *, axis: int = -1) -> Floats:
     >>> holm([0.01, 0.04, 0.03]).round(3).tolist()
     [0.03, 0.06, 0.06]
     """
-    values = np.moveaxis(np.asarray(p, dtype=float), axis, -1)
+    given = reals(p, "p")
+    if np.any((given < 0.0) | (given > 1.0)):
+        raise ValueError(
+            f"`p` must hold p values in [0, 1], got {given[(given < 0.0) | (given > 1.0)].flat[0]:g}"
+        )
+    (axis,) = axes(axis, "axis", given.ndim) or (-1,)
+    values = np.moveaxis(given, axis, -1)
     order = np.argsort(values, axis=-1)
     tests = (~np.isnan(values)).sum(axis=-1, keepdims=True)
     factor = np.maximum(tests - np.arange(values.shape[-1]), 1)
@@ -306,6 +330,5 @@ def holm(p: ArrayLike, *, axis: int = -1) -> Floats:
 
 
 def _valid(truncated: str) -> list[int]:
-    if truncated not in ("wrong", "drop"):
-        raise ValueError(f"`truncated` must be 'wrong' or 'drop', got {truncated!r}")
+    one_of(truncated, "truncated", ("wrong", "drop"))
     return [*COMPLETED, Status.TRUNCATED] if truncated == "wrong" else [*COMPLETED]

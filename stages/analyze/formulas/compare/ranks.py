@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from stages.analyze.formulas.arguments import confidence_level, reals
 from stages.analyze.formulas.compare.winrates import need_two
 from stages.analyze.formulas.intervals import Floats
 
@@ -58,12 +59,11 @@ def rank_intervals(draws: ArrayLike, *, confidence: float = 0.95) -> Ranks:
     >>> ranks.lower.tolist(), ranks.upper.tolist(), ranks.expected.tolist()
     ([1.0, 2.0, 2.0], [1.0, 3.0, 3.0], [1.0, 2.25, 2.75])
     """
-    scores = np.asarray(draws, dtype=float)
+    scores = reals(draws, "draws")
     if scores.ndim != 2 or scores.shape[1] == 0:
         raise ValueError(f"`draws` must be (model, draw) with at least one draw, got shape {scores.shape}")
-    need_two(len(scores))
-    if not 0.0 < confidence < 1.0:
-        raise ValueError(f"`confidence` must lie inside (0, 1), got {confidence!r}; 0.95 means 95 %")
+    need_two(len(scores), "draws")
+    confidence_level(confidence)
     ranked = np.flatnonzero(~np.isnan(scores).any(axis=1))
     blank = np.full(len(scores), np.nan)
     result = Ranks(blank, blank.copy(), blank.copy(), np.full((len(scores),) * 2, np.nan))

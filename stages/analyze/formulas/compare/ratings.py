@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit
 
+from stages.analyze.formulas.arguments import real, reals
 from stages.analyze.formulas.compare.winrates import need_two
 from stages.analyze.formulas.intervals import Floats
 
@@ -76,8 +77,10 @@ def bradley_terry(rates: ArrayLike, *, prior: float = 0.0) -> Floats:
     [0.662503, 0.219699, 0.117798]
     """
     wins, _ = _matches(rates)
-    if not prior >= 0.0:
-        raise ValueError(f"`prior` is a number of virtual games and must be at least 0, got {prior!r}")
+    if not 0.0 <= real(prior, "prior") < np.inf:
+        raise ValueError(
+            f"`prior` is a number of virtual games and must be finite and at least 0, got {prior!r}"
+        )
     if prior == 0.0:
         _need_connection(wins)
     games = wins + wins.T
@@ -104,10 +107,10 @@ def bradley_terry(rates: ArrayLike, *, prior: float = 0.0) -> Floats:
 
 def _matches(rates: ArrayLike) -> tuple[Floats, np.ndarray]:
     """Wins with 0 for no match and on the diagonal, and which matches there are."""
-    wins = np.array(rates, dtype=float)
+    wins = reals(rates, "rates").copy()
     if wins.ndim != 2 or wins.shape[0] != wins.shape[1]:
         raise ValueError(f"`rates` must be a square matrix (model, model), got shape {wins.shape}")
-    need_two(len(wins))
+    need_two(len(wins), "rates")
     np.fill_diagonal(wins, np.nan)
     played = ~np.isnan(wins)
     if np.any(wins[played] < 0.0) or np.any(wins[played] > 1.0):

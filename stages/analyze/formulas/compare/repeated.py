@@ -9,11 +9,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from stages.analyze.formulas.arguments import broadcast, counted, fitting, one_of, reals
 from stages.analyze.formulas.compare.paired import METHODS, mcnemar
 from stages.analyze.formulas.intervals import Floats
 
 _DIRECT = 20_000
 """Longest distribution that is convolved term by term."""
+_MOST = 10**8
+"""Trials whose distribution fits into memory."""
 
 
 def sign_flip(differences: ArrayLike, *, method: str = "midp") -> float:
@@ -37,7 +40,7 @@ def sign_flip(differences: ArrayLike, *, method: str = "midp") -> float:
     Raises
     ------
     ValueError
-        If `method` is unknown or a difference is not whole.
+        If `method` is unknown, a difference is not whole, or they are too many.
 
     References
     ----------
@@ -50,11 +53,12 @@ def sign_flip(differences: ArrayLike, *, method: str = "midp") -> float:
     >>> round(sign_flip([4, 2, -1], method="exact"), 6)
     0.5
     """
-    if method not in METHODS:
-        raise ValueError(f"`method` must be one of {', '.join(METHODS)}, got {method!r}")
-    values = np.asarray(differences, dtype=float).ravel()
-    if np.any(values != np.floor(values)):
-        raise ValueError("`differences` are counts of trials: whole numbers")
+    one_of(method, "method", METHODS)
+    values = reals(differences, "differences").ravel()
+    if np.any(values != np.floor(values)) or not np.abs(values).sum() <= _MOST:
+        raise ValueError(
+            f"`differences` are counts of trials: whole numbers, no NaN, together at most {_MOST:,}"
+        )
     first, second = values[values > 0], -values[values < 0]
     steps, counts = np.unique(np.concatenate([first, second]).astype(np.int64), return_counts=True)
     if not len(steps) or steps[-1] == 1:
@@ -97,6 +101,11 @@ def design_effect(
     From 1, trials of a question are independent, to the most trials of a question, they say the same; that is
     also taken where nothing can be said.
 
+    Raises
+    ------
+    ValueError
+        If a count is negative or infinite, or shapes do not fit.
+
     References
     ----------
     J. N. K. Rao, A. J. Scott (1992), A simple method for the analysis of clustered binary data, Biometrics 48,
@@ -107,13 +116,17 @@ def design_effect(
     >>> design_effect([[4, 0, 4, 0, 0]], [[0, 4, 0, 0, 0]], [[4, 4, 4, 4, 4]])
     4.0
     """
-    b, c, asked = (np.asarray(part, dtype=float) for part in (first_only, second_only, trials))
+    b, c, asked = np.broadcast_arrays(*fitting(first_only=first_only, second_only=second_only, trials=trials))
+    if asked.ndim == 0:
+        raise ValueError("`trials` must be (stratum, question), got a single number")
+    for name, part in (("first_only", b), ("second_only", c), ("trials", asked)):
+        counted(part, name)
     most = float(asked.max(initial=0.0))
     if most <= 1.0:
         return 1.0
     questions, n = (asked > 0).sum(axis=-1), asked.sum(axis=-1)
     used = questions > 1
-    share = np.broadcast_to(np.asarray(weights, dtype=float), used.shape)[used] ** 2
+    share = broadcast(weights, "weights", used.shape)[used].astype(np.float64) ** 2
     b, c, asked, questions, n = b[used], c[used], asked[used], questions[used], n[used]
     mean = (b - c).sum(axis=-1) / n
     spread = ((b - c - mean[:, np.newaxis] * asked) ** 2).sum(axis=-1)

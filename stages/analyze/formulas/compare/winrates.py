@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import betainc, betaln, xlogy
 
+from stages.analyze.formulas.arguments import one_of, reals, whole
 from stages.analyze.formulas.intervals import Z_95, Floats, wilson
 
 METHODS = ("exact", "reference")
@@ -62,13 +63,12 @@ def win_rates(successes: ArrayLike, trials: ArrayLike, *, method: str = "exact",
     >>> float(win_rates([[100], [92]], [[128], [128]]).rates[0, 1].round(6))
     0.875948
     """
-    if method not in METHODS:
-        raise ValueError(f"`method` must be one of {', '.join(METHODS)}, got {method!r}")
-    m = np.asarray(trials, dtype=float)
-    s = np.asarray(successes, dtype=float)
+    one_of(method, "method", METHODS)
+    m, s = reals(trials, "trials"), reals(successes, "successes")
+    whole(seed, "seed")
     if m.ndim != 2 or s.shape != m.shape:
         raise ValueError(f"`successes` {s.shape} and `trials` {m.shape} must both be (model, task)")
-    need_two(len(m))
+    need_two(len(m), "trials")
     m = np.where(m > 0, m, np.nan)
     s = np.clip(s, 0.0, m)
     pairs = np.array(list(combinations(range(len(m)), 2)))
@@ -88,16 +88,26 @@ def win_rates(successes: ArrayLike, trials: ArrayLike, *, method: str = "exact",
         return WinRates(total / np.where(tasks > 0, tasks, np.nan), tasks)
 
 
-def need_two(models: int) -> None:
+def need_two(models: int, name: str = "") -> None:
     """Refuse a comparison of fewer than two models.
+
+    Parameters
+    ----------
+    models
+        Their number.
+    name
+        Of the argument that has them along its first axis, if it is one.
 
     Raises
     ------
     ValueError
         If `models` < 2.
     """
+    where = f" in `{name}`" if name else ""
     if models < 2:
-        raise ValueError(f"a comparison needs at least two models, got {models}; select or evaluate more")
+        raise ValueError(
+            f"a comparison needs at least two models, got {models}{where}; select or evaluate more"
+        )
 
 
 def jeffreys(s1: ArrayLike, m1: ArrayLike, s2: ArrayLike, m2: ArrayLike) -> Floats:

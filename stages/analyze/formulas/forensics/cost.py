@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from stages.analyze.formulas.arguments import reals
 from stages.analyze.formulas.columns import column
 from stages.analyze.formulas.intervals import Floats, wilson_bounds
 from stages.reply.status import COUNTERS
@@ -94,7 +95,7 @@ def pareto_front(score: ArrayLike, *spends: ArrayLike) -> NDArray[np.bool_]:
     >>> pareto_front([3, 2, 2, 1], [9, 4, 5, 4]).tolist()
     [True, True, False, False]
     """
-    points = [-np.asarray(score, dtype=np.float64), *(np.asarray(item, dtype=np.float64) for item in spends)]
+    points = [-reals(score, "score"), *(reals(item, "spends") for item in spends)]
     shapes = [item.shape for item in points]
     if len(points) < 2 or any(shape != shapes[0] or len(shape) != 1 for shape in shapes):
         raise ValueError(f"`score` and at least one `spends` must have one shape (point,), got {shapes}")

@@ -10,6 +10,7 @@ import math
 
 import numpy as np
 
+from stages.analyze.formulas.arguments import confidence_level
 from stages.analyze.formulas.intervals import Floats
 from stages.analyze.formulas.outcomes import inputs
 from stages.analyze.formulas.outcomes.counts import Categories, categories
@@ -101,7 +102,7 @@ def bayes_ci(
     >>> [round(x, 4) for x in bayes_ci([[0, 1, 1, 0, 1], [1, 1, 0, 1, 1]], bounds=(0.0, 1.0))]
     [0.6429, 0.1185, 0.4107, 0.875]
     """
-    level, limits = inputs.confidence_level(confidence), inputs.clipping(bounds)
+    level, limits = confidence_level(confidence), inputs.clipping(bounds)
     return with_sigma(*bayes(R, w, R0), level, limits)
 
 
@@ -174,7 +175,7 @@ def avg_ci(R: object, w: object = None, confidence: float = 0.95, bounds: Bounds
     M. Hariri et al. (2026), Don't Pass@k: a Bayesian framework for large language model evaluation.
     https://arxiv.org/abs/2510.04265
     """
-    level, limits = inputs.confidence_level(confidence), inputs.clipping(bounds)
+    level, limits = confidence_level(confidence), inputs.clipping(bounds)
     return with_sigma(*avg(R, w), level, limits)
 
 

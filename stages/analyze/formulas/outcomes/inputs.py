@@ -6,11 +6,12 @@ import math
 import operator
 from collections.abc import Sequence
 from numbers import Real
-from typing import Any, SupportsFloat, SupportsIndex, cast
+from typing import Any, SupportsIndex, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from stages.analyze.formulas.arguments import items, real, shown
 from stages.analyze.formulas.intervals import Floats
 
 Bounds = Sequence[float] | None
@@ -112,6 +113,8 @@ def draws(k: object, samples: int | None = None) -> int:
         raise ValueError(f"`k` must be an integer, got {k!r}") from None
     if number < 1:
         raise ValueError(f"`k` must be at least 1, got {number}")
+    if number > _LARGEST:
+        raise ValueError(f"`k` must be at most {_LARGEST}, got {shown(number)}")
     if samples is not None and number > samples:
         raise ValueError(f"`k` must be at most the number of samples, {samples}, got {number}")
     return number
@@ -147,7 +150,7 @@ def spectrum_weights(weights: object, k: int) -> Floats:
 
 def fraction(value: object, name: str) -> float:
     """A real number in [0, 1]."""
-    number = _real(value, name)
+    number = real(value, name)
     if not 0.0 <= number <= 1.0:
         raise ValueError(f"`{name}` must lie in [0, 1], got {value!r}")
     return number
@@ -155,25 +158,17 @@ def fraction(value: object, name: str) -> float:
 
 def power(value: object, name: str) -> float:
     """An exponent: any real number."""
-    return _real(value, name)
-
-
-def confidence_level(value: object) -> float:
-    """A level inside (0, 1)."""
-    number = _real(value, "confidence")
-    if not 0.0 < number < 1.0:
-        raise ValueError(f"`confidence` must lie inside (0, 1), got {value!r}; 0.95 means 95 %")
-    return number
+    return real(value, name)
 
 
 def clipping(bounds: object) -> tuple[float, float] | None:
     """The pair (lo, hi), lo <= hi, to clip an interval to; NaN and infinity do not clip."""
     if bounds is None:
         return None
-    parts = tuple(cast(Sequence[object], bounds))
+    parts = items(bounds, "bounds", "a pair (lo, hi) or None")
     if len(parts) != 2:
-        raise ValueError(f"`bounds` must be a pair (lo, hi) or None, got {len(parts)} values")
-    low, high = (_real(part, "bounds") for part in parts)
+        raise ValueError(f"`bounds` must be a pair (lo, hi) or None, got {shown(bounds)}")
+    low, high = (real(part, "bounds") for part in parts)
     if low > high:
         raise ValueError(f"`bounds` must be (lo, hi) with lo <= hi, got ({low}, {high})")
     return low, high
@@ -181,16 +176,10 @@ def clipping(bounds: object) -> tuple[float, float] | None:
 
 def concentration(value: object, name: str) -> float:
     """A parameter of the Beta prior: a finite number above 0."""
-    number = math.nan if isinstance(value, bool) or not isinstance(value, Real) else float(value)
+    number = math.nan if isinstance(value, bool) or not isinstance(value, Real) else real(value, name)
     if not 0.0 < number < math.inf:
         raise ValueError(f"`{name}` must be a finite number above 0, got {value!r}; 1 means a uniform prior")
     return number
-
-
-def _real(value: object, name: str) -> float:
-    if not isinstance(value, Real | np.bool_):
-        raise TypeError(f"`{name}` must be a real number, got {value!r}")
-    return float(cast(SupportsFloat, value))
 
 
 def _numbers(values: object, what: str, want: str) -> NDArray[Any]:

@@ -6,6 +6,7 @@ import math
 
 from scipy.special import ndtri
 
+from stages.analyze.formulas.arguments import confidence_level
 from stages.analyze.formulas.outcomes import inputs
 
 Interval = tuple[float, float, float, float]
@@ -21,7 +22,7 @@ def credible(mean: float, variance: float, confidence: object, bounds: object) -
     TypeError
         If one of them is not a number.
     """
-    level = inputs.confidence_level(confidence)
+    level = confidence_level(confidence)
     limits = inputs.clipping(bounds)
     sigma = math.sqrt(variance) if variance > 0 else 0.0
     return with_sigma(mean, sigma, level, limits)

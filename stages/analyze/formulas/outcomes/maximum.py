@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from stages.analyze.formulas.arguments import confidence_level
 from stages.analyze.formulas.intervals import Floats
 from stages.analyze.formulas.outcomes import hypergeometric, inputs
 from stages.analyze.formulas.outcomes.bayesian import posterior_counts, scaled
@@ -108,7 +109,7 @@ def max_at_k_ci(
     >>> [round(x, 4) for x in max_at_k_ci([[0, 1, 2, 2, 1], [1, 1, 0, 2, 2]], 2, w=[0.0, 0.5, 1.0])]
     [0.75, 0.0881, 0.5773, 0.9227]
     """
-    level, limits = inputs.confidence_level(confidence), inputs.clipping(bounds)
+    level, limits = confidence_level(confidence), inputs.clipping(bounds)
     rewards, exponent = scaled(w)
     k = inputs.draws(k)
     table = posterior_counts(R, rewards.size - 1, R0)

@@ -11,11 +11,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations, pairwise
+from typing import cast
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln, ndtri
 
+from stages.analyze.formulas.arguments import confidence_level, numbers
 from stages.analyze.formulas.intervals import Floats
 from stages.analyze.formulas.outcomes import inputs
 from stages.analyze.formulas.outcomes.counts import Integers, count_rows
@@ -112,7 +114,7 @@ class TailPassProfile:
             raise ValueError(
                 f"`method` must be 'normal', got {method!r}; the moments are exact, nothing is sampled"
             )
-        margin = ndtri((1.0 + inputs.confidence_level(confidence)) / 2.0) * self.std
+        margin = ndtri((1.0 + confidence_level(confidence)) / 2.0) * self.std
         return (
             self.mean,
             self.std,
@@ -279,7 +281,7 @@ def _share(eta: object) -> float:
 
 
 def _prior(prior: object, shape: tuple[int, ...]) -> Floats:
-    array = np.asarray(prior)
+    array = numbers(cast(ArrayLike, prior), "prior")
     if array.dtype.kind not in "iuf" or array.shape not in ((), shape[1:], shape):
         raise ValueError(
             f"`prior` must be a number, one per category ({shape[1]}) or an array of shape {shape}, got {prior!r}"

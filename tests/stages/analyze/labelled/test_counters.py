@@ -1,5 +1,6 @@
 import json
 import math
+from dataclasses import replace
 
 import dask.base
 import numpy as np
@@ -60,7 +61,7 @@ def test_leaderboard__flags_a_missing_task_and_missing_points(board):
     assert board.notes[0].startswith("ReasonScore needs about 100 trials per task and tier, here are 64")
     assert "truncated" in board.notes[1]
     assert "Incomplete evaluations (*): 2 of 5" in board.notes[2]
-    assert "have not run: 704" in board.notes[3]
+    assert "are not counted: 704" in board.notes[3]
     assert "after the last retry: 3" in board.notes[4]
 
 
@@ -388,3 +389,27 @@ def test_leaderboard__points_that_nobody_asked_for_are_not_missing():
     gone["planned_trials"][2] = 0
     gone["counters"][2] = 0.0
     assert [item.model_name for item in leaderboard(gone, draws=20).rows if item.model_name == "short"] == []
+
+
+def test_notes__call_evaluations_of_one_model_as_the_rows_do(board):
+    first, second = board.rows[0], board.rows[1]
+    cut = replace(second, model_name=first.model_name, sampler="warm", truncated=0.5)
+
+    notes = replace(board, rows=(replace(first, truncated=0.0), cut)).notes
+
+    assert any(note.startswith(f"{first.model_name} · warm: 50 % truncated") for note in notes)
+
+
+def test_leaderboard__of_one_rate_the_more_accurate_stands_first():
+    ds = dataset([Profile("a", ability=-20), Profile("b", ability=-20)], tasks=1, trials=40)
+    place = list(ds["counter"].values).index
+    trials = ds["counters"].isel(counter=place("trials")).copy()
+    ds["counters"][{"counter": place("guess_sum")}] = 0.5 * trials
+    ds["counters"][{"counter": place("correct")}] = 0
+    # Less than guesses win: both have a C_P of 0.
+    ds["counters"][{"counter": place("correct"), "model": 1}] = (trials.isel(model=1) > 0).astype(float)
+
+    rows = leaderboard(ds, draws=20).rows
+
+    assert [item.model_name for item in rows] == ["b", "a"]
+    assert len({item.rate.value for item in rows}) == 1

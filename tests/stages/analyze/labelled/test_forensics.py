@@ -186,6 +186,27 @@ def test_pareto_figure__costs_that_nobody_knows():
         figures.pareto_figure([], against="time")
 
 
+def test_pareto_figure__no_two_of_many_look_alike_and_long_names_keep_their_ends(monkeypatch):
+    long = "an-organisation/" + 8 * "long-" + "name-" + 8 * "of-it-"
+    rows = [row(f"{long}{place}", 10.0 * place, 100.0 + place, on=True) for place in range(36)]
+
+    svg = figures.pareto_figure(rows)
+
+    names = [item.firstChild.data for item in shapes(svg, "text") if "of-it" in item.firstChild.data]
+    assert len(set(names)) == 36
+    assert max(map(len, names)) <= 56
+    drawn = []
+    monkeypatch.setattr(figures, "draw", lambda series, **_: drawn.extend(series))
+    figures.pareto_figure(rows)
+    assert len({(one.shape % 6, one.colour % 6) for one in drawn[1:]}) == 36
+
+
+def test_pareto_figure__says_who_has_no_price():
+    svg = figures.pareto_figure([row("a", 800.0, 900.0, on=True)], against="cost")
+
+    assert "a (not shown: no price)" in svg
+
+
 def test_pareto_figure__is_safe_with_any_name():
     svg = figures.pareto_figure([row('<script>"\x00', 1.0, 1.0, on=True)])
 

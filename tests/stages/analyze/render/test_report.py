@@ -8,7 +8,10 @@ import numpy as np
 import pytest
 
 from stages.analyze.labelled import report_data
+from stages.analyze.labelled.clustering import question_effects
 from stages.analyze.labelled.leaderboard import leaderboard
+from stages.analyze.labelled.ranking import rank_rows
+from stages.analyze.render import report as report_module
 from stages.analyze.render.cover import cover
 from stages.analyze.render.report import (
     MOST_SAMPLE_TEXT,
@@ -195,6 +198,41 @@ def test_cover__says_what_to_distrust_and_when_there_is_nothing():
     calm = replace(board, rows=good, uneven=False, weighed="")
     assert cover(calm, labels, None).doubts == ()
     assert "Nothing found" in render_report(ds, calm, facts={})
+
+
+def test_cover__says_what_trials_are_worth_and_compares_nobody_with_himself():
+    ds = dataset(PROFILES[:2], tasks=2, trials=200)
+    board = leaderboard(ds, draws=20)
+    labels = [row.model_name for row in board.rows]
+    alone = replace(board, rows=(board.rows[0], replace(board.rows[1], rank=None)))
+    standings = rank_rows(ds, alone)
+
+    assert any(text.startswith("Each task has at least ") for text in cover(board, labels, None).sure)
+    many = cover(replace(board, repeats=4, clustered=True), labels, None).sure
+    assert any(text.startswith("Each task has trials worth at least ") for text in many)
+    assert len(standings.clusters) == 1
+    assert not any("order is open" in text for text in cover(alone, labels, standings).sure)
+
+
+def test_render_report__its_wins_and_intervals_go_by_question(monkeypatch):
+    ds = dataset(PROFILES[:3], tasks=2, trials=40).assign_coords(repeat=range(4))
+    shape = [ds.sizes[name] for name in ("model", "task", "params")]
+    alike = [20.0, 40.0, 10.0, 80.0, 80.0, 160.0]  # ten questions, four equal answers to each
+    ds["question_moments"] = (
+        ("model", "task", "params", "moment"),
+        np.broadcast_to(alike, [*shape, 6]).copy(),
+    )
+    seen = []
+    true = report_module.ranking.rank_rows
+    monkeypatch.setattr(
+        report_module.ranking, "rank_rows", lambda read, board: seen.append(read) or true(read, board)
+    )
+
+    render_report(ds, leaderboard(ds, draws=20), facts=FACTS)
+
+    effects = question_effects(seen[0])
+    assert effects is not None
+    assert effects.values.min() > 1
 
 
 def test_render_report__without_difficulty_without_trials_and_without_models():

@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from stages.analyze.labelled.leaderboard import label_rows, leaderboard
+from stages.analyze.labelled.leaderboard import leaderboard
 from stages.analyze.labelled.pairing import Difference, Pair
 from stages.analyze.labelled.ranking import rank_rows
-from stages.analyze.labelled.results import Estimate
+from stages.analyze.labelled.results import Estimate, label_rows
 from stages.analyze.render.flips import task_spec
 from stages.analyze.render.table import left_out, markdown_text, shown_notes, terminal
 from stages.analyze.render.table_specs import (
@@ -245,3 +245,13 @@ def test_metric_spec__says_who_completes_questions():
     (note,) = metric_spec([row], ["model"], ["pass_at_k"]).notes
     assert "`evalcube run` completes those of a sweep" in note
     assert "import" in note
+
+
+@pytest.mark.parametrize(("refused", "shown"), [(0.0, False), (0.05, True)])
+def test_leaderboard_spec__shows_refusals_where_there_are_some(refused, shown):
+    ds = dataset([Profile("a"), Profile("b", refused=refused)], tasks=1, trials=200)
+
+    heads = [column.head for column in leaderboard_spec(leaderboard(ds, draws=5)).columns]
+
+    assert ("refused" in heads) == shown
+    assert "invalid" in heads

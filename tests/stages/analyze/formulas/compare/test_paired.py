@@ -143,7 +143,7 @@ def test_compare_pairs__repeats_are_trials_and_no_common_trial_is_undefined():
 def test_compare_pairs__refuses():
     with pytest.raises(ValueError, match="at least two models, got 1"):
         compare_pairs(np.zeros((1, 1, 1, 4)))
-    with pytest.raises(ValueError, match="'wrong' or 'drop', got 'right'"):
+    with pytest.raises(ValueError, match="`truncated` must be one of wrong, drop, got 'right'"):
         compare_pairs(np.zeros((2, 1, 1, 4)), truncated="right")
     with pytest.raises(ValueError, match=r"\(model, task, params, trial, ...\)"):
         compare_pairs(np.zeros((2, 4)))

@@ -1,0 +1,209 @@
+"""Checks of what formulas are given; an error names the argument, the value and what it should be."""
+
+from __future__ import annotations
+
+import operator
+import reprlib
+from collections.abc import Iterable, Sequence
+from numbers import Real
+from typing import Any, SupportsFloat, SupportsIndex, cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+
+def shown(value: object) -> str:
+    """A value as an error says it: in short, and of an array what it is."""
+    if isinstance(value, np.ndarray) and value.size > 1:
+        return f"an array of shape {value.shape} and type {value.dtype}"
+    return reprlib.repr(value.item() if isinstance(value, np.ndarray) and value.size else value)
+
+
+def numbers(value: ArrayLike, name: str) -> NDArray[Any]:
+    """An array of real numbers or booleans, of any shape.
+
+    Parameters
+    ----------
+    value
+        What was given.
+    name
+        Of the argument.
+
+    Raises
+    ------
+    ValueError
+        If it is anything else, such as None, texts, or rows of unequal length.
+    """
+    remedy = (
+        f"`{name}` must hold real numbers, NaN where there is none, in rows of one length, got {shown(value)}"
+    )
+    try:
+        array = np.asarray(value)
+        if array.dtype.kind == "O" and not any(item is None for item in array.flat):
+            array = array.astype(np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ValueError(remedy) from error
+    if array.dtype.kind not in "biuf":
+        raise ValueError(remedy)
+    return array
+
+
+def reals(value: ArrayLike, name: str) -> NDArray[np.float64]:
+    """The same as `numbers`, as float64."""
+    return numbers(value, name).astype(np.float64, copy=False)
+
+
+def fitting(**values: ArrayLike) -> list[NDArray[np.float64]]:
+    """Arrays of real numbers whose shapes broadcast with each other, as they are; by the names of the arguments.
+
+    Raises
+    ------
+    ValueError
+        If one does not hold real numbers, or they do not fit.
+    """
+    arrays = [reals(value, name) for name, value in values.items()]
+    try:
+        np.broadcast_shapes(*(array.shape for array in arrays))
+    except ValueError as error:
+        listed = ", ".join(f"`{name}` {array.shape}" for name, array in zip(values, arrays, strict=True))
+        raise ValueError(f"shapes must be equal or broadcast, got {listed}") from error
+    return arrays
+
+
+def broadcast(value: ArrayLike, name: str, shape: tuple[int, ...]) -> NDArray[Any]:
+    """An array that broadcasts to a shape, as a view of that shape.
+
+    Raises
+    ------
+    ValueError
+        If it does not, or does not hold real numbers.
+    """
+    array = numbers(value, name)
+    try:
+        return np.broadcast_to(array, shape)
+    except ValueError as error:
+        raise ValueError(f"`{name}` must broadcast to the shape {shape}, got {array.shape}") from error
+
+
+def counted(array: NDArray[np.float64], name: str) -> NDArray[np.float64]:
+    """Counts: finite, and not negative; NaN is undefined and stays.
+
+    Raises
+    ------
+    ValueError
+        If one is.
+    """
+    wrong = (array < 0) | np.isinf(array)
+    if wrong.any():
+        raise ValueError(f"`{name}` must hold finite counts from 0, got {array[wrong].flat[0]:g}")
+    return array
+
+
+def real(value: object, name: str) -> float:
+    """A real number.
+
+    Raises
+    ------
+    TypeError
+        If it is none.
+    ValueError
+        If it is too large for one.
+    """
+    if not isinstance(value, Real | np.bool_):
+        raise TypeError(f"`{name}` must be a real number, got {shown(value)}")
+    try:
+        return float(cast(SupportsFloat, value))
+    except OverflowError:
+        raise ValueError(
+            f"`{name}` must be a real number that a float can hold, got {shown(value)}"
+        ) from None
+
+
+def whole(value: object, name: str) -> int:
+    """A whole number from 0.
+
+    Raises
+    ------
+    ValueError
+        If it is none.
+    """
+    if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer) or value < 0:
+        raise ValueError(f"`{name}` must be a whole number from 0, got {shown(value)}")
+    return int(value)
+
+
+def items(value: object, name: str, want: str) -> tuple[object, ...]:
+    """The items of a sequence.
+
+    Raises
+    ------
+    TypeError
+        If it is none; the message says what is wanted.
+    """
+    try:
+        return tuple(cast(Iterable[object], value))
+    except TypeError:
+        raise TypeError(f"`{name}` must be {want}, got {shown(value)}") from None
+
+
+def confidence_level(value: object, name: str = "confidence") -> float:
+    """A level of confidence, inside (0, 1).
+
+    Raises
+    ------
+    TypeError
+        If it is no number.
+    ValueError
+        If it is not inside.
+    """
+    number = real(value, name)
+    if not 0.0 < number < 1.0:
+        raise ValueError(f"`{name}` must lie inside (0, 1), got {shown(value)}; 0.95 means 95 %")
+    return number
+
+
+def one_of(value: object, name: str, known: Sequence[str]) -> str:
+    """One of some names.
+
+    Raises
+    ------
+    ValueError
+        If it is none of them.
+    """
+    if not isinstance(value, str) or value not in known:
+        raise ValueError(f"`{name}` must be one of {', '.join(known)}, got {shown(value)}")
+    return value
+
+
+def flag(value: object, name: str) -> bool:
+    """True or False.
+
+    Raises
+    ------
+    ValueError
+        If it is neither.
+    """
+    if not isinstance(value, bool | np.bool_):
+        raise ValueError(f"`{name}` must be True or False, got {shown(value)}")  # noqa: TRY004 - as of other arguments
+    return bool(value)
+
+
+def axes(value: object, name: str, dims: int) -> tuple[int, ...]:
+    """One or several axes of an array of so many dims, counted from 0.
+
+    Raises
+    ------
+    ValueError
+        If the array has none of such a number, or one is named twice.
+    """
+    try:
+        places = [
+            operator.index(cast(SupportsIndex, one))
+            for one in (value if isinstance(value, tuple) else (value,))
+        ]
+    except TypeError:
+        places = [dims]
+    found = tuple(place + dims if place < 0 else place for place in places)
+    if any(not 0 <= place < dims for place in found) or len(set(found)) < len(found):
+        raise ValueError(f"`{name}` must name axes of an array of {dims} dims, got {shown(value)}")
+    return found

@@ -1,0 +1,179 @@
+"""A cube in one zip file in a bucket or behind a web server, read there: its directory first, then what is asked for.
+
+A file is read in blocks, a few of which are kept. Servers that give out no parts of files give the whole one, up to a
+bound.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import zipfile
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+
+import obstore
+from obstore import exceptions
+
+from storage.cube.space import Space
+from storage.cube.zipped import Members, ZippedFiles, members_of
+from storage.errors import NotWritableError, StorageError
+from storage.object_stores import connected, first_bytes, translated
+from storage.urls import HTTP_SCHEMES, scheme_of
+
+MOST_WHOLE_BYTES = 2**28
+"""Of a file that a server does not give in parts."""
+
+_BLOCK_BYTES = 2**16
+_BLOCKS = 64
+_SEEN: set[str] = set()
+"""Addresses of files that this process has found."""
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteZip(ZippedFiles):
+    """A `storage.cube.space.Space` in a zip file at an address."""
+
+    path: str
+    """The file's address."""
+
+    def is_there(self) -> bool:
+        """Whether there is a file, be it a zip file or not."""
+        return self.path in _SEEN or _is_there(self.path)
+
+    def assemble(self, fill: Callable[[Space], None]) -> None:  # noqa: ARG002
+        """Refuse."""
+        raise self.refusal()
+
+    def refusal(self) -> NotWritableError:
+        """See `storage.cube.read_only.ReadOnly.refusal`."""
+        remedy = f"Make a copy that can be written: evalcube pull {self.path} DIRECTORY."
+        return NotWritableError("a cube in a zip file can only be read", self.path, remedy)
+
+    def members(self) -> Members:
+        """What is in the file, which is taken to stay as it is while this process reads it."""
+        return _opened(self.path, os.getpid())
+
+
+def is_remote_zip(address: str) -> bool:
+    """Whether an address of a store or server is that of a file with a zip file's name, and not of what is below it.
+
+    Parameters
+    ----------
+    address
+        As `storage.urls.object_prefix` or `storage.urls.http_address` gives it.
+    """
+    try:
+        return _is_there(address)
+    except StorageError:
+        return False  # whoever asks for the cube is told why it cannot be read
+
+
+def _is_there(address: str) -> bool:
+    place, name = _split(address)
+    with translated(address, _doing(address)):
+        try:
+            obstore.head(connected(place), name)
+        except FileNotFoundError:
+            return False
+    _SEEN.add(address)
+    return True
+
+
+@lru_cache(maxsize=16)
+def _opened(address: str, _process: int) -> Members:
+    with translated(address, _doing(address)):
+        file = _Blocks(address)
+    return members_of(zipfile.ZipFile(file))
+
+
+class _Blocks:
+    """A remote file as `zipfile` reads one: a position, and the bytes behind it."""
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+        self._place, self._name = _split(address)
+        meta = obstore.head(connected(self._place), self._name)
+        self._size, self._tag = meta["size"], meta["e_tag"]
+        self._position = 0
+        self._blocks: OrderedDict[int, bytes] = OrderedDict()
+        self._whole: bytes | None = None
+        self._lock = threading.Lock()
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        begin = {os.SEEK_SET: 0, os.SEEK_CUR: self._position, os.SEEK_END: self._size}[whence]
+        self._position = max(0, begin + offset)
+        return self._position
+
+    def tell(self) -> int:
+        return self._position
+
+    def close(self) -> None:
+        self._blocks.clear()
+
+    def read(self, size: int = -1) -> bytes:
+        end = self._size if size < 0 else min(self._size, self._position + size)
+        with self._lock:
+            data = self._part(self._position, end) if self._position < end else b""
+        self._position += len(data)
+        return data
+
+    def _part(self, begin: int, end: int) -> bytes:
+        first, last = begin // _BLOCK_BYTES, (end - 1) // _BLOCK_BYTES
+        found = {number: self._blocks[number] for number in range(first, last + 1) if number in self._blocks}
+        lacking = [number for number in range(first, last + 1) if number not in found]
+        if lacking:
+            # One request for all that is between.
+            start, stop = lacking[0] * _BLOCK_BYTES, min(self._size, (lacking[-1] + 1) * _BLOCK_BYTES)
+            data = self._fetched(start, stop)
+            for number in range(lacking[0], lacking[-1] + 1):
+                offset = number * _BLOCK_BYTES - start
+                found[number] = data[offset : offset + _BLOCK_BYTES]
+        for number in sorted(found)[-_BLOCKS:]:
+            self._blocks[number] = found[number]
+            self._blocks.move_to_end(number)
+        while len(self._blocks) > _BLOCKS:
+            self._blocks.popitem(last=False)
+        offset = begin - first * _BLOCK_BYTES
+        return b"".join(found[number] for number in range(first, last + 1))[offset : offset + end - begin]
+
+    def _fetched(self, begin: int, end: int) -> bytes:
+        """A part of the file as it was when it was opened."""
+        options: obstore.GetOptions = {"range": (begin, end)}
+        if self._tag:
+            options["if_match"] = self._tag
+        store = connected(self._place)
+        with translated(self._address, _doing(self._address)):
+            try:
+                if self._whole is None:
+                    return bytes(obstore.get(store, self._name, options=options).bytes())
+            except exceptions.PreconditionError:
+                _opened.cache_clear()
+                text = "the file was replaced while it was read"
+                raise StorageError(text, self._address, "Run this again.") from None
+            except exceptions.NotSupportedError:
+                # Simple servers send the whole file whatever part is asked for.
+                if self._size > MOST_WHOLE_BYTES:
+                    raise StorageError(
+                        f"the server gives out no parts of files, and this one has {self._size:,} bytes",
+                        self._address,
+                        "Download it, and give the path of the file.",
+                    ) from None
+            if self._whole is None:
+                self._whole = first_bytes(obstore.get(store, self._name), MOST_WHOLE_BYTES)
+        return self._whole[begin:end]
+
+
+def _split(address: str) -> tuple[str, str]:
+    """Address of the folder or bucket that a file is in, and its name there."""
+    place, _, name = address.rstrip("/").rpartition("/")
+    return place, name
+
+
+def _doing(address: str) -> str:
+    return "read from the server" if scheme_of(address) in HTTP_SCHEMES else "read from the store"

@@ -1,0 +1,54 @@
+"""What a run says at its end of endpoints that fail or leave things out, through the command line."""
+
+import json
+
+import pytest
+
+from tests.flows.support import evalcube, set_faults, sweep_config, write_config
+
+TOO_LONG = json.dumps({"error": {"code": "context_length_exceeded", "message": "m"}})
+PRICES = {"prompt": 1.0, "completion": 2.0}
+
+
+@pytest.fixture
+def closing_words(tmp_path, simulator):
+    """Run a sweep while all requests meet a fault; the exit code, output and errors."""
+
+    def run(**fault):
+        config = sweep_config(tmp_path, simulator.base_url, trials=2)
+        config["models"][0] |= {"prices": PRICES, "limits": {"retries": 0, "patience": 0}}
+        set_faults(simulator, [fault])
+        try:
+            return evalcube("run", write_config(tmp_path, config), "--quiet", cwd=tmp_path)
+        finally:
+            set_faults(simulator, [])
+
+    return run
+
+
+def test_run__whose_prompts_do_not_fit_is_not_told_to_raise_max_tokens(closing_words):
+    code, output, _ = closing_words(kind="status", status=400, body=TOO_LONG)
+
+    assert code == 0
+    assert (
+        "alpha: 100 % truncated, without a token of an answer: the prompts do not fit the context" in output
+    )
+    assert "raise" not in output
+
+
+def test_run__says_that_a_cost_is_reckoned_where_no_usage_is_reported(closing_words):
+    code, output, _ = closing_words(kind="missing_usage")
+
+    assert code == 0
+    assert "USD (reckoned from max_tokens and the prompts' lengths, as no usage was reported)" in output
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [(422, "Mend what is said above; then run the same command"), (500, ". Run the same command")],
+)
+def test_run__says_whether_it_is_enough_to_run_again(closing_words, status, words):
+    code, _, errors = closing_words(kind="status", status=status)
+
+    assert code == 1
+    assert words in errors
