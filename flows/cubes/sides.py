@@ -229,7 +229,18 @@ def _place(name: str, dataset: xr.Dataset) -> int:
 
 
 def full_labels(dataset: xr.Dataset) -> list[str]:
-    """What each evaluation is called with all parts of its name, as `verdict` and `show` take it, too."""
+    """What each evaluation is called with all parts of its name, as `verdict` and `show` take it, too.
+
+    Parameters
+    ----------
+    dataset
+        As a cube is read.
+
+    Returns
+    -------
+    list of str
+        A name for each evaluation: model, template and sampler with strokes between them.
+    """
     parts = [axes.names(dataset, name) for name in ("model_name", "template", "sampler")]
     return [" / ".join(names) for names in zip(*parts, strict=True)]
 
