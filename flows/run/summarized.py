@@ -12,8 +12,9 @@ from flows.plan.store import SweepStore
 from flows.plan.unnamed import unnamed
 from flows.run.batch_notes import requests_in_batches
 from flows.run.control import Control
+from flows.run.limit_use import found_limits, limit_use
 from flows.run.spending import Spending
-from flows.run.summary import ModelSummary, RunSummary, Tracker, found_limits, limit_use
+from flows.run.summary import ModelSummary, RunSummary, Tracker
 from stages.infer.endpoint import Endpoint
 
 

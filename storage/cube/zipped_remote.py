@@ -28,8 +28,6 @@ MOST_WHOLE_BYTES = 2**28
 
 _BLOCK_BYTES = 2**16
 _BLOCKS = 64
-_SEEN: set[str] = set()
-"""Addresses of files that this process has found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +39,7 @@ class RemoteZip(ZippedFiles):
 
     def is_there(self) -> bool:
         """Whether there is a file, be it a zip file or not."""
-        return self.path in _SEEN or _is_there(self.path)
+        return _is_there(self.path)
 
     def assemble(self, fill: Callable[[Space], None]) -> None:  # noqa: ARG002
         """Refuse."""
@@ -72,14 +70,19 @@ def is_remote_zip(address: str) -> bool:
 
 
 def _is_there(address: str) -> bool:
-    place, name = _split(address)
     with translated(address, _doing(address)):
         try:
-            obstore.head(connected(place), name)
+            _need(address, os.getpid())
         except FileNotFoundError:
             return False
-    _SEEN.add(address)
     return True
+
+
+@lru_cache(maxsize=16)
+def _need(address: str, _process: int) -> None:
+    """Raise if there is no file; that it is there is asked once, as each read wants to know."""
+    place, name = _split(address)
+    obstore.head(connected(place), name)
 
 
 @lru_cache(maxsize=16)

@@ -13,7 +13,7 @@ from flows.plan.estimate import estimate
 from flows.run.batch_notes import requests_in_batches
 from flows.run.events import Traffic
 from flows.run.in_flight import make_limits
-from flows.run.summary import limit_use
+from flows.run.limit_use import limit_use
 from flows.run.sweep import run
 from stages.infer.endpoint import Batching, Endpoint
 from storage.cube.cube import Cube

@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from flows.run.events import Traffic
-from flows.run.summary import LimitUse, RunSummary, Tracker, limit_use
+from flows.run.limit_use import LimitUse, limit_use
+from flows.run.summary import RunSummary, Tracker
 from stages.infer.endpoint import Endpoint
 
 SUMMARY = RunSummary("complete", "cube", "cache", 40.0, 90, 90, 0, 0, 90, 9, 9, asking_seconds=30.0)

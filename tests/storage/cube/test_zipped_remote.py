@@ -23,12 +23,12 @@ URL = "s3://bucket/team/c.zarr.zip"
 
 @pytest.fixture
 def stores(monkeypatch):
-    forget(monkeypatch)
+    forget()
     return buckets.in_memory(monkeypatch)
 
 
-def forget(monkeypatch):
-    monkeypatch.setattr(zipped_remote, "_SEEN", set())
+def forget():
+    zipped_remote._need.cache_clear()
     zipped_remote._opened.cache_clear()
 
 
@@ -104,7 +104,7 @@ def test_zip_in_a_bucket__that_is_replaced_while_it_is_read(stores, tmp_path, mo
 
 @pytest.mark.parametrize("most", [2**20, 1000])
 def test_zip_behind_a_server_that_gives_no_parts(tmp_path, monkeypatch, most):
-    forget(monkeypatch)
+    forget()
     monkeypatch.setattr(zipped_remote, "MOST_WHOLE_BYTES", most)
     made(tmp_path)
     with serving(tmp_path) as (address, requests):
