@@ -17,6 +17,7 @@ from flows.plan.repeat_origins import ORIGINS, read_origins
 from stages.reply.record import Record
 from storage.cache.cache import open_cache
 from storage.cube.cube import Cube
+from storage.cube.ledger import Ledger
 from tests.flows.merge.generated import Recipe, make_cube
 from tests.flows.support import evalcube
 
@@ -109,6 +110,20 @@ def test_rescore__grades_each_sides_own_reply(teams: Mapping[str, str]) -> None:
     assert (code, errors) == (0, "")
     assert "1 regions graded again" in output
     assert said("m.zarr", 1) == ("theirs", "theirs.zarr, repeat 0")
+
+
+def test_heal__never_takes_the_other_sides_reply(teams: Mapping[str, str]) -> None:
+    merge_cubes("first.zarr", list(teams.values()), prefer="first")
+    cube = Cube.open("first.zarr")
+    before = list(Ledger(cube.records).receipts())
+    for chunk in sorted(Path("first.zarr/tokens/c").rglob("*")):
+        if chunk.is_file():
+            chunk.write_bytes(b"damaged")
+
+    code, _, _ = evalcube("cube", "verify", "first.zarr", "--heal", "--cache", "theirs.replies", cwd=".")
+
+    assert code != 0
+    assert list(Ledger(cube.records).receipts()) == before
 
 
 @pytest.mark.parametrize(
