@@ -22,7 +22,7 @@ from flows.publish.notes import shared_notes
 from flows.publish.origin import ORIGIN
 from flows.publish.part import copied_part
 from flows.publish.replies import put_replies
-from flows.rework.verify import verify_opened
+from flows.rework.verify import verify_unseen
 from storage.cube.address import space_of
 from storage.cube.cube import PUBLISHED, Cube
 from storage.cube.layout import SIDE
@@ -218,7 +218,7 @@ class _Pulling:
             self._put_replies(self._publication.replies, cache)
 
     def _verify(self, draft: Cube) -> None:
-        verified = verify_opened(draft)
+        verified = verify_unseen(draft)
         if verified.damages or verified.lines:
             first = next(map(str, verified.damages), "lines of its ledger")
             raise CubeDamagedError(

@@ -103,22 +103,22 @@ def verify_cube(
         return _Check(cube, plan, found).run()
 
 
-def verify_opened(cube: Cube) -> Verification:
-    """Compare every recorded region of a cube with its receipt, and what all share with the regions; heal nothing.
+def verify_unseen(cube: Cube) -> Verification:
+    """Compare a cube that nobody else sees yet, as `verify_cube` does: no growth of it can have been killed.
 
     Parameters
     ----------
     cube
-        The cube, open; also one that nobody else sees yet.
+        The cube, open.
     """
-    return _Check(cube, cube_plan(cube, read_notes(cube.records)), None).run()
+    return _Check(cube, cube_plan(cube, read_notes(cube.records)), None, unseen=True).run()
 
 
 class _Check:
     """One verification; heals if it has a cache."""
 
-    def __init__(self, cube: Cube, plan: Plan, cache: Cache | None) -> None:
-        self._cube, self._plan, self._cache = cube, plan, cache
+    def __init__(self, cube: Cube, plan: Plan, cache: Cache | None, *, unseen: bool = False) -> None:
+        self._cube, self._plan, self._cache, self._unseen = cube, plan, cache, unseen
         self._heals = cache is not None
         self._ledger = Ledger(cube.records)
         self._newest = self._ledger.newest()
@@ -146,8 +146,8 @@ class _Check:
         return Verification(self._cube.url, len(self._newest), lines, self._damages)
 
     def _check_metadata(self) -> None:
-        for name in self._cube.without_metadata():
-            self._damages.append(Damage(f"{name}/zarr.json", "is gone", healed=self._heals))
+        for name, problem in self._cube.metadata_problems(grown=not self._unseen).items():
+            self._damages.append(Damage(f"{name}/zarr.json", problem, healed=self._heals))
         if self._heals:
             self._cube.restore_metadata()
 

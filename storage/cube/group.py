@@ -9,9 +9,9 @@ import itertools
 import math
 import shlex
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import zarr
@@ -19,7 +19,16 @@ from numpy.typing import NDArray
 from zarr.codecs import BloscCodec, Crc32cCodec
 
 from storage.cube.layout import ARRAY_CONFIG, RESERVED_ATTRS, SHAPES, consolidate, expected_warnings
-from storage.cube.metadata import METADATA, REPAIR, check_version, commit_sizes, put_own, read_metadata
+from storage.cube.metadata import (
+    LONGEST,
+    METADATA,
+    REPAIR,
+    check_version,
+    commit_sizes,
+    own_problem,
+    put_own,
+    read_metadata,
+)
 from storage.cube.regions import Region, RegionShape, dims_of, shapes_from
 from storage.cube.schema import DUPLICATE, LAYERS, SHARED, VARIABLES, Variable
 from storage.cube.space import Space
@@ -29,9 +38,9 @@ from storage.errors import (
     storage_error,
 )
 
+T = TypeVar("T")
+
 _THREADS = 16
-_LONGEST = 10**7
-"""Cells along any dim: as many as a config may ask for."""
 _CODECS = frozenset(("bytes", "vlen-utf8", "blosc", "zstd", "gzip", "crc32c", "transpose"))
 """How arrays may be stored: by the standard's own codecs, which give values and nothing else."""
 _BLOSC_HEADER = struct.Struct("<BBBBIII")
@@ -202,24 +211,25 @@ class CubeGroup:
         """Shape of an array."""
         return tuple(self._array(name).shape)
 
-    def without_metadata(self) -> list[str]:
-        """Arrays that have no metadata of their own any more."""
-        names = self.names()
-        # Many at once: dozens of requests, each of which waits for a store.
-        with ThreadPoolExecutor(_THREADS, thread_name_prefix="evalcube-metadata") as pool:
-            versions = pool.map(lambda name: self.space.version(f"{name}/{METADATA}"), names)
-            return [name for name, version in zip(names, versions, strict=True) if version is None]
+    def metadata_problems(self, *, grown: bool) -> dict[str, str]:
+        """Array -> what is wrong with its own metadata; see `storage.cube.metadata.own_problem`."""
+        arrays = self._consolidated()
+        found = _at_once(
+            lambda name: own_problem(self.space, name, arrays.get(name, {}), grown=grown), self.names()
+        )
+        return {name: problem for name, problem in found.items() if problem is not None}
 
     def restore_metadata(self) -> list[str]:
-        """Write the metadata of arrays anew that are gone, or behind a growth; names of these arrays."""
-        restored = self.without_metadata()
-        if len(self.shapes) > 1 or SHAPES in self._group.attrs:
-            restored = (
-                self.names()
-            )  # somebody may have been killed between the growth and the arrays' own metadata
+        """Write the metadata of arrays anew that are gone, or not what the cube's say; names of these arrays."""
+        arrays = self._consolidated()
+        names = [name for name in self.names() if name in arrays]
+        put = _at_once(lambda name: put_own(self.space, name, arrays[name]), names)
+        return [name for name, changed in put.items() if changed]
+
+    def _consolidated(self) -> dict[str, Any]:
+        """What the cube's metadata say of its arrays."""
         document, _ = read_metadata(self.space)
-        arrays = (document.get("consolidated_metadata") or {}).get("metadata", {})
-        return [name for name in restored if name in arrays and put_own(self.space, name, arrays[name])]
+        return dict((document.get("consolidated_metadata") or {}).get("metadata", {}))
 
     def restore_index(self, name: str) -> None:
         """Write an index anew that counts its cells."""
@@ -341,7 +351,7 @@ class CubeGroup:
             for dim, size in zip(_dims(array), array.shape, strict=True):
                 if sizes.setdefault(dim, size) != size:
                     raise ValueError(f"array {name!r} has {size} along {dim}, others {sizes[dim]}")
-                if size > _LONGEST:
+                if size > LONGEST:
                     raise ValueError(f"array {name!r} has {size} along {dim}, more than a cube can have")
         return sizes
 
@@ -360,6 +370,12 @@ def _touched(array: zarr.Array[Any], selection: tuple[slice, ...]) -> Iterator[t
             for (start, stop), step in zip(spans, array.chunks, strict=True)
         )
     )
+
+
+def _at_once(function: Callable[[str], T], names: Sequence[str]) -> dict[str, T]:
+    """Array -> what a function makes of its name; of many at once, as each waits for a store."""
+    with ThreadPoolExecutor(_THREADS, thread_name_prefix="evalcube-metadata") as pool:
+        return dict(zip(names, pool.map(function, names), strict=True))
 
 
 def undecodable(name: str, where: str, error: Exception) -> CubeDamagedError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeGuard
 
 from storage.cube.layout import SIDE
 from storage.cube.schema import FORMAT
@@ -12,6 +12,8 @@ from storage.cube.space import Space, Version, When
 from storage.errors import CubeDamagedError, CubeNotFoundError, CubeVersionError, StorageError, guarded
 
 METADATA = "zarr.json"
+LONGEST = 10**7
+"""Cells along any dim: as many as a config may ask for."""
 REPAIR = "Restore it from a copy, or move it away and run the sweep again; its cache has the replies."
 _METADATA_BYTES = 100_000_000
 
@@ -89,16 +91,71 @@ def put_own(space: Space, name: str, metadata: Mapping[str, Any]) -> bool:
     Those of an array that is longer along trial or repeat stay so: a growth along these was cut short, and the next one
     goes on from there.
     """
-    key, wanted = f"{name}/{METADATA}", dict(metadata)
-    found = space.get(key, _METADATA_BYTES)
-    own = {} if found is None else _parsed(found.data)
-    if own.get("dimension_names") == wanted["dimension_names"]:
-        triples = zip(wanted["dimension_names"], wanted["shape"], own.get("shape", ()), strict=False)
-        wanted["shape"] = [max(n, m) if dim in ("trial", "repeat") else n for dim, n, m in triples]
-    if {**wanted, "consolidated_metadata": None} == {**own, "consolidated_metadata": None}:
+    wanted = _following(_own(space, name) or {}, metadata)
+    if wanted is None:
         return False
-    space.put(key, json.dumps(wanted, indent=2).encode())
+    space.put(f"{name}/{METADATA}", json.dumps(wanted, indent=2).encode())
     return True
+
+
+def own_problem(space: Space, name: str, metadata: Mapping[str, Any], *, grown: bool) -> str | None:
+    """What is wrong with an array's own metadata, which the next growth asks; None if nothing is.
+
+    Parameters
+    ----------
+    space
+        Of the cube.
+    name
+        Of the array.
+    metadata
+        What the cube's metadata say of it; empty if they do not hold those of its arrays.
+    grown
+        Whether they may be those of before or after a growth that was killed; else they have to be the same.
+    """
+    own = _own(space, name)
+    if own is None:
+        return "is gone"
+    if not metadata or _same(own, metadata):
+        return None
+    if grown and (_following(own, metadata) is None or _is_older(own, metadata)):
+        return None
+    return "differs from what the cube's zarr.json says of the array"
+
+
+def _following(own: Mapping[str, Any], metadata: Mapping[str, Any]) -> dict[str, Any] | None:
+    """An array's own metadata as they should be; None if they are so."""
+    wanted = dict(metadata)
+    shape = own.get("shape")
+    if own.get("dimension_names") == wanted["dimension_names"] and _is_shape(shape):
+        triples = zip(wanted["dimension_names"], wanted["shape"], shape, strict=False)
+        wanted["shape"] = [max(n, m) if dim in ("trial", "repeat") else n for dim, n, m in triples]
+    return None if _same(own, wanted) else wanted
+
+
+def _is_older(own: Mapping[str, Any], metadata: Mapping[str, Any]) -> bool:
+    """Whether they are of the same array, as it was before the cube grew and wrote it under other keys."""
+    alike = ("zarr_format", "node_type", "data_type", "fill_value", "codecs", "dimension_names")
+    shape, now = own.get("shape"), metadata["shape"]
+    return (
+        all(own.get(key) == metadata.get(key) for key in alike)
+        and _is_shape(shape)
+        and len(shape) == len(now)
+        and all(before <= after for before, after in zip(shape, now, strict=True))
+    )
+
+
+def _is_shape(value: object) -> TypeGuard[list[int]]:
+    return isinstance(value, list) and all(type(size) is int and 0 <= size <= LONGEST for size in value)
+
+
+def _same(left: Mapping[str, Any], right: Mapping[str, Any]) -> bool:
+    return {**left, "consolidated_metadata": None} == {**right, "consolidated_metadata": None}
+
+
+def _own(space: Space, name: str) -> dict[str, Any] | None:
+    """What an array's own metadata say, nothing if that cannot be read; None if they are gone."""
+    found = space.get(f"{name}/{METADATA}", _METADATA_BYTES)
+    return None if found is None else _parsed(found.data)
 
 
 def _parsed(data: bytes) -> dict[str, Any]:

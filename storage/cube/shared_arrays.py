@@ -97,10 +97,16 @@ class SharedArrays:
         """What is wrong with a coordinate's chunks; None if nothing is, or the cube is without it."""
         return self._group.shared_problem(name) if self.has_label(name) else None
 
-    def without_metadata(self) -> list[str]:
-        """Arrays that have no metadata of their own any more: `restore_metadata` has them from the cube's."""
+    def metadata_problems(self, *, grown: bool = True) -> dict[str, str]:
+        """What is wrong with the arrays' own metadata, by array: `restore_metadata` has them from the cube's.
+
+        Parameters
+        ----------
+        grown
+            Whether they may be those of before or after a growth that was killed.
+        """
         with guarded(self._where, "read metadata"):
-            return self._group.without_metadata()
+            return self._group.metadata_problems(grown=grown)
 
     def drop_chunks(self, name: str) -> None:
         """Delete the chunks of a shared array, which holds the fill then, to be written anew. For the driver only."""
@@ -112,7 +118,7 @@ class SharedArrays:
                     self._space.delete(key)
 
     def restore_metadata(self) -> list[str]:
-        """Write the metadata of arrays anew that have none of their own any more; names of these arrays."""
+        """Write the metadata of arrays anew whose own are gone, or not what the cube's say; names of these arrays."""
         self._need_writable("mend")
         with guarded(self._where, "write metadata"):
             return self._group.restore_metadata()

@@ -1,5 +1,6 @@
 """Pulled copies: every byte is compared, they can be measured further, and hostile publications do nothing."""
 
+import hashlib
 import json
 import shutil
 from functools import partial
@@ -21,6 +22,7 @@ from flows.run.upsample import upsample
 from storage.cube.address import space_of
 from storage.cube.cube import Cube
 from storage.errors import CubeDamagedError, CubeExistsError, CubeNotFoundError, StorageError
+from tests.flows.rework.own_metadata import change_own, killed_growth, longer, unpickling
 from tests.flows.shared_cluster import SHARED
 from tests.flows.support import assert_same_cube, reset, simulator_stats, sweep_config
 from tests.storage.support.file_server import serving
@@ -180,6 +182,18 @@ def test_pull__refuses_names_that_no_publication_has(out, tmp_path, key):
     with pytest.raises(CubeDamagedError, match="no publication has"):
         pull_cube(out, str(tmp_path / "mine.zarr"), tag="v1")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["theirs"]
+
+
+@pytest.mark.parametrize("change", [longer, unpickling, killed_growth])
+def test_pull__refuses_arrays_whose_own_metadata_are_not_the_cubes(out, tmp_path, change):
+    change_own(Path(out) / "v1", change)
+    data = (Path(out) / "v1/status/zarr.json").read_bytes()
+    one = {"sha256": hashlib.sha256(data).hexdigest(), "size": len(data)}
+    rewritten(out, lambda document: document["objects"].update({"status/zarr.json": one}))
+
+    with pytest.raises(CubeDamagedError, match="differs from what the cube"):
+        pull_cube(out, str(tmp_path / "mine.zarr"), tag="v1")
+    assert not (tmp_path / "mine.zarr").exists()
 
 
 def huge(document):

@@ -21,6 +21,7 @@ from flows.run.upsample import upsample
 from storage.cache.cache import open_cache
 from storage.cube.cube import Cube
 from storage.cube.lease import Lease
+from tests.flows.rework.own_metadata import change_own, killed_growth, longer, of_another_type, unpickling
 from tests.flows.shared_cluster import SHARED
 from tests.flows.support import evalcube, reset, set_faults, simulator_stats, sweep_config, write_config
 
@@ -313,3 +314,37 @@ def test_verify__finds_that_the_ledger_is_lost(sweep):
     assert code == 2
     assert "`counters` counts" in output + errors
     assert "of which the ledger has no receipt" in output + errors
+
+
+@pytest.mark.parametrize("change", [longer, unpickling, of_another_type])
+def test_heal__arrays_whose_own_metadata_are_not_the_cubes(made, tmp_path, change):
+    cube = copied(made, tmp_path / "sweep")
+    before = json.loads((cube / "status/zarr.json").read_text())
+    change_own(cube, change)
+
+    found = verify_cube(cube)
+    healed = verify_cube(cube, heal=True, cache=tmp_path / "sweep" / "cache")
+
+    (damage,) = found.damages
+    assert damage.array == "status/zarr.json"
+    assert damage.problem == "differs from what the cube's zarr.json says of the array"
+    assert healed.whole
+    assert json.loads((cube / "status/zarr.json").read_text()) == before
+    assert verify_cube(cube).damages == []
+
+
+def test_verify__what_a_killed_growth_left_is_no_damage(made, tmp_path):
+    cube = copied(made, tmp_path / "sweep")
+    change_own(cube, killed_growth)
+
+    assert verify_cube(cube).damages == []
+
+
+def test_run__has_an_arrays_own_metadata_from_the_cubes(sweep):
+    cube, config = sweep
+    before = json.loads((cube / "status/zarr.json").read_text())
+    change_own(cube, longer)
+
+    run(config, cluster=SHARED)
+
+    assert json.loads((cube / "status/zarr.json").read_text()) == before
