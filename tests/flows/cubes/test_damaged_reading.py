@@ -56,7 +56,7 @@ def test_reading__a_damaged_chunk_is_named_in_one_line(sweep, how, array):
     code, _, errors = evalcube(*READING[how], cwd=sweep)
 
     if code == 2:
-        assert f"`{array}`" in one_line(errors)
+        assert f"array '{array}'" in one_line(errors)
         assert "cube verify --heal" in errors
     else:  # it needs other arrays only
         assert (code, array) in {(0, "status"), (0, "counters"), (0, "task")}
