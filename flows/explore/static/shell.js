@@ -97,7 +97,8 @@
   /** Draw what the address means; while it is made, the page stays as it was. */
   const draw = async () => {
     const mine = ++turn;
-    const slow = setTimeout(() => main.classList.add("busy"), 150);
+    // Not for a view that another has taken the place of: nobody would take it away again.
+    const slow = setTimeout(() => mine === turn && main.classList.add("busy"), 150);
     const { hash } = location;
     latest = hash;
     main.dataset.drawn = "";

@@ -221,6 +221,28 @@ def test_draw__of_two_changes_in_a_row_draws_the_last_one_once(at):
     assert at.faults == []
 
 
+def test_draw__of_a_view_that_was_left_greys_nothing(at):
+    at.go("ranking")
+    at.page.evaluate("""async () => {
+        const view = explorer.views.get("failures");
+        const { render } = view;
+        const begun = new Promise(resolve => {
+            view.render = () => {
+                view.render = render;
+                resolve();
+                return new Promise(() => {});
+            };
+        });
+        location.hash = "#/failures";
+        await begun;
+        location.hash = "#/heat";
+    }""")
+    at.settled()
+    at.page.wait_for_timeout(300)  # a view that takes longer than half of that greys the one before
+
+    assert not at.page.evaluate("document.getElementById('main').classList.contains('busy')")
+
+
 def test_chart__can_be_clicked_on_before_all_of_it_is_drawn(at):
     clicked = at.page.evaluate("""async () => {
         await explorer.script("plotly.min.js");
