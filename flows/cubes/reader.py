@@ -14,6 +14,7 @@ from flows.cubes.cache_at_hand import caches_at_hand
 from flows.cubes.exchange import read_answer, row_of, status_name
 from flows.errors import SweepError, need_name
 from flows.plan.criteria import CriteriaBook
+from flows.plan.evaluations import dotted
 from flows.plan.judges import Opinion, opinions
 from flows.plan.own_replies import Asked, OwnReplies
 from flows.plan.points import matching_points
@@ -82,6 +83,7 @@ class Reader:
         self.plan = cube_plan(self.cube, self.notes)
         self._cache = cache
         self._caches: list[Cache] = []
+        self._own: tuple[list[Cache], OwnReplies] | None = None
         self._region: tuple[Region | None, dict[str, Any]] = (None, {})
 
     def cache(self) -> Cache | None:
@@ -95,8 +97,6 @@ class Reader:
         if self._own is None or self._own[0] is not caches:
             self._own = (caches, OwnReplies(self.cube, self.plan, caches))
         return self._own[1]
-
-    _own: tuple[list[Cache], OwnReplies] | None = None
 
     def _found(self) -> list[Cache]:
         if not self._caches:  # a run may just be making one
@@ -126,13 +126,14 @@ class Reader:
         rows = self.plan.evaluations
         labels = self.plan.labels
         name = need_name(parameter, name)
-        # Boards write a label's parts with a dot between them, cubes with a stroke.
-        told = [{said, said.replace(" / ", " · ")} for said in labels]
-        whole = [{row.label, row.label.replace(" / ", " · ")} for row in rows]
-        found = [i for i, row in enumerate(rows) if name in {row.model, str(i), *told[i], *whole[i]}]
+        found = [
+            i
+            for i, (row, label) in enumerate(zip(rows, labels, strict=True))
+            if name in {row.model, str(i), label, dotted(label), row.label, dotted(row.label)}
+        ]
         if len(found) == 1:
             return found[0]
-        known = ", ".join(f"{i} = {label.replace(' / ', ' · ')}" for i, label in enumerate(labels))
+        known = ", ".join(f"{i} = {dotted(label)}" for i, label in enumerate(labels))
         what = "no evaluation is" if not found else "several evaluations are"
         raise SweepError(f"`{parameter}`: {what} called '{name}' in this cube", f"Give one of: {known}")
 

@@ -14,6 +14,7 @@ import xarray as xr
 from flows.config.near_names import close_name
 from flows.cubes.selection import OpenPart, Part, open_part
 from flows.errors import SweepError, need_name, no_bare_text
+from flows.plan.evaluations import dotted
 from stages.analyze.labelled import axes, pairing
 from stages.analyze.labelled.counters import BASE, base_design, members
 from stages.analyze.labelled.pairing import Pair
@@ -268,14 +269,12 @@ def evaluation_place(
         If none or several are called so.
     """
     name = need_name("models", name)
-    # Cubes write a label's parts with a stroke between them, boards with a dot.
-    dotted = name.replace(" / ", " · ")
     found = [
         index
         for index, label in enumerate(labels)
         if name in (label, models[index])
-        or dotted == label
-        or (full and dotted == full[index].replace(" / ", " · "))
+        or dotted(name) == label
+        or (full and dotted(name) == dotted(full[index]))
     ]
     if not found and name.isascii() and name.isdecimal() and int(name) < len(labels):
         found = [int(name)]

@@ -7,7 +7,6 @@ entries so many, that no cube makes the next one larger than it has to be.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import metadata
 from typing import Any
@@ -15,7 +14,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from flows.merge.inputs import Input
-from flows.plan.repeat_origins import MERGED
+from flows.plan.repeat_origins import MERGED, named
 from storage.cube.cube import Cube
 from storage.cube.ledger import graders_of
 
@@ -127,7 +126,7 @@ def _source(one: Input) -> Source:
     first, last = one.times or (None, None)
     tokens, usd = one.spent
     return Source(
-        name=_cut(re.split(r"[/\\]", one.url.rstrip("/\\"))[-1]),
+        name=named(one.url),
         ledger=one.ledger_digest,
         spec=one.spec_digest,
         models=_names(row.label for row in one.described.evaluations),

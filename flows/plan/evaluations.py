@@ -92,3 +92,19 @@ class Evaluation(IdentityRecord):
 def token_limit(sampler: Mapping[str, Any]) -> int:
     """Most tokens of a reply; 0 if the sampler sets none."""
     return int(sampler.get("max_tokens") or sampler.get("max_completion_tokens") or 0)
+
+
+def dotted(label: str) -> str:
+    """An evaluation's label as boards write it, with dots between its parts where cubes have strokes.
+
+    Parameters
+    ----------
+    label
+        Of an evaluation, in either form.
+
+    Examples
+    --------
+    >>> dotted("quick / plain / warm"), dotted("quick · warm")
+    ('quick · plain · warm', 'quick · warm')
+    """
+    return label.replace(" / ", " · ")
